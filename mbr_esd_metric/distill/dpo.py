@@ -17,15 +17,14 @@ from mbr_esd_metric.distill.options import with_changes
 from mbr_esd_metric.distill.preferences import read_pairs
 from mbr_esd_metric.distill.training import (
     CHECKPOINTS,
-    STATE,
-    accumulation,
     bf16_works,
+    finish,
     last_checkpoint,
     load_tokenizer,
     load_trainable,
     need_training_packages,
     quiet_libraries,
-    save_result,
+    trainer_arguments,
     training_errors,
 )
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, unknown
@@ -212,45 +211,22 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
             f"the longest pair has {longest} tokens and max_length is {options.max_length}, which would cut answers; "
             f"set max_length to {longest} or more"
         )
-    import torch
     from transformers import set_seed
     from trl import DPOConfig, DPOTrainer
 
-    on_cpu = not torch.cuda.is_available()
     bf16 = bf16_works() if options.bf16 == "auto" else options.bf16 == "true"
     updates = math.ceil(len(splits["train"]) / options.batch_size)
     every = max(1, updates // options.evaluations)
-    validated = "validation" in splits
     # The arguments come before the model: with DeepSpeed ZeRO-3 they decide how its weights are loaded.
     arguments = DPOConfig(
-        output_dir=str(folder / CHECKPOINTS),
-        per_device_train_batch_size=options.per_device,
-        per_device_eval_batch_size=options.per_device,
-        gradient_accumulation_steps=accumulation(options.batch_size, options.per_device),
-        num_train_epochs=options.epochs,
-        learning_rate=options.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=options.warmup_steps,
-        weight_decay=options.weight_decay,
+        **trainer_arguments(folder, options, bf16=bf16, validated="validation" in splits, every=every),
         beta=options.beta,
         loss_type=list(options.loss_type),
         loss_weights=None if options.loss_weights is None else list(options.loss_weights),
         max_length=options.max_length,
         precompute_ref_log_probs=options.precompute_reference,
         gradient_checkpointing=options.gradient_checkpointing,
-        bf16=bf16,
-        use_cpu=on_cpu,
-        dataloader_pin_memory=not on_cpu,
         logging_steps=1,
-        eval_strategy="steps" if validated else "no",
-        eval_steps=every,
-        save_steps=every,
-        save_total_limit=2,
-        load_best_model_at_end=validated,
-        metric_for_best_model="eval_loss" if validated else None,
-        greater_is_better=False,
-        report_to="none",
-        seed=options.seed,
     )
     set_seed(options.seed)  # a new adapter's weights are random
     model = load_trainable(
@@ -292,36 +268,18 @@ def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str,
     ):
         trainer = build_trainer(pairs, folder, options)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
-    if not trainer.is_world_process_zero():
-        return {}
-    history = trainer.state.log_history
-    trainer.state.save_to_json(str(folder / STATE))
-    save_result(
-        trainer.model,
-        trainer.processing_class,
-        folder,
-        options.model,
-        {
-            "decision": "greedy",
-            "n": 1,
-            "grounded": options.grounded,
-            "prompt": options.prompt,
-            "max_tokens": options.max_tokens,
-        }
-        | ({"revision": options.revision} if options.revision else {}),
-    )
-    logged = [entry for entry in history if "loss" in entry]
-    if not logged:
-        raise EngineError(f"no update was made; {folder / CHECKPOINTS} holds a finished run, give a new folder")
-    figures = {
-        "pairs": float(len(trainer.train_dataset)),
-        "updates": float(trainer.state.global_step),
-        "first_loss": logged[0]["loss"],
-        "last_loss": logged[-1]["loss"],
-        "last_margin": logged[-1].get("rewards/margins", math.nan),
+    card: dict[str, Any] = {
+        "decision": "greedy",
+        "n": 1,
+        "grounded": options.grounded,
+        "prompt": options.prompt,
+        "max_tokens": options.max_tokens,
     }
-    if trainer.state.best_metric is not None:
-        figures["validation_loss"] = trainer.state.best_metric
+    if options.revision:
+        card["revision"] = options.revision
+    figures = finish(trainer, trainer.processing_class, folder, options.model, card, "pairs")
+    if figures and "first_loss" not in figures:
+        raise EngineError(f"no update was made; {folder / CHECKPOINTS} holds a finished run, give a new folder")
     return figures
 
 

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.distill.supervision import Example, Supervision, messages
 from mbr_esd_metric.distill.training import (
-    CHECKPOINTS,
-    STATE,
-    accumulation,
     bf16_works,
+    finish,
     last_checkpoint,
     load_tokenizer,
     load_trainable,
     need_training_packages,
     quiet_libraries,
-    save_result,
+    trainer_arguments,
     training_errors,
 )
 from mbr_esd_metric.errors import InputError
@@ -203,32 +201,12 @@ def train_sft(
     trained = load_trainable(model, lora_rank=options.lora_rank, revision=revision, bf16=bf16)
     folder.mkdir(parents=True, exist_ok=True)
     arguments = TrainingArguments(
-        output_dir=str(folder / CHECKPOINTS),
-        per_device_train_batch_size=options.per_device,
-        per_device_eval_batch_size=options.per_device,
-        gradient_accumulation_steps=accumulation(options.batch_size, options.per_device),
-        num_train_epochs=options.epochs,
-        learning_rate=options.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=options.warmup_steps,
-        weight_decay=options.weight_decay,
-        bf16=bf16,
-        use_cpu=not torch.cuda.is_available(),
+        **trainer_arguments(folder, options, bf16=bf16, validated=bool(validation), every=options.save_steps),
         logging_steps=5,
-        eval_strategy="steps" if validation else "no",
-        eval_steps=options.save_steps,
-        save_steps=options.save_steps,
-        save_total_limit=2,
-        load_best_model_at_end=bool(validation),
-        metric_for_best_model="eval_loss" if validation else None,
-        greater_is_better=False,
         remove_unused_columns=False,
         label_names=["labels"],
         prediction_loss_only=True,
         ddp_find_unused_parameters=False,
-        dataloader_pin_memory=torch.cuda.is_available(),
-        report_to="none",
-        seed=options.seed,
     )
     trainer = _trainer_class()(
         model=trained,
@@ -239,18 +217,7 @@ def train_sft(
     )
     with training_errors("lower per_device, or leave out long translations with max_characters"):
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
-    if not trainer.is_world_process_zero():
-        return {}
-    history = trainer.state.log_history
-    trainer.state.save_to_json(str(folder / STATE))
-    save_result(trainer.model, tokenizer, folder, model, card)
-    losses = [entry["loss"] for entry in history if "loss" in entry]
-    figures = {"examples": float(len(train)), "updates": float(trainer.state.global_step)}
-    if losses:
-        figures |= {"first_loss": losses[0], "last_loss": losses[-1]}
-    if trainer.state.best_metric is not None:
-        figures["validation_loss"] = trainer.state.best_metric
-    return figures
+    return finish(trainer, tokenizer, folder, model, card, "examples")
 
 
 def _trainer_class() -> Any:

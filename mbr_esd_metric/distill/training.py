@@ -1,4 +1,4 @@
-"""What both trainings share: loading a model to train, errors that say what to do, resuming, the result."""
+"""What both trainings share: the model, the trainer's arguments, errors that say what to do, resuming, the result."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from mbr_esd_metric.errors import EngineError, InputError, MissingDependencyErro
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from mbr_esd_metric.distill.dpo import DpoOptions
+    from mbr_esd_metric.distill.sft import SftOptions
 
 #: The trainer's log in a result folder: what `mbr-esd plot loss FOLDER` reads.
 STATE = "trainer_state.json"
@@ -137,6 +140,49 @@ def accumulation(batch_size: int, per_device: int) -> int:
     return passes
 
 
+def trainer_arguments(
+    folder: Path, options: SftOptions | DpoOptions, *, bf16: bool, validated: bool, every: int
+) -> dict[str, Any]:
+    """What both trainings tell their trainer.
+
+    Args:
+        folder: of the result; checkpoints go to ``checkpoints/`` in it.
+        options: of the training.
+        bf16: compute in bfloat16.
+        validated: there are validation data; the checkpoint with the lowest loss on them is kept.
+        every: updates between checkpoints, and validations.
+
+    Raises:
+        OptionError: as `accumulation`.
+    """
+    import torch
+
+    on_cpu = not torch.cuda.is_available()
+    return {
+        "output_dir": str(folder / CHECKPOINTS),
+        "per_device_train_batch_size": options.per_device,
+        "per_device_eval_batch_size": options.per_device,
+        "gradient_accumulation_steps": accumulation(options.batch_size, options.per_device),
+        "num_train_epochs": options.epochs,
+        "learning_rate": options.learning_rate,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": options.warmup_steps,
+        "weight_decay": options.weight_decay,
+        "bf16": bf16,
+        "use_cpu": on_cpu,
+        "dataloader_pin_memory": not on_cpu,
+        "eval_strategy": "steps" if validated else "no",
+        "eval_steps": every,
+        "save_steps": every,
+        "save_total_limit": 2,
+        "load_best_model_at_end": validated,
+        "metric_for_best_model": "eval_loss" if validated else None,
+        "greater_is_better": False,
+        "report_to": "none",
+        "seed": options.seed,
+    }
+
+
 def last_checkpoint(folder: Path) -> str | None:
     """The newest complete checkpoint under a result folder, to resume from after a kill."""
     found = [
@@ -166,6 +212,35 @@ def quiet_libraries() -> None:
     """Keep the libraries' warnings of no concern to the user off the terminal; errors still show."""
     for name in ("transformers", "peft", "trl", "accelerate", "datasets"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def finish(
+    trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path, base: str, card: Mapping[str, Any], counted: str
+) -> dict[str, float]:
+    """Write the log and the result of a training that is done, in the one process of several that is to write.
+
+    Args:
+        trainer: has trained.
+        tokenizer, folder, base, card: as `save_result`.
+        counted: what the training data are called in the figures.
+
+    Returns:
+        Figures of the run, those of updates, losses and reward margins as far as they were logged; none in the other
+        processes.
+    """
+    if not trainer.is_world_process_zero():
+        return {}
+    trainer.state.save_to_json(str(folder / STATE))
+    save_result(trainer.model, tokenizer, folder, base, card)
+    figures = {counted: float(len(trainer.train_dataset)), "updates": float(trainer.state.global_step)}
+    logged = [entry for entry in trainer.state.log_history if "loss" in entry]
+    if logged:
+        figures |= {"first_loss": logged[0]["loss"], "last_loss": logged[-1]["loss"]}
+        if "rewards/margins" in logged[-1]:
+            figures["last_margin"] = logged[-1]["rewards/margins"]
+    if trainer.state.best_metric is not None:
+        figures["validation_loss"] = trainer.state.best_metric
+    return figures
 
 
 def save_result(
