@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mbr_esd_metric.cli.data import add_data_arguments
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.choosing import RULES
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
 from mbr_esd_metric.report.tables import FORMATS
@@ -56,6 +57,26 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser, measures: Sequence
         "--missing", choices=["toolkit", "common"], default="toolkit",
         help="where systems are rated on different segments: as mt-metrics-eval, or common segments (%(default)s)",
     )  # fmt: skip
+
+
+def add_choice_arguments(
+    parser: argparse.ArgumentParser, rules: Sequence[str], *, least: str, utility_of: str
+) -> None:
+    """Stored candidates, those of `add_evaluation_arguments`, and which rules choose.
+
+    Args:
+        parser: gets them.
+        rules: that are taken where none is named.
+        least: "+" for one rule at least, "*" for any number.
+        utility_of: what `--utility` is of.
+    """
+    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
+    add_evaluation_arguments(parser)
+    parser.add_argument(
+        "--rules", nargs=least, default=list(rules), metavar="RULE",
+        help=f"{', '.join(RULES)} (default: {' '.join(rules)})",
+    )  # fmt: skip
+    parser.add_argument("--utility", default="softf1", help=f"of {utility_of} (%(default)s)")
 
 
 def human_of(args: argparse.Namespace, test_set: TestSet) -> dict[str, AnnotationMatrix]:

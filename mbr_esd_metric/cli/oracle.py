@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import (
-    add_evaluation_arguments,
+    add_choice_arguments,
     check_outputs,
     evaluation_cells,
     evaluation_columns,
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, which rules beside the oracle."""
-    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
-    add_evaluation_arguments(parser)
-    parser.add_argument(
-        "--rules", nargs="*", default=["empty", "map", "majority", "mbr"], metavar="RULE",
-        help="rows beside the oracle: empty, map, majority, mbr, mbr-corpus (default: empty map majority mbr)",
-    )  # fmt: skip
-    parser.add_argument("--utility", default="softf1", help="of mbr and of the oracle (%(default)s)")
+    add_choice_arguments(
+        parser, ("empty", "map", "majority", "mbr"), least="*", utility_of="mbr and of the oracle"
+    )
     parser.epilog = (
-        "The oracle takes the candidate with the highest utility to the human annotation. With several raters there\n"
-        "is one row for their mean, and one for each of them, on the translations that this rater rated.\n\n"
+        "Each rule is a row, and so is the oracle, which takes the candidate with the highest utility to the human\n"
+        "annotation. With several raters there is one row for their mean, and one for each of them, on the\n"
+        "translations that this rater rated.\n\n"
         "example:\n"
         "  mbr-esd oracle candidates.jsonl --data data --test-set wmt21.tedtalks --direction en-de"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import (
-    add_evaluation_arguments,
+    add_choice_arguments,
     check_outputs,
     evaluation_cells,
     evaluation_columns,
@@ -24,16 +24,10 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, how many of them, which rules."""
-    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
-    add_evaluation_arguments(parser)
+    add_choice_arguments(parser, ("mbr", "map", "majority"), least="+", utility_of="mbr")
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="N", help="(default: those of 16 64 256 1024 that there are)"
     )
-    parser.add_argument(
-        "--rules", nargs="+", default=["mbr", "map", "majority"], metavar="RULE",
-        help="map, majority, mbr, mbr-corpus, empty (default: mbr map majority)",
-    )  # fmt: skip
-    parser.add_argument("--utility", default="softf1", help="of mbr (%(default)s)")
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
     parser.epilog = (
         "example:\n"
