@@ -44,8 +44,9 @@ class NoValidCandidateError(MbrEsdError):
 
 
 def unknown(kind: str, value: str, valid: Iterable[str]) -> OptionError:
-    """An `OptionError` for `value`, with the nearest valid names first."""
+    """An `OptionError` for `value`, with the nearest valid names first, whatever their case."""
     names = sorted(valid)
-    near = difflib.get_close_matches(value, names, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(value.lower(), {name.lower(): None for name in names}, n=3, cutoff=0.5)
+    near = [name for lowered in close for name in names if name.lower() == lowered]
     hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     return OptionError(f"unknown {kind} {value!r}; {hint}valid: {', '.join(names)}")

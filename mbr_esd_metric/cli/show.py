@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from mbr_esd_metric.cli.report import add_inputs, read_inputs
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.core.mqm import mqm_score
     from mbr_esd_metric.report.terminal import show, wants_color
 
+    if args.limit is not None and args.limit < 1:
+        raise OptionError(f"-n is a number from 1, not {args.limit}")
     sheet = read_inputs(args)
     rows = list(range(len(sheet.rows)))
     systems = {text.system for text in sheet.rows}

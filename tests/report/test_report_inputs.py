@@ -173,6 +173,7 @@ def test_report_and_show(decisions: Path, tmp_path: Path, capsys: pytest.Capture
         (["show", str(CANDIDATES), "--id", "99"], "no segment is named 99"),
         (["show", str(CANDIDATES), "--system", "A"], "unknown system 'A'"),
         (["show", str(CANDIDATES), "--worst", "A"], "unknown column 'A'"),
+        (["show", str(CANDIDATES), "-n", "0"], "-n is a number from 1, not 0"),
     ],
 )
 def test_wrong_use(
