@@ -90,6 +90,25 @@ def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
             raise InputError(f"{path} is an input, which the output would replace; write to another file")
 
 
+def check_folder(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Make sure, before any work, that a folder is there or can be made, and is none that the work reads.
+
+    Args:
+        path: the folder to write to.
+        inputs: files and folders; None is passed over.
+
+    Raises:
+        InputError: the path, or one above it, is a file; or it is an input.
+    """
+    target = Path(path)
+    there = next(place for place in (target, *target.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{path} cannot be a folder: {there} is a file; give another name")
+    given = [Path(each) for each in inputs if each is not None]
+    if target.exists() and any(each.exists() and target.samefile(each) for each in given):
+        raise InputError(f"{path} is an input, which the output would replace; write to another folder")
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write, compressed by suffix; it takes its name when it is complete, and a failure leaves none."""

@@ -89,12 +89,13 @@ def _changes(items: list[str]) -> dict[str, str]:
 def _pairs(args: argparse.Namespace) -> int:
     from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
     from mbr_esd_metric.records import read_candidates
-    from mbr_esd_metric.streams import check_output
+    from mbr_esd_metric.streams import check_folder, check_output
 
     options = PairOptions(
         args.utility, args.weights, args.prompt, args.lp, args.location, args.validation, args.seed
     )
     folder = Path(args.output)
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for part in ("train", "validation"):
         check_output(folder / f"{part}.{args.format}", args.candidates)
@@ -114,6 +115,7 @@ def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.elicit.prompt import load_prompt
 
     options = with_changes(SftOptions(), _changes(args.set))
+    _check_result(args.output, args.model)
     limits = Selection(args.examples, args.clean_share, args.max_characters)
     prompt = load_prompt(args.prompt)
     parts = []
@@ -140,6 +142,7 @@ def _train(args: argparse.Namespace) -> int:
     if args.show:
         print(as_yaml(options), end="")
         return 0
+    _check_result(args.output, args.pairs, options.model, options.adapter)
     figures = train_dpo(args.pairs, Path(args.output), options)
     _finish(figures, args.output)
     return 0
@@ -147,10 +150,20 @@ def _train(args: argparse.Namespace) -> int:
 
 def _configs(args: argparse.Namespace) -> int:
     from mbr_esd_metric.distill.dpo import write_launch_configurations
+    from mbr_esd_metric.streams import check_folder
 
+    check_folder(args.output)
     for path in write_launch_configurations(Path(args.output)):
         print(f"written: {path}")
     return 0
+
+
+def _check_result(folder: str, *inputs: str | None) -> None:
+    """Check the folder of a trained model, and that of the adapter in it, before any work."""
+    from mbr_esd_metric.streams import check_folder
+
+    for place in (folder, Path(folder, "adapter")):
+        check_folder(place, inputs)
 
 
 def _finish(figures: dict[str, float], folder: str) -> None:

@@ -89,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
 def _run_import(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.mqm_tsv import read_mqm
     from mbr_esd_metric.adapters.wmt.importing import import_mqm
+    from mbr_esd_metric.streams import check_folder
 
+    check_folder(args.output)
     rename = {}
     for pair in args.rename:
         old, equals, new = pair.partition("=")

@@ -8,7 +8,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.streams import check_output
+from mbr_esd_metric.streams import check_folder, check_output
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TEXTS = ["-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"]
@@ -71,3 +71,44 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is an input"):
         check_output(tmp_path / "link", [None, tmp_path / "absent", tmp_path / "file"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["distill", "pairs", "candidates.jsonl"],
+        ["distill", "sft", "human.tsv"],
+        ["distill", "train", "pairs"],
+        ["distill", "configs"],
+        ["wmt", "import-mqm", "absent.tsv", *TINY[2:]],
+    ],
+)
+@pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])
+def test_a_folder_cannot_be_where_a_file_is(
+    files: Path, words: list[str], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "-o", output]) == 1
+    assert f"{output} cannot be a folder: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "output", "named"),
+    [
+        (["distill", "sft", "human.tsv", "--model", "data"], "./data", "data"),
+        (["distill", "train", "data"], "data/../data", "data/../data"),
+        (["distill", "train", "pairs", "--set", "model=data"], "data", "data"),
+        (["distill", "train", "pairs", "--set", "adapter=tuned/adapter", "lora_rank=0"], "tuned", "tuned/adapter"),
+    ],
+)
+def test_a_result_does_not_go_where_its_model_or_pairs_are(
+    files: Path, words: list[str], output: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("tuned/adapter").mkdir(parents=True)
+    assert main([*words, "-o", output]) == 1
+    assert f"{named} is an input, which the output would replace; write to another folder" in capsys.readouterr().err
+
+
+def test_a_folder_may_be_there_or_not(tmp_path: Path) -> None:
+    check_folder(tmp_path, [None, tmp_path / "absent", tmp_path.parent])
+    check_folder(tmp_path / "new" / "deep", [tmp_path])
+    assert list(tmp_path.iterdir()) == []
