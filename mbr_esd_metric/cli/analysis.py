@@ -160,9 +160,13 @@ def check_outputs(args: argparse.Namespace, *inputs: str | Path) -> None:
     from mbr_esd_metric.streams import check_output
 
     data = Path(args.data).expanduser() if args.data else default_data()
-    for path in (args.output, getattr(args, "plot", None)):
-        if path:
-            check_output(path, [*inputs, data / args.test_set])
+    read = [*inputs, data / args.test_set]
+    if args.output:
+        check_output(args.output, read)
+    if getattr(args, "plot", None):
+        from mbr_esd_metric.report.plots import check_plot
+
+        check_plot(args.plot, read)
 
 
 def put_out(args: argparse.Namespace, tables: Sequence[Table]) -> None:

@@ -38,11 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write one plot; `likelihood` prints its table as well."""
-    from mbr_esd_metric.report.plots import check_ending, save
-    from mbr_esd_metric.streams import check_output
+    from mbr_esd_metric.report.plots import check_plot, save
 
-    check_ending(Path(args.output))
-    check_output(args.output, input_paths(args))
+    check_plot(args.output, input_paths(args))
     paths = save(KINDS[args.kind][0](args), Path(args.output))
     print("written: " + ", ".join(str(path) for path in paths))
     return 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.report.curves import Curve, Point
+from mbr_esd_metric.streams import check_output
 
 #: Okabe and Ito's colours, which the colour-blind tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -80,25 +82,41 @@ def save(figure: Any, output: Path) -> tuple[Path, Path]:
     Raises:
         OptionError: another ending.
     """
-    check_ending(output)
-    paths = (output.with_suffix(".png"), output.with_suffix(".svg"))
+    paths = _paths(output)
     for path in paths:
         figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths
 
 
-def check_ending(output: Path) -> None:
-    """Raise `OptionError` for a plot whose name has an ending of another format."""
+def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
+    """Make sure, before any work, that `save` can write there; inputs and errors as of `streams.check_output`.
+
+    Raises:
+        OptionError: another ending than .png and .svg.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    check_output(output, inputs)
+    for path in _paths(Path(output)):
+        check_output(path, inputs)
+    _need_matplotlib()
+
+
+def _paths(output: Path) -> tuple[Path, Path]:
     if output.suffix.lower() not in ("", ".png", ".svg"):
         raise OptionError(f"{output}: plots are written as .png and .svg; give a name with one of these endings")
+    return output.with_suffix(".png"), output.with_suffix(".svg")
+
+
+def _need_matplotlib() -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingDependencyError("matplotlib", "report", "plotting")
 
 
 def _figure(panels: int, width: float = 4.2) -> tuple[Any, list[Any]]:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "report", "plotting") from None
+    _need_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     # Text stays text in an SVG, and ids are the same in every run.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "mbr-esd"})
     figure = Figure(figsize=(width * panels, 3.6), layout="constrained")

@@ -40,6 +40,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["plot", "likelihood", "odd.png", "-o", "odd.png"], "odd.png"),
         (["oracle", "candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["scaling", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
+        (["scaling", "odd.png", *TINY, "--plot", "odd"], "odd.png"),
+        (["scaling", "odd.png", *TINY, "--plot", "odd.svg"], "odd.png"),
         (["lambda-sweep", "mine=candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["spans", *TINY, "--format", "json", "-o", HYPOTHESES], HYPOTHESES),
         (["synthetic", *TINY, "-o", HYPOTHESES], HYPOTHESES),
@@ -54,6 +56,20 @@ def test_an_input_is_not_written_over(
     assert main(words) == 1
     assert "is an input, which the output would replace; write to another file" in capsys.readouterr().err
     assert Path(victim).read_bytes() == before
+
+
+@pytest.mark.parametrize("verb", ["scaling", "lambda-sweep"])
+def test_the_ending_of_a_plot_is_looked_at_first(files: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "absent.jsonl", *TINY, "--plot", "curve.pdf"]) == 1
+    assert "curve.pdf: plots are written as .png and .svg" in capsys.readouterr().err
+
+
+def test_a_plot_without_matplotlib_is_told_first(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["scaling", "absent.jsonl", *TINY, "--plot", "curve.png"]) == 1
+    assert "plotting needs the package 'matplotlib'" in capsys.readouterr().err
 
 
 def test_what_is_no_input_may_be_replaced(files: Path) -> None:
