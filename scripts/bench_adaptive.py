@@ -1,7 +1,7 @@
 """How many candidates `n=auto` spends, and what that costs: replays stored candidates.
 
     python scripts/bench_adaptive.py candidates.jsonl [--n 256] [--tolerance 0.001 ...]
-    python scripts/bench_adaptive.py --raters sxs_mqm_generalMT2023_ende.3raters.tsv
+    python scripts/bench_adaptive.py --raters sxs_mqm_generalMT2023_ende.3raters.tsv [--skip 300 --segments 1000]
 
 The first form replays what a model wrote (JSON lines, as `mbr-esd decide` takes). The second makes candidates from
 what human raters marked, for want of a large model: a rater at random, each span kept with probability 0.6, its ends
@@ -45,14 +45,14 @@ def stored(path: str, n: int) -> Iterator[Segment]:
                 yield row["mt"], candidates
 
 
-def from_raters(path: str, n: int, limit: int) -> Iterator[Segment]:
-    """Candidates made from the raters' annotations of an MQM file, up to `limit` segments."""
+def from_raters(path: str, n: int, skip: int, limit: int) -> Iterator[Segment]:
+    """Candidates made from the raters' annotations of an MQM file: after `skip` segments, up to `limit`, drawn anyhow."""
     rows: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
     for rating in read_mqm(path).ratings:
         rows[rating.system, rating.segment].append(rating)
     segments = sorted(rows)
     random.Random(0).shuffle(segments)
-    for number, segment in enumerate(segments[:limit]):
+    for number, segment in enumerate(segments[skip : skip + limit], skip):
         rng = random.Random(number)
         translation = rows[segment][0].target
         marked = [
@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--raters", help="MQM file with several raters, to make candidates from")
     parser.add_argument("--n", type=int, default=256)
     parser.add_argument("--segments", type=int, default=300, help="at most, with --raters")
+    parser.add_argument("--skip", type=int, default=0, help="segments that are passed over first, with --raters")
     parser.add_argument("--utility", default="softf1")
     parser.add_argument("--tolerance", type=float, nargs="+", default=[0.001, 0.0005, 0.0001])
     args = parser.parse_args()
@@ -100,7 +101,7 @@ def main() -> None:
         parser.error("give a candidate file, or --raters FILE")
     similarity = get_similarity(args.utility)
     sizes = list(rounds(args.n))
-    source = from_raters(args.raters, args.n, args.segments) if args.raters else stored(args.candidates, args.n)
+    source = from_raters(args.raters, args.n, args.skip, args.segments) if args.raters else stored(args.candidates, args.n)
 
     costs, lost, equal = [], [], []
     spent_time = 0.0
