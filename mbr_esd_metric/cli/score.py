@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import InputError, OptionError
@@ -39,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
     metric = Metric(with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None}))
     if args.to_json:
         check_output(args.to_json, [args.sources, *args.translations, metric.card.candidates])
-    twice = next((path for at, path in enumerate(args.translations) if path in args.translations[:at]), None)
-    if twice is not None:
-        raise OptionError(f"-t {twice} is given twice; name each file of translations once")
+    files = [Path(path).resolve() for path in args.translations]
+    for at, path in enumerate(args.translations):
+        if files[at] in files[:at]:
+            raise OptionError(f"-t {path} is given twice; name each file of translations once")
     sources = read_segments(args.sources)
     systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
     samples = [

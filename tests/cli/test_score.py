@@ -116,6 +116,8 @@ def test_an_output_folder_that_is_not_there_is_told_before_anything_is_computed(
     assert "folder does not exist" in capsys.readouterr().err
 
 
-def test_a_file_given_twice_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "mt.txt", "--model", MODEL]) == 1
-    assert "-t mt.txt is given twice; name each file of translations once" in capsys.readouterr().err
+@pytest.mark.parametrize("again", ["mt.txt", "./mt.txt", "same.txt"])
+def test_a_file_given_twice_is_refused(files: Path, again: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("same.txt").symlink_to("mt.txt")
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", again, "--model", MODEL]) == 1
+    assert f"-t {again} is given twice; name each file of translations once" in capsys.readouterr().err

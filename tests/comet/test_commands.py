@@ -168,12 +168,21 @@ def test_too_few_translations(comet_command: Command, files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "mend"), [("no/such/out.json", "there is no folder no/such"), (".", "give the name of a file")]
+    ("path", "mend"), [("no/such/out.json", "the folder does not exist"), (".", "give the name of a file")]
 )
 def test_a_result_that_cannot_be_written(comet_command: Command, files: Files, path: str, mend: str) -> None:
     done = score(comet_command, files, "--to_json", path)
     assert mend in done.error
     assert "Segment" not in done.out
+
+
+@pytest.mark.parametrize("path", ["./src.txt", "mt.txt", "ref.txt", "candidates.jsonl"])
+def test_a_result_that_would_replace_an_input(comet_command: Command, files: Files, path: str) -> None:
+    files.write("ref.txt", *TRANSLATIONS)
+    before = Path(path).read_bytes()
+    done = score(comet_command, files, "-r", "ref.txt", "--to_json", path)
+    assert f"{Path(path)} is an input, which the output would replace; write to another file" in done.error
+    assert Path(path).read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")

@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from mbr_esd_metric.errors import InputError, MbrEsdError
-from mbr_esd_metric.streams import read_segments
+from mbr_esd_metric.streams import check_output, read_segments
 
 #: Module of a command -> its name.
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}
@@ -64,12 +64,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def check_arguments() -> None:
+def check_arguments(*inputs: str | None) -> None:
     """Under a COMET command, examine the files it is about to read and write; it would find out late, or never.
+
+    Args:
+        *inputs: what the model reads besides.
 
     Raises:
         InputError: files of different length, empty, not UTF-8 or with a byte order mark; too few of them; a
-            ``--to_json`` that cannot be written.
+            ``--to_json`` that cannot be written, or that would replace an input.
     """
     command = running()
     if command is None:
@@ -85,7 +88,10 @@ def check_arguments() -> None:
         listing = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise InputError(f"the files differ in their number of lines: {listing}; line i of each is segment i")
     if cfg.to_json:
-        _check_writable(Path(cfg.to_json))
+        path = Path(cfg.to_json)
+        check_output(path, [*counts, *inputs])
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InputError(f"--to_json {path} cannot be written; choose another file")
 
 
 def _count_lines(path: str) -> int:
@@ -97,12 +103,3 @@ def _count_lines(path: str) -> int:
                 "save the file as UTF-8 without it"
             )
     return len(read_segments(path))
-
-
-def _check_writable(path: Path) -> None:
-    if path.is_dir():
-        raise InputError(f"--to_json {path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"--to_json {path}: there is no folder {path.parent}; make it, or choose another")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"--to_json {path} cannot be written; choose another file")

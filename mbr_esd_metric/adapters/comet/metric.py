@@ -57,12 +57,13 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             InputError: a malformed model folder, or under ``comet-score`` and ``comet-compare`` malformed input files.
         """
         report_errors()
-        check_arguments()
         path = Path(checkpoint_path)
         with path.open("rb") as file:
             first = file.readline(1 << 16).decode("utf-8", "replace").strip()
         name = first.removeprefix(POINTER) if first.startswith(POINTER) else str(path.parents[1])
-        return cls(load_metric(name))
+        metric = load_metric(name)
+        check_arguments(metric.card.candidates)
+        return cls(metric)
 
     def requires_references(self) -> bool:
         """False: the model never sees a reference."""
