@@ -59,7 +59,7 @@ class SoftF1(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # With a = L + |vc| + eps and b = L + |vs| + eps: P = (a - d) / a and R = (b - d) / b, so the harmonic mean is
-        # 2 (a - d)(b - d) / (b (a - d) + a (b - d)); and a - d = L + eps - |vs| + 2 sum min(vc, vs), in halves, exact.
+        # (a - d)(b - d) / (b/2 (a - d) + a/2 (b - d)); and a - d = L + eps - |vs| + 2 sum min(vc, vs), in halves, exact.
         norm_c, norm_s = table.norms[rows, None], table.norms[columns]
         base = table.length + EPS
         y = table.shared(rows, columns)
@@ -71,13 +71,12 @@ class SoftF1(Similarity):
         if clipped:
             np.maximum(x, 0, out=x)
             np.maximum(y, 0, out=y)
-        denominator = x * (base + norm_s)
-        weighted = y * (base + norm_c)
+        denominator = x * ((base + norm_s) / 2)
+        weighted = y * ((base + norm_c) / 2)
         denominator += weighted
         if clipped:
             # 0 only where P and R are both clipped: then the numerator is 0 as well.
             np.maximum(denominator, 1e-9, out=denominator)
-        np.multiply(x, y, out=x)
-        x *= 2
+        x *= y
         x /= denominator
         return x
