@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -151,6 +151,28 @@ def _zstandard() -> Any:
     except ImportError:
         raise MissingDependencyError("zstandard", "zstd", "reading and writing .zst files") from None
     return zstandard
+
+
+def short_names(paths: Iterable[str | Path], shorten: Callable[[str], str]) -> list[str]:
+    """A name for each file, different for different paths: the shortened file name where no other has it.
+
+    Else the whole file name, or as many folders before either as tell it apart.
+    """
+    forms = [_endings(Path(path), shorten) for path in paths]
+    return [
+        next((form for form in own if not any(form in other for other in forms if other is not own)), own[-1])
+        for own in forms
+    ]
+
+
+def _endings(path: Path, shorten: Callable[[str], str]) -> list[str]:
+    """What a path can be called, from its shortened file name to the whole path."""
+    *folders, file = path.parts or (str(path),)
+    return [
+        "/".join((*folders[at:], last))
+        for at in range(len(folders), -1, -1)
+        for last in (shorten(file) or file, file)
+    ]
 
 
 class JsonStream:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
     from mbr_esd_metric.metaeval.sweep import SweepPoint
     from mbr_esd_metric.report.curves import Curve
+    from mbr_esd_metric.report.inputs import Source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,16 +50,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Sweep each metric in each direction."""
     from mbr_esd_metric.metaeval.sweep import LAMBDAS, lambda_sweep
-    from mbr_esd_metric.report.inputs import Source
+    from mbr_esd_metric.report.inputs import Source, tell_apart
     from mbr_esd_metric.report.tables import Cell, Column, Table
 
-    check_outputs(args, *(Source.parse(text).path for text in args.metrics))
+    sources = tell_apart([Source.parse(text) for text in args.metrics])
+    check_outputs(args, *(source.path for source in sources))
     lambdas = args.lambdas or LAMBDAS
     test_sets = list(load_test_sets(args))
     points: dict[tuple[str, str], list[SweepPoint]] = {}
-    for text in args.metrics:
+    for text, source in zip(args.metrics, sources, strict=True):
         for test_set in test_sets:
-            name, predicted = _spans(test_set, text)
+            name, predicted = _spans(test_set, text, source)
             try:
                 points[name, test_set.direction] = lambda_sweep(
                     test_set.gold,
@@ -90,9 +92,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _spans(test_set: TestSet, text: str) -> tuple[str, AnnotationMatrix]:
+def _spans(test_set: TestSet, text: str, source: Source) -> tuple[str, AnnotationMatrix]:
     """Name and spans of a metric, given by its name or by a file."""
-    from mbr_esd_metric.report.inputs import Source, comet_layer, kind_of
+    from mbr_esd_metric.report.inputs import comet_layer, kind_of
 
     if text in test_set.layout.metrics():
         metric = test_set.metric(text)
@@ -102,7 +104,6 @@ def _spans(test_set: TestSet, text: str) -> tuple[str, AnnotationMatrix]:
                 "with: mbr-esd wmt score"
             )
         return metric.name, metric.ratings.of(test_set.systems, test_set.segments)
-    source = Source.parse(text)
     if not source.path.is_file():
         stored = ", ".join(test_set.layout.metrics()) or "none"
         raise OptionError(f"{text} is neither a file nor a metric of {test_set.name} {test_set.direction}: {stored}")

@@ -69,24 +69,18 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
-    from mbr_esd_metric.cli.score import read_translations
+    from mbr_esd_metric.cli.score import check_given_once, read_translations
     from mbr_esd_metric.pipeline import Segment
-    from mbr_esd_metric.streams import read_segments
+    from mbr_esd_metric.streams import read_segments, short_names
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --direction D")
-    systems: dict[str, str] = {}
-    for path in args.translations:
-        name = Path(path).stem
-        if name in systems:
-            raise OptionError(
-                f"-t {systems[name]} {path}: both systems would be called {name!r}, after the files; rename one"
-            )
-        systems[name] = path
+    check_given_once(args.translations)
+    systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)
     return [
         (system, str(number), Segment(source, translation, f"segment {number} of {path}"))
-        for system, path in systems.items()
+        for system, path in zip(systems, args.translations, strict=True)
         for number, (source, translation) in enumerate(
             zip(sources, read_translations(path, args.sources, sources), strict=True), 1
         )

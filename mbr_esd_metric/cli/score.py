@@ -40,10 +40,7 @@ def run(args: argparse.Namespace) -> int:
     metric = Metric(with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None}))
     if args.to_json:
         check_output(args.to_json, [args.sources, *args.translations, metric.card.candidates])
-    files = [Path(path).resolve() for path in args.translations]
-    for at, path in enumerate(args.translations):
-        if files[at] in files[:at]:
-            raise OptionError(f"-t {path} is given twice; name each file of translations once")
+    check_given_once(args.translations)
     sources = read_segments(args.sources)
     systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
     samples = [
@@ -78,6 +75,14 @@ def _dry_run(metric: Metric, samples: Sequence[dict[str, str]]) -> int:
     segments = [Segment(sample["src"], sample["mt"], f"sample {index}") for index, sample in enumerate(samples)]
     print("\n".join(estimate(metric.card, segments).lines()))
     return 0
+
+
+def check_given_once(translations: Sequence[str]) -> None:
+    """Raise `OptionError` for a file of translations that is named twice."""
+    files = [Path(path).resolve() for path in translations]
+    for at, path in enumerate(translations):
+        if files[at] in files[:at]:
+            raise OptionError(f"-t {path} is given twice; name each file of translations once")
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:

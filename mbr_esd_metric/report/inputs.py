@@ -20,7 +20,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.records import CandidateRecord, read_candidates, read_decisions
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.sheet import CandidateLayer, Layer, Opinion, Sheet, Text, join
-from mbr_esd_metric.streams import numbered_lines
+from mbr_esd_metric.streams import numbered_lines, short_names
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
@@ -46,7 +46,19 @@ class Source:
     @property
     def label(self) -> str:
         """The layer's name."""
-        return self.name or self.path.name.split(".")[0]
+        return self.name or _without_endings(self.path.name)
+
+
+def tell_apart(sources: Sequence[Source]) -> list[Source]:
+    """The sources, with longer names where files would be called the same."""
+    unnamed = [source.path for source in sources if source.name is None]
+    names = dict(zip(unnamed, short_names(unnamed, _without_endings), strict=True))
+    return [
+        replace(source, name=names[source.path])
+        if source.name is None and names[source.path] != source.label
+        else source
+        for source in sources
+    ]
 
 
 def read_sheet(
@@ -75,16 +87,17 @@ def read_sheet(
         for row in _texts(test_set):
             texts[row.system, row.id] = row
         layers += _layout_layers(test_set, ratings, metrics)
-    for source in sources:
+    sampled = [source for source in sources if kind_of(source.path) == "candidates"]
+    for source in tell_apart(sampled):
+        layer, found = candidate_layer(source)
+        candidates.append(layer)
+        texts.update(found)
+    for source in tell_apart([source for source in sources if source not in sampled]):
         kind = kind_of(source.path)
         if kind == "mqm":
             layers += mqm_layers(source)
         elif kind == "comet":
             layers.append(comet_layer(source))
-        elif kind == "candidates":
-            layer, found = candidate_layer(source)
-            candidates.append(layer)
-            texts.update(found)
         else:
             decisions.append(source)
     layers += [decision_layer(source, texts) for source in decisions]
@@ -139,12 +152,13 @@ def comet_layer(source: Source) -> Layer:
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
         raise InputError(f"{path}: give what comet-score --to_json writes, an object with a list of segments a system")
     spans = any("errors" in row for rows in data.values() for row in rows if isinstance(row, Mapping))
-    for system, rows in data.items():
+    names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
+    for system, (key, rows) in zip(names, data.items(), strict=True):
         for number, row in enumerate(rows, 1):
-            where = f"{path}, system {system}, segment {number}"
+            where = f"{path}, system {key}, segment {number}"
             if not isinstance(row, Mapping) or not isinstance(row.get("mt"), str):
                 raise InputError(f"{where}: give an object with src, mt and COMET")
-            text = Text(str(number), _system_name(system), str(row.get("src", "")), row["mt"])
+            text = Text(str(number), system, str(row.get("src", "")), row["mt"])
             try:
                 annotation = Annotation(row.get("errors", ())) if spans else None
             except InputError as error:
@@ -251,9 +265,8 @@ def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float
     return Layer(ratings.name, opinions, human)
 
 
-def _system_name(path: str) -> str:
-    """comet-score names a system by its file: the name without folder and ending."""
-    return Path(path).stem or path
+def _without_endings(file: str) -> str:
+    return file.split(".")[0]
 
 
 def _text(record: CandidateRecord) -> Text:

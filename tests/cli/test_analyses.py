@@ -126,6 +126,16 @@ def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, capsys: pyt
         assert stored[0]["en-de"][name] == pytest.approx(entry["en-de"][name], abs=1e-12)
 
 
+def test_sweep_of_two_files_of_one_name(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = tmp_path / "again" / small.xcomet.name
+    again.parent.mkdir()
+    shutil.copy(small.xcomet, again)
+    assert main(["lambda-sweep", str(small.xcomet), str(again), *small.arguments, "--lambdas", "0"]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if "spans of lower confidence" in line]
+    assert [title.split(",")[0].rpartition("/")[2] for title in titles] == ["xcomet", "xcomet"]
+    assert len(set(titles)) == 2
+
+
 def test_sweep_is_plotted(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "sweep.png"

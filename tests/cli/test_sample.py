@@ -32,6 +32,15 @@ def test_what_is_written_is_what_was_sampled(files: Path, capsys: pytest.Capture
     assert main(["decide", "out.jsonl.gz", "-o", "decisions.jsonl"]) == 0
 
 
+def test_files_of_one_name_are_systems_of_two(files: Path) -> None:
+    for folder in ("a", "b"):
+        (files / folder).mkdir()
+        (files / folder / "mt.txt").write_bytes((files / "mt.txt").read_bytes())
+    arguments = ["-s", "src.txt", "-t", "a/mt.txt", "b/mt.txt", "--model", MODEL, "--quiet"]
+    assert main(["sample", *arguments, "-o", "out.jsonl"]) == 0
+    assert [r.system for r in read_candidates("out.jsonl")] == ["a/mt"] * 4 + ["b/mt"] * 4
+
+
 def test_an_empty_translation_has_no_error(files: Path) -> None:
     (files / "src.txt").write_text("Nothing.\n", encoding="utf-8")
     (files / "mt.txt").write_text("\n", encoding="utf-8")
@@ -53,8 +62,7 @@ def test_the_rated_translations_of_a_test_set(files: Path) -> None:
     [
         (["-o", "out.jsonl"], "say what to sample"),
         (["-s", "src.txt", "-t", "mt.txt", "-o", "no/out.jsonl"], "the folder does not exist"),
-        (["-s", "src.txt", "-t", "mt.txt", "a/mt.txt", "-o", "out.jsonl"], "both systems would be called 'mt'"),
-        (["-s", "src.txt", "-t", "mt.txt", "mt.txt", "-o", "out.jsonl"], "both systems would be called 'mt'"),
+        (["-s", "src.txt", "-t", "mt.txt", "./mt.txt", "-o", "out.jsonl"], "-t ./mt.txt is given twice"),
         (["--test-set", "tiny", "-o", "out.jsonl"], "--test-set needs --direction"),
     ],
 )

@@ -19,6 +19,7 @@ from mbr_esd_metric.records import DecisionRecord, read_candidates, write_record
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.inputs import Source, read_sheet
 from mbr_esd_metric.report.sheet import Sheet, Text
+from mbr_esd_metric.streams import short_names
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -126,6 +127,37 @@ def test_names_of_inputs(tmp_path: Path) -> None:
     odd = tmp_path / "a=b.json"
     odd.touch()
     assert Source.parse(str(odd)) == Source(odd)
+
+
+def test_files_of_one_name_keep_names_of_their_own(tmp_path: Path) -> None:
+    texts = {"x/a/mt.txt": [row("eins", 0.5)], "x/b/mt.txt": [row("zwei", 0.5)], "other.txt": [row("drei", 0.5)]}
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        comet_file(tmp_path / folder / "out.json", texts)
+    sheet = read_sheet([Source(tmp_path / "one" / "out.json"), Source(tmp_path / "two" / "out.json")])
+    assert [column.name for column in sheet.columns] == ["one/out", "two/out"]
+    assert [text.system for text in sheet.rows] == ["a/mt", "b/mt", "other"]
+    # A decisions file and its candidates may share a name, as they do not stand side by side.
+    (tmp_path / "one" / "out.candidates.jsonl").write_bytes(CANDIDATES.read_bytes())
+    sheet = read_sheet([Source(tmp_path / "one" / "out.json"), Source(tmp_path / "one" / "out.candidates.jsonl")])
+    assert [column.name for column in (*sheet.columns, *sheet.candidates)] == ["out", "out"]
+    with pytest.raises(InputError, match="two inputs are named .*out.json'; name them apart with NAME=FILE"):
+        read_sheet([Source(tmp_path / "one" / "out.json")] * 2)
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["a/mt.txt", "b/mt.txt", "c/other.txt"], ["a/mt", "b/mt", "other"]),
+        (["mt.txt", "a/mt.txt"], ["mt.txt", "a/mt"]),
+        (["x/1/mt.txt", "y/1/mt.txt", "y/2/mt.txt"], ["x/1/mt", "y/1/mt", "2/mt"]),
+        (["d/mt.a.txt", "d/mt.b.txt"], ["mt.a", "mt.b"]),
+        (["d/mt.txt", "d/mt.json", "e/mt.txt"], ["d/mt.txt", "mt.json", "e/mt"]),
+        (["/mt.txt", ".", "a.b", "a.b.txt", "a.txt"], ["mt", ".", "a.b", "a.b.txt", "a.txt"]),
+    ],
+)
+def test_short_names_differ(paths: list[str], names: list[str]) -> None:
+    assert short_names(paths, lambda file: Path(file).stem) == names
 
 
 def test_real_raters(mqm_folder: Path) -> None:
