@@ -46,7 +46,7 @@ def stored(path: str, n: int) -> Iterator[Segment]:
 
 
 def from_raters(path: str, n: int, skip: int, limit: int) -> Iterator[Segment]:
-    """Candidates made from the raters' annotations of an MQM file: after `skip` segments, up to `limit`, drawn anyhow."""
+    """Candidates made from the raters' annotations of an MQM file: of `limit` segments at most, after `skip` others."""
     rows: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
     for rating in read_mqm(path).ratings:
         rows[rating.system, rating.segment].append(rating)
@@ -101,7 +101,10 @@ def main() -> None:
         parser.error("give a candidate file, or --raters FILE")
     similarity = get_similarity(args.utility)
     sizes = list(rounds(args.n))
-    source = from_raters(args.raters, args.n, args.skip, args.segments) if args.raters else stored(args.candidates, args.n)
+    if args.raters:
+        source = from_raters(args.raters, args.n, args.skip, args.segments)
+    else:
+        source = stored(args.candidates, args.n)
 
     costs, lost, equal = [], [], []
     spent_time = 0.0
