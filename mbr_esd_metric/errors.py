@@ -50,3 +50,8 @@ def unknown(kind: str, value: str, valid: Iterable[str]) -> OptionError:
     near = [name for lowered in close for name in names if name.lower() == lowered]
     hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     return OptionError(f"unknown {kind} {value!r}; {hint}valid: {', '.join(names)}")
+
+
+def useless(option: str, beside: str) -> OptionError:
+    """An `OptionError` for an option that changes nothing beside what else was asked for."""
+    return OptionError(f"{option} changes nothing with {beside}; leave it out")

@@ -59,16 +59,13 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser, measures: Sequence
     )  # fmt: skip
 
 
-def add_choice_arguments(
-    parser: argparse.ArgumentParser, rules: Sequence[str], *, least: str, utility_of: str
-) -> None:
+def add_choice_arguments(parser: argparse.ArgumentParser, rules: Sequence[str], *, least: str) -> None:
     """Stored candidates, those of `add_evaluation_arguments`, and which rules choose.
 
     Args:
         parser: gets them.
         rules: that are taken where none is named.
         least: "+" for one rule at least, "*" for any number.
-        utility_of: what `--utility` is of.
     """
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
     add_evaluation_arguments(parser)
@@ -76,7 +73,6 @@ def add_choice_arguments(
         "--rules", nargs=least, default=list(rules), metavar="RULE",
         help=f"{', '.join(RULES)} (default: {' '.join(rules)})",
     )  # fmt: skip
-    parser.add_argument("--utility", default="softf1", help=f"of {utility_of} (%(default)s)")
 
 
 def human_of(args: argparse.Namespace, test_set: TestSet) -> dict[str, AnnotationMatrix]:

@@ -27,9 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--utility",
-        default="softf1",
-        help="similarity that MBR maximises: softf1 (default), f1, softdice, scoresim, mpp, or a mean of some such as "
-        "softf1+scoresim or 0.7*softf1+0.3*scoresim",
+        help="similarity that MBR maximises, and that the other rules report: softf1 (default), f1, softdice, "
+        "scoresim, mpp, or a mean of some such as softf1+scoresim or 0.7*softf1+0.3*scoresim; not of mbr-corpus",
     )
     parser.add_argument(
         "--weights", default="uniform", help="of the supports: uniform (default), or model for its probabilities"
@@ -61,12 +60,14 @@ def run(args: argparse.Namespace) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     from mbr_esd_metric.batch import Options, decide_file
-    from mbr_esd_metric.errors import OptionError
+    from mbr_esd_metric.errors import OptionError, useless
 
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
+    if args.utility is not None and args.rule == "mbr-corpus":
+        raise useless(f"--utility {args.utility}", "--rule mbr-corpus, which maximises the corpus softdice")
     options = Options(
-        args.rule, args.utility, args.weights, args.invalid, args.mqm, args.location, args.preset
+        args.rule, args.utility or "softf1", args.weights, args.invalid, args.mqm, args.location, args.preset
     )
     summary = decide_file(
         args.candidates,

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, which rules beside the oracle."""
-    add_choice_arguments(
-        parser, ("empty", "map", "majority", "mbr"), least="*", utility_of="mbr and of the oracle"
-    )
+    add_choice_arguments(parser, ("empty", "map", "majority", "mbr"), least="*")
+    parser.add_argument("--utility", default="softf1", help="of mbr and of the oracle (%(default)s)")
     parser.epilog = (
         "Each rule is a row, and so is the oracle, which takes the candidate with the highest utility to the human\n"
         "annotation. With several raters there is one row for their mean, and one for each of them, on the\n"

@@ -17,6 +17,7 @@ from mbr_esd_metric.cli.analysis import (
     read_sampled,
 )
 from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.errors import useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.choosing import ScalingPoint
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, how many of them, which rules."""
-    add_choice_arguments(parser, ("mbr", "map", "majority"), least="+", utility_of="mbr")
+    add_choice_arguments(parser, ("mbr", "map", "majority"), least="+")
+    parser.add_argument("--utility", help="of mbr (softf1)")
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="N", help="(default: those of 16 64 256 1024 that there are)"
     )
@@ -42,6 +44,9 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.tables import Cell, Column, Table
 
     check_outputs(args, args.candidates)
+    if args.utility is not None and "mbr" not in args.rules:
+        raise useless(f"--utility {args.utility}", f"--rules {' '.join(args.rules)}")
+    utility = args.utility or "softf1"
     columns = [Column("rule", "rule"), Column("n", "N")]
     test_sets = list(load_test_sets(args))
     matrices = [read_sampled(test_set, args.candidates) for test_set in test_sets]
@@ -54,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         evaluator = Evaluator(
             test_set.gold, human, test_set.lengths, args.measures, args.several, args.weights, args.missing
         )
-        results.append(scaling(evaluator, sampled, sizes, args.rules, args.utility))
+        results.append(scaling(evaluator, sampled, sizes, args.rules, utility))
     rows = tuple(
         (
             Cell(points[0].rule),
@@ -63,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         )
         for points in zip(*results, strict=True)
     )
-    note = f"the first N candidates of each translation; utility of mbr: {args.utility}"
+    note = f"the first N candidates of each translation; utility of mbr: {utility}"
     put_out(args, [Table(f"scaling, {args.test_set}", tuple(columns), rows, (note,))])
     if args.plot:
         _plot({t.direction: points for t, points in zip(test_sets, results, strict=True)}, args)

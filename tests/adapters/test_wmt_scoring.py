@@ -188,6 +188,8 @@ def test_problems_say_what_to_do(test_set: TestSet, capsys: pytest.CaptureFixtur
     assert "tiny en-de: BLEU-refA scored for 2 systems" in capsys.readouterr().out
     assert main([*command, "--model", "empty", "BLEU", "--name", "x"]) == 1
     assert "--name names one metric" in capsys.readouterr().err
+    assert main([*command, "--model", "BLEU", "--name", "x"]) == 1
+    assert "--name x changes nothing with --model BLEU; leave it out" in capsys.readouterr().err
     for name in ("foo/bar", "a b", ""):
         with pytest.raises(OptionError, match=f"--name {name}: .*file's name"):
             make_scorer("mbr-esd-demo", name=name)

@@ -205,6 +205,8 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     yield ["scaling", str(small.candidates), "--sizes", "64"], "there are 20 candidates, fewer than 64"
     yield ["scaling", str(small.candidates), "--sizes", "0"], "give 1 or more"
     yield ["scaling", str(small.candidates), "--rules", "mbrr"], "did you mean 'mbr'"
+    useless = ["scaling", str(small.candidates), "--rules", "map", "majority", "--utility", "f1"]
+    yield useless, "--utility f1 changes nothing with --rules map majority; leave it out"
     yield ["lambda-sweep", "min-src"], "neither a file nor a metric"
     yield ["lambda-sweep", str(small.candidates)], "a sweep reads what comet-score --to_json writes"
     yield ["lambda-sweep", "mine-src", "--lambdas", "2"], "lambda is 2.0"
@@ -214,7 +216,7 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     yield ["spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
 
 
-@pytest.mark.parametrize("number", range(11))
+@pytest.mark.parametrize("number", range(12))
 def test_failures_are_one_line(
     small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
@@ -223,7 +225,7 @@ def test_failures_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-    assert len(list(failures(small, tmp_path))) == 11
+    assert len(list(failures(small, tmp_path))) == 12
 
 
 def test_a_sweep_needs_error_spans(small: Small, capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,6 +219,20 @@ def test_unknown_options_leave_nothing(
     assert [path.name for path in tmp_path.iterdir()] == [source.name]
 
 
+def test_a_utility_is_taken_where_it_says_something(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    utilities = []
+    for utility in ("f1", "scoresim"):
+        assert run(source, "-o", tmp_path / utility, "--rule", "map", "--utility", utility) == 0
+        utilities.append([row.expected_utility for row in read_decisions(tmp_path / utility)])
+    assert utilities[0] != utilities[1]  # MAP chooses without it, and reports it
+    capsys.readouterr()
+    assert run(source, "-o", tmp_path / "out", "--rule", "mbr-corpus", "--utility", "softf1") == 1
+    assert "--utility softf1 changes nothing with --rule mbr-corpus" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "none", "-o", tmp_path / "out") == 1
     assert "no such file" in capsys.readouterr().err

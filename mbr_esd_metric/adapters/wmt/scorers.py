@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, unknown
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, unknown, useless
 from mbr_esd_metric.models import CARDS, is_model_folder, load_card
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
@@ -298,8 +298,8 @@ def make_scorer(
         comet: how a COMET checkpoint is run.
 
     Raises:
-        OptionError: unknown names, with the nearest ones; a `name` that no file can have; a metric that needs a
-            reference without one.
+        OptionError: unknown names, with the nearest ones; a `name` that no file can have, or where it changes
+            nothing; a metric that needs a reference without one.
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
@@ -307,6 +307,8 @@ def make_scorer(
             f"--name {name}: the name of a metric becomes a file's name; letters, digits and _.+=*- can be in it"
         )
     base = model.partition("?")[0]
+    if name is not None and model in ("empty", "BLEU", "chrF"):
+        raise useless(f"--name {name}", f"--model {model}")
     if model == "empty":
         return EmptyScorer()
     if model in ("BLEU", "chrF"):
