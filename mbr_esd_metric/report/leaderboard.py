@@ -15,7 +15,7 @@ MEASURE_TITLES = {
     "softf1": "SoftF1",
     "f1": "F1",
     "softdice": "softdice",
-    "mpp-corpus": "MPP",
+    "mpp-corpus": "MPP corpus",
     "softdice-corpus": "softdice corpus",
     "f1-corpus": "F1 corpus",
 }
