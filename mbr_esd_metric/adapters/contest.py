@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.test_set import Array, Ratings, TestSet
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.adapters.wmt.test_set import Array, Ratings, TestSet, base_name
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 #: Base name, and whether a reference was used: what makes entries of several directions one row.
@@ -73,12 +73,7 @@ def contestants(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence
         InputError: no such metric is there, or its files do not fit.
         OptionError: an unknown name.
     """
-    there = test_set.metric_names()
-    wanted = set(metrics)
-    names = [n for n in there if not wanted or n in wanted or n.rsplit("-", 1)[0] in wanted]
-    known = {*there, *(n.rsplit("-", 1)[0] for n in there)}
-    for name in wanted - known:
-        raise unknown(f"metric of {test_set.name} {test_set.direction}", name, known)
+    names = sorted(test_set.find_metrics(metrics))
     if not names:
         raise InputError(
             f"{test_set.layout.metric_scores('*', 'seg')}: no metric has segment scores; "
@@ -89,8 +84,7 @@ def contestants(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence
     for name in names:
         metric = test_set.metric(name)
         spans = metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None
-        base, _, reference = name.rpartition("-")
-        entries.append(Entry(base, reference != "src", metric.scores, spans, test_set.signature(name)))
+        entries.append(Entry(*base_name(name), metric.scores, spans, test_set.signature(name)))
         notes += metric.notes
     sets: Iterable[Ratings] = test_set.human_ratings(raters) if test_set.ratings else ()
     human = [ratings.of(test_set.systems, test_set.segments) for ratings in sets]

@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Which metrics, which thresholds, table and plot."""
     parser.add_argument(
         "metrics", nargs="+", metavar="METRIC",
-        help="a metric stored in the folder with its error spans, or the output of comet-score --to_json, as OUT.json "
-        "or NAME=OUT.json",
+        help="a metric stored in the folder with its error spans, as the leaderboard names it, or the output of "
+        "comet-score --to_json, as OUT.json or NAME=OUT.json",
     )  # fmt: skip
     add_evaluation_arguments(parser, ("softf1", "f1"))
     parser.add_argument(
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd lambda-sweep XCOMET-ESD-refA --data data --test-set wmt24 --direction en-de en-es ja-zh\n"
+        "  mbr-esd lambda-sweep XCOMET-ESD --data data --test-set wmt24 --direction en-de en-es ja-zh\n"
         "  comet-score -s src.txt -t A.txt B.txt --model Unbabel/XCOMET-XXL --to_json xcomet.json\n"
         "  mbr-esd lambda-sweep xcomet.json --data data --test-set wmt24 --direction en-de --plot sweep.png"
     )
@@ -60,21 +60,21 @@ def run(args: argparse.Namespace) -> int:
     points: dict[tuple[str, str], list[SweepPoint]] = {}
     for text, source in zip(args.metrics, sources, strict=True):
         for test_set in test_sets:
-            name, predicted = _spans(test_set, text, source)
-            try:
-                points[name, test_set.direction] = lambda_sweep(
-                    test_set.gold,
-                    predicted,
-                    lambdas,
-                    human=list(human_of(args, test_set).values()),
-                    lengths=test_set.lengths,
-                    measures=args.measures,
-                    raters=args.several,
-                    weights=args.weights,
-                    missing=args.missing,
-                )
-            except InputError as error:
-                raise InputError(f"{text}, {test_set.direction}: {error}") from None
+            for name, predicted in _spans(test_set, text, source).items():
+                try:
+                    points[name, test_set.direction] = lambda_sweep(
+                        test_set.gold,
+                        predicted,
+                        lambdas,
+                        human=list(human_of(args, test_set).values()),
+                        lengths=test_set.lengths,
+                        measures=args.measures,
+                        raters=args.several,
+                        weights=args.weights,
+                        missing=args.missing,
+                    )
+                except InputError as error:
+                    raise InputError(f"{text}, {test_set.direction}: {error}") from None
     directions = [test_set.direction for test_set in test_sets]
     columns = [Column("lambda", "lambda", digits=1)]
     for direction in directions:
@@ -83,8 +83,13 @@ def run(args: argparse.Namespace) -> int:
     for name in dict.fromkeys(name for name, _ in points):
         rows = []
         for at, threshold in enumerate(lambdas):
-            evaluations = [points[name, direction][at].evaluation for direction in directions]
-            rows.append((Cell(threshold), *(c for e in evaluations for c in evaluation_cells(args, e))))
+            cells = [Cell(threshold)]
+            for direction in directions:
+                if (name, direction) in points:
+                    cells += evaluation_cells(args, points[name, direction][at].evaluation)
+                else:  # under this base name, one with a reference that this direction lacks
+                    cells += [Cell()] * ((len(columns) - 1) // len(directions))
+            rows.append(tuple(cells))
         tables.append(Table(f"{name}, {args.test_set}: spans of lower confidence dropped", tuple(columns), tuple(rows)))
     put_out(args, tables)
     if args.plot:
@@ -92,26 +97,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _spans(test_set: TestSet, text: str, source: Source) -> tuple[str, AnnotationMatrix]:
-    """Name and spans of a metric, given by its name or by a file."""
+def _spans(test_set: TestSet, text: str, source: Source) -> Mapping[str, AnnotationMatrix]:
+    """Name -> spans of a metric, given by its full or base name or by a file; of two where a base name has two."""
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
     from mbr_esd_metric.report.inputs import comet_layer, kind_of
+    from mbr_esd_metric.report.leaderboard import input_of
 
-    if text in test_set.layout.metrics():
-        metric = test_set.metric(text)
-        if metric.ratings is None:
+    found = {}
+    for full in test_set.metrics_named(text):
+        ratings = test_set.metric(full).ratings
+        if ratings is None:
             raise InputError(
-                f"{test_set.layout.metric_rating(text)}: no such file, and a sweep needs error spans; score the metric "
+                f"{test_set.layout.metric_rating(full)}: no such file, and a sweep needs error spans; score the metric "
                 "with: mbr-esd wmt score"
             )
-        return metric.name, metric.ratings.of(test_set.systems, test_set.segments)
+        base, uses_reference = base_name(full)
+        found[f"{base} ({input_of(uses_reference)})"] = ratings.of(test_set.systems, test_set.segments)
+    if found:
+        return found
     if not source.path.is_file():
-        stored = ", ".join(test_set.layout.metrics()) or "none"
+        stored = ", ".join(test_set.metric_names()) or "none"
         raise OptionError(f"{text} is neither a file nor a metric of {test_set.name} {test_set.direction}: {stored}")
     if kind_of(source.path) != "comet":
         raise InputError(f"{source.path}: a sweep reads what comet-score --to_json writes, and metrics in the folder")
     layer = comet_layer(source)
     entries = ((o.text.system, o.text.source, o.text.translation, o.annotation) for o in layer.opinions)
-    return layer.name, joined(test_set, entries, str(source.path))
+    return {layer.name: joined(test_set, entries, str(source.path))}
 
 
 def _plot(points: Mapping[tuple[str, str], Sequence[SweepPoint]], args: argparse.Namespace) -> None:

@@ -33,9 +33,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
     from mbr_esd_metric.core.annotation import EMPTY
     from mbr_esd_metric.metaeval.spans import SpanEvaluator
-    from mbr_esd_metric.report.leaderboard import MEASURE_TITLES
+    from mbr_esd_metric.report.leaderboard import MEASURE_TITLES, input_of
     from mbr_esd_metric.report.tables import Cell, Column, Table
 
     human = human_of(args, test_set)
@@ -50,12 +51,13 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
     rows = [
         (
             Cell("human"),
+            Cell(),
             *_counts(counts.gold_major, counts.gold_minor, nothing.rated, None),
             *[Cell()] * len(args.measures),
         ),
-        _row("no error", nothing),
+        _row("no error", None, nothing),
     ]
-    for name in args.metric or test_set.metric_names():
+    for name in test_set.find_metrics(args.metric):
         metric = test_set.metric(name)
         if metric.ratings is None:
             if args.metric:
@@ -65,9 +67,11 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
             found = evaluator.evaluate(metric.ratings.of(test_set.systems, test_set.segments))
         except InputError as error:
             raise InputError(f"{name}, {test_set.direction}: {error}") from None
-        rows.append(_row(name, found))
+        base, uses_reference = base_name(name)
+        rows.append(_row(base, input_of(uses_reference), found))
     columns = (
         Column("metric", "metric"),
+        Column("input", "input"),
         Column("major", "major", digits=0),
         Column("minor", "minor", digits=0),
         Column("per_translation", "per translation", digits=2),
@@ -82,12 +86,13 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
     return Table(f"{test_set.name} {test_set.direction}", columns, tuple(rows), notes)
 
 
-def _row(name: str, scores: SpanScores) -> tuple[Cell, ...]:
+def _row(name: str, looks_at: str | None, scores: SpanScores) -> tuple[Cell, ...]:
     from mbr_esd_metric.report.tables import Cell
 
     counts = scores.counts
     return (
         Cell(name),
+        Cell(looks_at),
         *_counts(counts.major, counts.minor, scores.rated, counts.ratio),
         *map(Cell, scores.values.values()),
     )

@@ -235,7 +235,7 @@ def mqm_layers(source: Source) -> list[Layer]:
 
 def _layout_layers(test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str]) -> list[Layer]:
     layers = [_rated(test_set, found, None, human=True) for found in test_set.human_ratings(ratings)]
-    for name in metrics or test_set.metric_names():
+    for name in test_set.find_metrics(metrics):
         if not metrics and not test_set.layout.metric_rating(name).is_file():
             continue
         metric = test_set.metric(name)

@@ -21,6 +21,11 @@ MEASURE_TITLES = {
 }
 
 
+def input_of(uses_reference: bool) -> str:
+    """What a metric looks at, as tables say it."""
+    return "src+ref" if uses_reference else "src"
+
+
 def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     """One row a metric; measures and span counts for the average and each direction.
 
@@ -56,7 +61,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
 
 
 def _row(row: Row, several: bool, measures: Sequence[str], counted: bool) -> list[Cell]:
-    cells = [Cell(row.name), Cell("src+ref" if row.uses_reference else "src"), Cell(row.samples)]
+    cells = [Cell(row.name), Cell(input_of(row.uses_reference)), Cell(row.samples)]
     # Daggers hold for all directions together, so they stand where these meet.
     if several:
         cells += _cells(row.average, row.daggers, measures, counted)

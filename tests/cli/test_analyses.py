@@ -106,6 +106,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return Small(arguments, layout, texts, candidates, xcomet)
 
 
+def with_en_fr(small: Small, folder: Path) -> Path:
+    """A copy of the data folder in which all of en-de is there as en-fr, too."""
+    data = folder / "data"
+    shutil.copytree(small.layout.data, data)
+    for path in sorted(data.rglob("*en-de*"), reverse=True):
+        copy = path.with_name(path.name.replace("en-de", "en-fr"))
+        if path.is_dir():
+            shutil.copytree(path, copy)
+        else:
+            shutil.copy(path, copy)
+    return data
+
+
 def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
     assert main([*words, "--format", "json"]) == 0, capsys.readouterr().err
     table: dict[str, list[dict[str, Any]]] = json.loads(capsys.readouterr().out)
@@ -190,7 +203,8 @@ def test_scaling_takes_prefixes(small: Small, tmp_path: Path, capsys: pytest.Cap
 
 def test_spans_of_humans_metrics_and_nobody(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     human, nobody, mine = rows(capsys, "spans", *small.arguments, "--raters", "mqm.rater1")
-    assert (human["metric"], nobody["metric"], mine["metric"]) == ("human", "no error", "mine-src")
+    assert (human["metric"], nobody["metric"], mine["metric"]) == ("human", "no error", "mine")
+    assert (human["input"], nobody["input"], mine["input"]) == (None, None, "src")
     assert nobody["ratio"] == 0
     total = mine["major"] + mine["minor"]
     assert mine["ratio"] == pytest.approx(total / (human["major"] + human["minor"]))
@@ -212,7 +226,7 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     yield ["lambda-sweep", "mine-src", "--lambdas", "2"], "lambda is 2.0"
     yield ["lambda-sweep", "mine-src", "--raters", "nobody"], "unknown set of human ratings 'nobody'"
     yield ["synthetic", "--similarity", "soft"], "unknown similarity 'soft'"
-    yield ["spans", "--metric", "mine"], "did you mean 'mine-src'"
+    yield ["spans", "--metric", "mini"], "did you mean 'mine' or 'mine-src'"
     yield ["spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
 
 
@@ -226,6 +240,43 @@ def test_failures_are_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert len(list(failures(small, tmp_path))) == 12
+
+
+def test_metrics_are_named_as_in_the_leaderboard(
+    small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(small.layout.data, data)
+    layout = Layout(data, "small", "en-de")
+    for path in (layout.metric_scores("mine-src", "seg"), layout.metric_rating("mine-src")):
+        shutil.copy(path, path.with_name(path.name.replace("-src", "-refA")))
+    where = ["--data", str(data), "--test-set", "small", "--direction", "en-de"]
+    inputs = {"mine": ["src", "src+ref"], "mine-src": ["src"], "mine-refA": ["src+ref"]}
+    for name, expected in inputs.items():
+        for words in (["leaderboard", "--k", "0"], ["spans"]):
+            found = [row for row in rows(capsys, *words, *where, "--metric", name) if row["input"]]
+            assert [row["metric"] for row in found] == ["mine"] * len(expected)
+            assert sorted(row["input"] for row in found) == expected
+        assert main(["lambda-sweep", name, *where, "--lambdas", "0"]) == 0
+        shown = capsys.readouterr().out
+        assert [f"mine ({each}), small" in shown for each in ("src", "src+ref")] == [
+            each in expected for each in ("src", "src+ref")
+        ]
+        assert main(["report", *where, "--metric", name, "-o", str(tmp_path / "r.html")]) == 0
+        capsys.readouterr()
+
+
+def test_a_base_name_may_lack_a_reference_in_one_direction(
+    small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
+    for path in (layout.metric_scores("mine-src", "seg"), layout.metric_rating("mine-src")):
+        path.rename(path.with_name(path.name.replace("-src", "-refA")))
+    both = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-de", "en-fr", "--lambdas", "0"]
+    assert main(["lambda-sweep", "mine", *both, "--format", "tsv"]) == 0
+    lines = [line.split("\t")[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("0.0")]
+    there, absent = [True] * 6, [False] * 6
+    assert [[bool(cell) for cell in line] for line in lines] == [[*there, *absent], [*absent, *there]]
 
 
 def test_a_sweep_needs_error_spans(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,19 +297,12 @@ def test_output_goes_to_a_file(small: Small, tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "spans.md"
     assert main(["spans", *small.arguments, "--format", "markdown", "-o", str(out)]) == 0
     assert capsys.readouterr().out == ""
-    assert "| mine-src |" in out.read_text(encoding="utf-8")
+    assert "| mine | src |" in out.read_text(encoding="utf-8")
 
 
 def test_two_directions_stand_side_by_side(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A direction and its copy under another name."""
-    data = tmp_path / "data"
-    shutil.copytree(small.layout.data, data)
-    for path in sorted(data.rglob("*en-de*"), reverse=True):
-        copy = path.with_name(path.name.replace("en-de", "en-fr"))
-        if path.is_dir():
-            shutil.copytree(path, copy)
-        else:
-            shutil.copy(path, copy)
+    data = with_en_fr(small, tmp_path)
     both = ["--data", str(data), "--test-set", "small", "--direction", "en-de", "en-fr"]
     for words in (
         ["lambda-sweep", "mine-src", "--lambdas", "0", "0.5"],

@@ -141,6 +141,24 @@ class TestSet:
         allowed = {self.info.standard_reference}
         return tuple(n for n in self.layout.metrics() if references_of(n, tuple(self.references)) <= allowed)
 
+    def metrics_named(self, name: str) -> tuple[str, ...]:
+        """Those of `metric_names` that have this full or base name; two where one of them uses a reference."""
+        return tuple(full for full in self.metric_names() if name in (full, base_name(full)[0]))
+
+    def find_metrics(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Those of `metric_names` that have one of these full or base names; all where none is given.
+
+        Raises:
+            OptionError: a name that no metric has.
+        """
+        there = self.metric_names()
+        found = {name: self.metrics_named(name) for name in names}
+        for name, metrics in found.items():
+            if not metrics:
+                known = {*there, *(base_name(full)[0] for full in there)}
+                raise unknown(f"metric of {self.name} {self.direction}", name, known)
+        return tuple(dict.fromkeys(full for metrics in found.values() for full in metrics)) if names else there
+
     def signature(self, metric: str) -> str | None:
         """What a stored metric's scores depend on; None where the folder does not say."""
         path = self.layout.metric_signature(metric)
@@ -252,6 +270,12 @@ def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ())
             raise unknown("set of human ratings", name, there)
     merged = f"{gold}.merged"
     return list(names) or ([merged] if merged in there else sorted(there))
+
+
+def base_name(metric: str) -> tuple[str, bool]:
+    """A metric's full name without the reference, and whether there is one: what names it in every direction."""
+    base, _, reference = metric.rpartition("-")
+    return base, reference != "src"
 
 
 def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
