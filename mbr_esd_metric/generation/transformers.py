@@ -68,7 +68,7 @@ class TransformersEngine(Engine):
         check_folder(options)
         import torch
 
-        self._model, self._tokenizer = _load(options)
+        self._model, self._tokenizer = load_merged(options)
         if not self._tokenizer.chat_template:
             raise EngineError(
                 f"the tokenizer of {options.model} has no chat template, so this is no instruction-tuned model; take "
@@ -258,7 +258,13 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     return tokens.gather(1, place)[:, 0]
 
 
-def _load(options: EngineOptions) -> tuple[Any, Any]:
+def load_merged(options: EngineOptions) -> tuple[Any, Any]:
+    """Model, with its adapter merged in, and tokenizer.
+
+    Raises:
+        EngineError: they cannot be had, do not fit in memory, or are of an unknown kind.
+        MissingDependencyError: there is an adapter, and peft is not installed.
+    """
     import torch
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer

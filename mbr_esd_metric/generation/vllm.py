@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from mbr_esd_metric.generation.base import (
     Sample,
     Sampling,
 )
+from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
 from mbr_esd_metric.generation.server import sample_seed
 
@@ -63,6 +65,7 @@ class VllmEngine(Engine):
         if _is_cpu_build():
             for name, value in CPU_ENVIRONMENT.items():
                 os.environ.setdefault(name, value)
+        options = merged_where_slow(options)
         from vllm import LLM
 
         lora = {"enable_lora": True, "max_lora_rank": lora_rank(options.adapter)} if options.adapter else {}
@@ -166,6 +169,13 @@ class VllmEngine(Engine):
         if getattr(self, "_llm", None) is not None:
             self._llm.llm_engine.engine_core.shutdown()
             self._llm = None
+
+
+def merged_where_slow(options: EngineOptions) -> EngineOptions:
+    """On the CPU build a folder with the adapter merged in: adapters slow it down many times over."""
+    if options.adapter is None or not _is_cpu_build():
+        return options
+    return replace(options, model=str(merged_folder(options)), adapter=None)
 
 
 def server_flags(options: EngineOptions) -> dict[str, str | None]:

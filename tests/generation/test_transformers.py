@@ -18,6 +18,7 @@ import torch
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.base import EngineOptions, Request, Sample, Sampling
+from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.transformers import TransformersEngine, _choose, _groups, _uniform
 
 PLAIN = output_grammar("[a-z ]+")
@@ -310,7 +311,7 @@ def test_identity_follows_the_content_not_the_place(tiny: Path, tmp_path: Path, 
     assert len(list((tmp_path / "cache" / "digests").iterdir())) == 2
 
 
-def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path) -> None:
+def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM
 
@@ -337,6 +338,10 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path) -> None:
     assert loaded.text == merged.text
     assert loaded.logprob == pytest.approx(merged.logprob, abs=1e-3)
     assert first(model=str(tiny)).text != merged.text
+
+    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
+    folder = merged_folder(EngineOptions(model=str(tiny), adapter=str(tmp_path / "adapter"), device="cpu"))
+    assert first(model=str(folder)) == loaded
 
 
 def test_closing_twice_is_safe(tiny: Path) -> None:
