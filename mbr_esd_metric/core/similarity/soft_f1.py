@@ -59,7 +59,7 @@ class SoftF1(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # With a = L + |vc| + eps and b = L + |vs| + eps: P = (a - d) / a and R = (b - d) / b, so the harmonic mean is
-        # (a - d)(b - d) / (b/2 (a - d) + a/2 (b - d)); and a - d = L + eps - |vs| + 2 sum min(vc, vs), in halves, exact.
+        # (a - d)(b - d) / (b/2 (a - d) + a/2 (b - d)); and a - d = L + eps - |vs| + 2 sum min(vc, vs), exact in halves.
         norm_c, norm_s = table.norms[rows, None], table.norms[columns]
         base = table.length + EPS
         y = table.shared(rows, columns)
