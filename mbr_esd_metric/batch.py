@@ -1,8 +1,9 @@
 """Decisions for a whole file of candidates: streaming, in order, over several processes, resumable.
 
-While a run is under way its lines go to ``OUT.partial``, one for each record read, after the record's checksum; OUT takes its name when all are there. So OUT is never half a result, a run that was stopped (or that stopped at a
-malformed line) goes on where it was as long as the records that it has done are the same, and memory does not grow with
-the number of segments but for the numbers that `mbr-corpus` iterates over.
+While a run is under way its lines go to ``OUT.partial``, one for each record read, after the record's checksum. OUT
+takes its name when all are there. So OUT is never half a result; a run that was stopped (or that stopped at a malformed
+line) goes on where it was, as long as the records that it has done are the same; and memory does not grow with the
+number of segments but for the numbers that `mbr-corpus` iterates over.
 """
 
 from __future__ import annotations
