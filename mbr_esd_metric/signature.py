@@ -9,7 +9,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.model_files import file_digest
+from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.generation.replay import ReplayEngine
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def signature(card: ModelCard, engine: str) -> str:
     model, sampling and prompt: ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
 
     Raises:
-        EngineError: the file of candidates does not exist.
-        OptionError: none is named.
+        EngineError: the file of candidates, or the adapter's folder, does not exist.
+        OptionError: no file of candidates is named.
     """
     replayed = engine == "replay"
     sampling = card.sampling
@@ -33,11 +33,7 @@ def signature(card: ModelCard, engine: str) -> str:
     if replayed:
         fields.append(("candidates", _digest(card)))
     else:
-        fields.append(("model", card.model))
-        if card.revision:
-            fields.append(("rev", card.revision))
-        if card.adapter:
-            fields.append(("adapter", card.adapter.rstrip("/").rsplit("/", 1)[-1]))
+        fields.append(("model", model_name(card.engine_options(engine, fetch=False))))
     n = f"auto/{card.samples}" if card.adaptive else card.samples
     fields += [("engine", engine), ("d", card.decision), ("n", n)]
     if not replayed:
@@ -46,7 +42,8 @@ def signature(card: ModelCard, engine: str) -> str:
             fields += [("k", sampling.top_k), ("p", sampling.top_p), ("seed", sampling.seed)]
         fields.append(("max", sampling.max_tokens))
     if card.decision.startswith("mbr"):
-        fields += [("u", card.utility), ("w", card.weights), ("b", f"{BETA:g}"), ("g", f"{GAMMA:g}")]
+        utility = "softdice" if card.decision == "mbr-corpus" else card.utility
+        fields += [("u", utility), ("w", card.weights), ("b", f"{BETA:g}"), ("g", f"{GAMMA:g}")]
     fields.append(("mqm", card.mqm))
     if not replayed:
         fields.append(("prompt", load_prompt(card.prompt).version))

@@ -64,14 +64,14 @@ def serve_command(name: str, host: str, port: int) -> list[str]:
         MissingDependencyError: vLLM is not installed here.
         OptionError, InputError, EngineError: as `load_card`, or the weights cannot be had.
     """
-    from mbr_esd_metric.generation.server import served_name
+    from mbr_esd_metric.generation.model_files import model_name
     from mbr_esd_metric.generation.vllm import lora_rank, merged_where_slow, require_vllm, server_flags
     from mbr_esd_metric.models import load_card
 
     card = load_card(name)
     require_vllm("mbr-esd serve (in an environment without COMET)")
     options = merged_where_slow(card.engine_options("vllm"))
-    offered = served_name(card.engine_options("server"))
+    offered = model_name(card.engine_options("server"))
     # The module, not the command `vllm`: the CPU build's command looks for a distribution of another name.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", options.model]
     if options.adapter:

@@ -34,6 +34,26 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
     return identity
 
 
+def model_name(options: EngineOptions) -> str:
+    """A name that tells models apart: what `mbr-esd serve` offers one under, and what signatures say.
+
+    A hub id, with ``@REVISION`` where one is asked for; a folder on this machine by its name and eight digits of its
+    content's SHA-256; ``+ADAPTER`` likewise.
+
+    Raises:
+        EngineError: the adapter's folder does not exist.
+    """
+    identity = model_identity(options)
+    name = options.model
+    if name != identity["model"]:
+        name = f"{Path(name).expanduser().resolve().name}-{identity['model'][:8]}"
+    if options.revision:
+        name += f"@{options.revision}"
+    if options.adapter:
+        name += f"+{Path(options.adapter).expanduser().resolve().name}-{identity['adapter'][:8]}"
+    return name
+
+
 def check_folder(options: EngineOptions) -> None:
     """See that a model given as a path is there; a hub id ("organisation/name") passes.
 

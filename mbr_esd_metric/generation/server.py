@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
@@ -35,7 +34,7 @@ from mbr_esd_metric.generation.base import (
     Sample,
     Sampling,
 )
-from mbr_esd_metric.generation.model_files import model_identity
+from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server_errors import (
     GrammarIgnored,
     Refused,
@@ -108,7 +107,7 @@ class ServerEngine(Engine):
         """
         self._options = options
         self._patience = patience or Patience()
-        self._model = served_name(options)
+        self._model = model_name(options)
         # COMET's commands show every logger's messages, and this one says a line for each request.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         _check(options, self._model)
@@ -117,15 +116,15 @@ class ServerEngine(Engine):
     def problem(cls, options: EngineOptions) -> str | None:
         """Why no server can be asked; None where one answers and serves the model."""
         try:
-            _check(options, served_name(options))
+            _check(options, model_name(options))
         except EngineError as error:
             return str(error)
         return None
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        """The name under which the server offers the model; see `served_name` for what that name says."""
-        return {"engine": cls.name, "model": served_name(options), "dtype": options.dtype}
+        """The name under which the server offers the model; see `model_name` for what that name says."""
+        return {"engine": cls.name, "model": model_name(options), "dtype": options.dtype}
 
     def count_tokens(self, prompt: str) -> int | None:
         """As vLLM's ``/tokenize`` counts; None where the server has no such address."""
@@ -334,23 +333,6 @@ class _Run:
                 raise GrammarIgnored(url, whole[0])
             self._obedient.add(url)
         return samples
-
-
-def served_name(options: EngineOptions) -> str:
-    """The name under which `mbr-esd serve` offers a model, and this engine asks for it.
-
-    As much as a server can be held to, for it tells nothing but names: a hub id, with ``@REVISION`` where one is asked
-    for; a folder on this machine by its name and eight digits of its content's SHA-256; ``+ADAPTER`` likewise.
-    """
-    identity = model_identity(options)
-    name = options.model
-    if name != identity["model"]:
-        name = f"{Path(name).expanduser().resolve().name}-{identity['model'][:8]}"
-    if options.revision:
-        name += f"@{options.revision}"
-    if options.adapter:
-        name += f"+{Path(options.adapter).expanduser().resolve().name}-{identity['adapter'][:8]}"
-    return name
 
 
 def sample_seed(seed: int, key: str) -> int:

@@ -14,7 +14,7 @@ from mbr_esd_metric.errors import MissingDependencyError
 from mbr_esd_metric.estimate import TOKENS_A_CANDIDATE, estimate
 from mbr_esd_metric.generation import vllm
 from mbr_esd_metric.generation.base import EngineOptions
-from mbr_esd_metric.generation.server import served_name
+from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.models import load_card
 from mbr_esd_metric.pipeline import Segment, annotate
 
@@ -24,7 +24,7 @@ SEGMENTS = [Segment(f"source {i % 5}", f"ein Satz mit {i % 5} Fehlern", f"segmen
 
 
 def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
-    with FakeServer(served_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
+    with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store&n="
         before = estimate(load_card(name + "40"), [*SEGMENTS, Segment("source", "", "empty")])
         assert (before.segments, before.pairs, before.candidates, before.stored) == (8, 5, 200, 0)

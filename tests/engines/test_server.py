@@ -17,7 +17,8 @@ from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import server as server_module
 from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample, Sampling
-from mbr_esd_metric.generation.server import Patience, ServerEngine, sample_seed, served_name
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.server import Patience, ServerEngine, sample_seed
 from mbr_esd_metric.models import load_card
 from mbr_esd_metric.pipeline import Segment, annotate
 
@@ -97,7 +98,7 @@ def test_decisions_are_those_of_a_run_without_faults(tmp_path: Path, monkeypatch
     monkeypatch.setattr(server_module, "Patience", lambda: QUICK)
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern darin", f"segment {i}") for i in range(12)]
     name = "mbr-esd-demo?engine=server&n=64&server={}&store=" + str(tmp_path)
-    model = served_name(load_card("mbr-esd-demo").engine_options("server"))
+    model = model_name(load_card("mbr-esd-demo").engine_options("server"))
     with FakeServer(model) as server, FaultyProxy(server.url, 0.3, stall=4.5) as proxy:
         clean = annotate(load_card(name.format(server.url) + "/clean"), segments)
         assert annotate(load_card(name.format(proxy.url) + "/spoilt"), segments) == clean
@@ -208,8 +209,8 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
 
 
-def test_served_names() -> None:
-    assert served_name(EngineOptions(model="org/name")) == "org/name"
-    assert served_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
+def test_model_names() -> None:
+    assert model_name(EngineOptions(model="org/name")) == "org/name"
+    assert model_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
     identity = ServerEngine.identity(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3))
     assert identity == ServerEngine.identity(EngineOptions(model="org/name", server=("http://b/v1",)))
