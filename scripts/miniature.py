@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import json
 import multiprocessing
 import os
@@ -20,23 +19,21 @@ import platform
 import shutil
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating, read_mqm
+from miniature_data import BIO, COLUMNS, DIRECTION, TED, WMT, Corpus, CorpusSize, TestSet, load_corpus
+
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.distill.dpo import load_recipe, train_dpo
 from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
 from mbr_esd_metric.distill.sft import SftOptions, train_sft
-from mbr_esd_metric.distill.supervision import HumanAnnotation, Selection, Supervision, merged, select
-from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, MbrEsdError
-from mbr_esd_metric.metaeval import Evaluation, Evaluator, perm_both, span_bootstrap
+from mbr_esd_metric.metaeval import Evaluation, perm_both, span_bootstrap
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.models import DEMO_MODEL, ModelCard, load_card, with_options
@@ -44,14 +41,9 @@ from mbr_esd_metric.pipeline import Segment, sample
 from mbr_esd_metric.records import CandidateRecord, read_candidates, write_records
 
 STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
-DIRECTION = "en-de"
-WMT, TED, BIO = "sxs_mqm_generalMT2023_ende.3raters.tsv", "mqm_ted_ende.tsv", "bio_mqm_en-de_de-en.jsonl.gz"
-#: The TED talk that is tested on and never trained on.
-TED_TEST = "talk.3"
 #: Rules of the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
 BASELINES = ("map", "majority")
-COLUMNS = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus")
 #: Span measures whose differences are tested, besides SPA and acc_eq*.
 TESTED = ("softf1", "softdice-corpus")
 
@@ -61,27 +53,17 @@ class Size:
     """How much of everything.
 
     Attributes:
-        sft: annotations to learn from, of WMT23, TED and bio; with the longest translation of each, in characters.
-        characters: longest translation that is tested on or paired.
-        sources, systems: of the WMT23 test; the rest of the short sources is trained on.
-        ted_sources, ted_systems: of the TED test.
+        corpus: of the annotations.
         n: sizes of the candidate lists that rules are compared at.
         ted_n: candidates of a TED translation.
-        pair_segments, pair_n: translations that preference pairs are made of, and candidates of each.
+        pair_n: candidates of a translation that pairs are made of.
         max_tokens: longest answer.
         options, distillation: changes to the training options.
     """
 
-    sft: tuple[int, int, int]
-    lengths: tuple[int, int, int]
-    characters: int
-    sources: int
-    systems: int
-    ted_sources: int
-    ted_systems: int
+    corpus: CorpusSize
     n: tuple[int, ...]
     ted_n: int
-    pair_segments: int
     pair_n: int
     max_tokens: int
     options: SftOptions
@@ -90,14 +72,16 @@ class Size:
 
 SIZES = {
     "ci": Size(
-        sft=(24, 48, 24), lengths=(120, 80, 80), characters=80, sources=2, systems=8, ted_sources=1, ted_systems=8,
-        n=(4, 8), ted_n=4, pair_segments=12, pair_n=8, max_tokens=64,
+        CorpusSize(sft=(24, 48, 24), lengths=(120, 80, 80), characters=80, sources=2, systems=8, ted_sources=1,
+                   ted_systems=8, pair_segments=12),
+        n=(4, 8), ted_n=4, pair_n=8, max_tokens=64,
         options=SftOptions(epochs=1, batch_size=8, per_device=8, save_steps=8, warmup_steps=2, learning_rate=2e-3),
         distillation={"learning_rate": 1e-4, "warmup_steps": 1, "batch_size": 4, "per_device": 2, "epochs": 2},
     ),
     "full": Size(
-        sft=(400, 880, 500), lengths=(350, 170, 150), characters=350, sources=20, systems=10,
-        ted_sources=6, ted_systems=8, n=(16, 64), ted_n=16, pair_segments=120, pair_n=16, max_tokens=128,
+        CorpusSize(sft=(400, 880, 500), lengths=(350, 170, 150), characters=350, sources=20, systems=10, ted_sources=6,
+                   ted_systems=8, pair_segments=120),
+        n=(16, 64), ted_n=16, pair_n=16, max_tokens=128,
         options=SftOptions(epochs=1, batch_size=8, per_device=4, save_steps=100, warmup_steps=10, learning_rate=1e-3),
         distillation={"learning_rate": 2e-5, "warmup_steps": 4, "batch_size": 16, "per_device": 4, "epochs": 3},
     ),
@@ -108,116 +92,6 @@ SMALL = {"model": DEMO_MODEL, "gradient_checkpointing": False, "precompute_refer
 #: Informative candidates: at temperature 2.0 this model seldom copies a span without a mistake, and a span that is not
 #: in the translation is no span.
 CARD: Mapping[str, Any] = {"n": 16, "temperature": 1.0, "grounded": True, "max_tokens": 192}
-#: Test sources held back from training, whatever the size: so many of the short ones, in the order of their hashes.
-HELD_BACK = 22
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """Translations as systems x segments, with what the raters say."""
-
-    name: str
-    systems: tuple[str, ...]
-    segments: tuple[tuple[Segment, ...], ...]
-    raters: tuple[tuple[tuple[Annotation | None, ...], ...], ...]
-    gold: tuple[tuple[float, ...], ...]
-
-    @property
-    def flat(self) -> list[Segment]:
-        """All translations, system by system."""
-        return [segment for row in self.segments for segment in row]
-
-    @cached_property
-    def evaluator(self) -> Evaluator:
-        """Span measures against every rater (their mean), Score(E) against the raters' mean score."""
-        lengths = [[len(segment.translation) for segment in row] for row in self.segments]
-        return Evaluator(self.gold, self.raters, lengths, COLUMNS)
-
-    def matrix(self, flat: Sequence[Any]) -> list[list[Any]]:
-        """One value a translation, as systems x segments."""
-        width = len(self.segments[0])
-        return [list(flat[i * width : (i + 1) * width]) for i in range(len(self.systems))]
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """What is learnt from, what is paired, what is tested on."""
-
-    supervision: Supervision
-    paired: tuple[Segment, ...]
-    tests: tuple[TestSet, ...]
-
-
-def load_corpus(folder: Path, size: Size) -> Corpus:
-    """Split by source: no source that is tested on is learnt from or paired.
-
-    Raises:
-        InputError: the annotations are not in the folder.
-    """
-    missing = [name for name in (WMT, TED, BIO) if not (folder / name).is_file()]
-    if missing:
-        raise InputError(f"{folder} lacks {', '.join(missing)}; docs/miniature.md says where they are published")
-    wmt, ted, bio = (tuple(read_mqm(folder / name)) for name in (WMT, TED, BIO))
-    longest: dict[str, int] = defaultdict(int)
-    for rating in wmt:
-        longest[rating.source] = max(longest[rating.source], len(rating.target))
-    short = sorted((s for s in longest if longest[s] <= 350), key=_order)
-    tested = set(short[:HELD_BACK]) | {r.source for r in ted if r.doc == TED_TEST}
-    sources = [s for s in short[:HELD_BACK] if longest[s] <= size.characters][: size.sources]
-    talk = [r for r in ted if r.doc == TED_TEST and len(r.target) <= size.characters]
-    learnt = (
-        [r for r in wmt if r.source not in tested],
-        [r for r in ted if r.source not in tested],
-        [r for r in bio if r.direction == DIRECTION and r.source not in tested],
-    )
-    prompt = load_prompt()
-    parts = []
-    for ratings, count, characters in zip(learnt, size.sft, size.lengths, strict=True):
-        limits = Selection(count, clean_share=0.1, max_characters=characters, max_errors=4, max_span=60)
-        annotations = (HumanAnnotation(r.source, r.target, DIRECTION, r.annotation) for r in ratings)
-        parts.append(select(annotations, prompt, limits))
-    pool = {
-        (r.source, r.target)
-        for r in (*learnt[0], *learnt[1])
-        if 30 <= len(r.target) <= min(120, size.characters) and len(r.annotation)
-    }
-    chosen = sorted(pool, key=lambda pair: _order("\0".join(pair)))[: size.pair_segments]
-    paired = tuple(Segment(s, t, f"paired segment {i}") for i, (s, t) in enumerate(chosen))
-    tests = (
-        _test_set("wmt23", wmt, sources, size.systems),
-        _test_set("ted", talk, sorted({r.source for r in talk}, key=_order), size.ted_systems, size.ted_sources),
-    )
-    return Corpus(merged(parts), paired, tests)
-
-
-def _test_set(
-    name: str, ratings: Iterable[MqmRating], sources: Sequence[str], count: int, most: int | None = None
-) -> TestSet:
-    """The first `count` systems, and the first `most` of the sources for which all of them are rated."""
-    cells: dict[tuple[str, str], dict[str, MqmRating]] = defaultdict(dict)
-    for rating in ratings:
-        cells[rating.system, rating.source][rating.rater] = rating
-    systems = sorted({system for system, _ in cells} - {"ref"})[:count]
-    complete = [s for s in sources if all((system, s) in cells for system in systems)][:most]
-    raters = max(len(cells[system, s]) for system in systems for s in complete)
-    rows = [[sorted(cells[system, s].values(), key=lambda r: r.rater) for s in complete] for system in systems]
-    return TestSet(
-        name,
-        tuple(systems),
-        tuple(
-            tuple(Segment(c[0].source, c[0].target, f"{name} {systems[i]} {j}") for j, c in enumerate(row))
-            for i, row in enumerate(rows)
-        ),
-        tuple(
-            tuple(tuple(c[k].annotation if k < len(c) else None for c in row) for row in rows) for k in range(raters)
-        ),
-        tuple(tuple(sum(r.score() for r in c) / len(c) for c in row) for row in rows),
-    )
-
-
-def _order(text: str) -> str:
-    """A fixed random order."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -233,7 +107,7 @@ class Run:
     @cached_property
     def corpus(self) -> Corpus:
         """The annotations, read once."""
-        return load_corpus(self.data, self.size)
+        return load_corpus(self.data, self.size.corpus)
 
     def path(self, name: str) -> Path:
         """A file of the work folder."""
