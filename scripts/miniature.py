@@ -5,6 +5,7 @@
 
 Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, table. A stage whose result is in the work folder is
 not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
+`torchrun --nproc_per_node 2 scripts/miniature.py ... --stages sft` trains in two processes.
 Needs the extras transformers and train.
 """
 
@@ -436,8 +437,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"miniature: {stage}: {error}", file=sys.stderr)
             return 1
         finally:
-            spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
-            _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
+            if os.environ.get("RANK", "0") == "0":  # the first of several processes of torchrun
+                spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
+                _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
         run.path(done).touch()
     if args.publish:
         publish(run)
