@@ -208,6 +208,8 @@ class ModelCard:
 DEMO_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 #: The embedded model's adapters, which come with this package.
 _ADAPTERS = Path(__file__).parent / "demo"
+#: How it is asked. So small a model garbles what it copies, the more so at temperature 2; see docs/miniature.md.
+_DEMO: Mapping[str, Any] = {"engine": "transformers", "temperature": 1.0, "grounded": True}
 
 CARDS: Mapping[str, ModelCard] = {
     card.name: card
@@ -230,12 +232,20 @@ CARDS: Mapping[str, ModelCard] = {
             0.3,
             DEMO_MODEL,
             str(_ADAPTERS / "sft" / "adapter"),
-            engine="transformers",
             n=16,
-            # So small a model garbles what it copies, the more so at temperature 2; see docs/miniature.md.
-            temperature=1.0,
-            grounded=True,
             max_tokens=192,
+            **_DEMO,
+        ),
+        ModelCard(
+            "mbr-esd-demo-distill",
+            "the embedded model distilled from its own MBR decisions: one greedy pass",
+            0.3,
+            DEMO_MODEL,
+            str(_ADAPTERS / "distill" / "adapter"),
+            decision="greedy",
+            n=1,
+            max_tokens=128,
+            **_DEMO,
         ),
     )
 }
