@@ -6,6 +6,8 @@ Everything runs on the embedded model in float32. The server is started by `mbr-
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import json
 import os
 import re
@@ -13,18 +15,24 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric import Annotation
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.elicit.grounded import grounded_grammar
+from mbr_esd_metric.elicit.parse import parse_candidate
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.generation.base import Request, Sample, Sampling
-from mbr_esd_metric.generation.server import ServerEngine
+from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.server import Patience, ServerEngine
+from mbr_esd_metric.generation.transformers import TransformersEngine
 from mbr_esd_metric.models import load_card
 from mbr_esd_metric.pipeline import Segment, annotate
+from mbr_esd_metric.records import read_candidates
+
+from .openai_server import FaultyProxy
 
 PYTHON = os.environ.get("MBR_ESD_VLLM_PYTHON", "")
 pytestmark = [
@@ -80,7 +88,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         running.kill()
 
 
-def wanted(n: int, grounded: bool = False) -> list[Request]:
+def wanted(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> list[Request]:
     prompt = load_prompt()
     return [
         Request(
@@ -93,7 +101,7 @@ def wanted(n: int, grounded: bool = False) -> list[Request]:
             segment.source,
             segment.translation,
         )
-        for segment in SEGMENTS
+        for segment in of
     ]
 
 
@@ -127,7 +135,6 @@ def test_grounded_spans_are_all_in_the_translation(server: Server) -> None:
 
 def test_greedy_output_and_its_probability_are_those_of_transformers(server: Server) -> None:
     pytest.importorskip("torch")
-    from mbr_esd_metric.generation.transformers import TransformersEngine
 
     def greedy(of: object) -> dict[str, Sample]:
         parts = of.generate(wanted(1), Sampling(temperature=0, max_tokens=64))  # type: ignore[attr-defined]
@@ -154,6 +161,74 @@ def test_vllm_in_process_finds_the_same_greedy_annotations(server: Server, tmp_p
     rows = json.loads((tmp_path / "out.json").read_text())["mt"]
     found = [[(e["start"], e["end"], e["severity"]) for e in row.get("errors", [])] for row in rows]
     assert found == [list(decision.annotation.key) for decision in served.decisions]
+
+
+def test_a_faulty_network_before_the_server_changes_nothing(server: Server) -> None:
+    """Three in ten requests spoilt on their way: greedy answers as without faults, samples each once."""
+    patience = Patience(timeout=120, first_wait=0.05, longest_wait=0.5, tries=20)
+    options = load_card(CARD).engine_options("server")
+    segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(16)]
+    greedy = Sampling(temperature=0, max_tokens=64)
+
+    def texts(url: str) -> dict[str, str]:
+        running = ServerEngine(dataclasses.replace(options, server=(url,)), patience)
+        return {part.key: part.samples[0].text for part in running.generate(wanted(1, of=segments), greedy)}
+
+    clean = texts(server.url)
+    with FaultyProxy(server.url, 0.3, stall=1.0) as proxy:
+        assert texts(proxy.url) == clean
+        spoilt = ServerEngine(dataclasses.replace(options, server=(proxy.url,)), patience)
+        found = [
+            (part.key, index)
+            for part in spoilt.generate(wanted(16), Sampling(max_tokens=64))
+            for index in range(part.first, part.first + len(part.samples))
+        ]
+    assert len(clean) == 16
+    assert len(found) == len(set(found)) == 3 * 16
+    assert sum(proxy.faults.values()) >= 3
+
+
+def test_all_engines_draw_from_one_distribution(server: Server, tmp_path: Path) -> None:
+    """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
+    pytest.importorskip("torch")
+    n, segments, sampling = 64, SEGMENTS[:2], Sampling(temperature=1.0, max_tokens=64)
+    here = TransformersEngine(load_card(CARD).engine_options("transformers"))
+    drawn = {"transformers": _texts(here.generate(wanted(n, of=segments), sampling))}
+    here.close()
+    drawn["server"] = _texts(engine(server).generate(wanted(n, of=segments), sampling))
+    (tmp_path / "src").write_text("".join(f"{segment.source}\n" for segment in segments))
+    (tmp_path / "mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
+    name = f"{CARD}&n={n}&temperature=1.0&grounded=false&lp=en-de&store={tmp_path}/store"
+    command = [PYTHON, "-m", "mbr_esd_metric", "sample", "-s", "src", "-t", "mt", "--model", name]
+    command += ["--engine", "vllm", "-o", "out.jsonl", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    records = read_candidates(tmp_path / "out.jsonl")
+    drawn["vllm"] = [(record.mt, None if c.truncated else str(c.text)) for record in records for c in record.candidates]
+    shares = {name: _shares(texts) for name, texts in drawn.items()}
+    for one, other in itertools.combinations(shares, 2):
+        for kind, a in shares[one].items():
+            b = shares[other][kind]
+            mean = (a + b) / 2
+            error = (2 * mean * (1 - mean) / (n * len(segments))) ** 0.5
+            assert abs(a - b) <= 3.5 * error, (one, other, kind, shares)
+
+
+def _texts(parts: Iterable[Generated]) -> list[tuple[str, str | None]]:
+    """(translation, text or None where cut) of each sample."""
+    by_key = {segment.label: segment.translation for segment in SEGMENTS}
+    return [(by_key[p.key], None if s.truncated else s.text) for p in parts for s in p.samples]
+
+
+def _shares(texts: list[tuple[str, str | None]]) -> dict[str, float]:
+    assert len(texts) == 2 * 64
+    read = [None if text is None else parse_candidate(text, translation) for translation, text in texts]
+    valid = [annotation for annotation in read if isinstance(annotation, Annotation)]
+    return {
+        "invalid": 1 - len(valid) / len(texts),
+        "empty": sum(text == '{"errors": []}' for _, text in texts) / len(texts),
+        "located": sum(bool(annotation.spans) for annotation in valid) / len(texts),
+    }
 
 
 def test_a_killed_server_is_waited_for(server: Server) -> None:
