@@ -17,11 +17,11 @@ segment::
 from __future__ import annotations
 
 import json
-import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
@@ -91,10 +91,10 @@ class CandidateRecord:
         texts = tuple([candidate.get("text") for candidate in candidates])
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
-        if not {type(text) for text in texts} <= {str}:
+        if not set(map(type, texts)) <= {str}:
             index = next(i for i, text in enumerate(texts) if not isinstance(text, str))
             raise InputError(f"candidate {index}: {_wrong(candidates[index], 'text', 'a string')}")
-        if not {type(flag) for flag in truncated} <= {bool}:
+        if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
         system = value.get("system")
@@ -319,9 +319,8 @@ def _released_items(path: str | Path) -> Iterator[tuple[str, int, Any]]:
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:
-    if not {type(value) for value in values} <= {float, int, type(None)} or not all(
-        value is None or cast("float", value) <= math.inf for value in values
-    ):
+    # NaN alone does not equal itself.
+    if not set(map(type, values)) <= {float, int, type(None)} or not all(map(operator.eq, values, values)):
         raise InputError("a candidate's logprob is a number, or null where unknown")
 
 

@@ -121,9 +121,10 @@ class CandidateParser:
     def _read(self, text: str) -> Annotation | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
-            found = [*map(self._located.get, pieces)]
-            if None in found and all(self._piece(piece) for piece in pieces):
-                found = [*map(self._located.get, pieces)]
+            located = self._located
+            found = [*map(located.get, pieces)]
+            if None in found and all(piece in located or self._piece(piece) for piece in pieces):
+                found = [*map(located.get, pieces)]
             if None not in found:
                 # Backwards, so that of equal spans the first is kept.
                 spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", found)))
@@ -134,13 +135,12 @@ class CandidateParser:
         return read if isinstance(read, Invalid) else self._annotation(text, [self._error(*error) for error in read])
 
     def _piece(self, piece: str) -> bool:
-        """Read one piece, unless it has been; False where it is no error in the grammar's spacing."""
-        if piece not in self._pieces:
-            match = _PIECE.fullmatch(piece)
-            if match is None:
-                return False
-            error = self._pieces[piece] = self._error(*match.groups())
-            self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
+        """Read one piece; False where it is no error in the grammar's spacing."""
+        match = _PIECE.fullmatch(piece)
+        if match is None:
+            return False
+        error = self._pieces[piece] = self._error(*match.groups())
+        self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
         return True
 
     def _error(self, text: str, category: str, sub_category: str, severity: str) -> _Error:
