@@ -228,16 +228,16 @@ def run_decide(run: Run) -> None:
     """decisions.json: test set -> row of the table -> spans, system by system."""
     result: dict[str, Any] = {}
     for test in run.corpus.tests:
-        sampled = _sampled(test, _read(run, test.name))
+        candidates = _read(run, test.name)
         greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
-        rows: dict[str, Any] = {"empty": choose_all(sampled, "empty"), "greedy": choose_all(greedy, "map")}
+        rows: dict[str, Any] = {"empty": choose_all(greedy, "empty"), "greedy": choose_all(greedy, "map")}
         for size in _sizes(run, test):
+            sampled = _sampled(test, [row[:size] for row in candidates])
             for rule in RULES:
                 kind, _, utility = rule.partition(" ")
-                rows[f"{rule} {size}"] = choose_all(sampled, kind, utility or "softf1", size)
-            cut = [[Sampled(c.translation, c.candidates[:size]) for c in row] for row in sampled]
+                rows[f"{rule} {size}"] = choose_all(sampled, kind, utility or "softf1")
             for utility in ("softf1", "softdice"):
-                rows[f"oracle {utility} {size}"] = oracle(cut, test.raters, utility)
+                rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
         result[test.name] = {
             name: [[[dataclasses.asdict(s) for s in a] for a in row] for row in matrix] for name, matrix in rows.items()
         }
