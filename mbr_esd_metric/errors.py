@@ -31,8 +31,14 @@ class MissingDependencyError(EngineError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed; "
-            f'install it with: pip install "mbr-esd-metric[{extra}]"'
+            f"install it with: {install_command(extra)}"
         )
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of an extra, and where it must not be given."""
+    command = f'pip install "mbr-esd-metric[{extra}]"'
+    return f"{command}, in an environment without COMET" if extra in ("vllm", "train") else command
 
 
 class StoreError(MbrEsdError):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, load_metric
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.metaeval import decline_ratio
 
 SPAN = ErrorSpan(0, 4, "major")
@@ -58,3 +58,8 @@ def test_mbr_corpus_of_one_segment_names_the_way() -> None:
 
 def test_one_similarity_needs_no_list() -> None:
     assert decline_ratio([[SPAN]], [9], "add", "softf1") == decline_ratio([[SPAN]], [9], "add", ["softf1"])
+
+
+def test_what_cannot_live_beside_comet_is_not_sent_there() -> None:
+    assert str(MissingDependencyError("vllm", "vllm", "x")).endswith('[vllm]", in an environment without COMET')
+    assert str(MissingDependencyError("openai", "server", "x")).endswith('[server]"')

@@ -7,6 +7,8 @@ import importlib.metadata
 import os
 import platform
 
+from mbr_esd_metric.errors import install_command
+
 #: Package -> what it is for, and the extra that brings it.
 PACKAGES = {
     "unbabel-comet": ("comet-score with our models", "comet"),
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"cache folder: {cache_folder()}\n")
     for package, (purpose, extra) in PACKAGES.items():
         version = _version(package)
-        mend = "" if version else f'   pip install "mbr-esd-metric[{extra}]"'
+        mend = "" if version else f"   {install_command(extra)}"
         print(f"  {package:<16}{version or 'not installed':<16}{purpose}{mend}")
     works = False
     for card in [load_card(args.model)] if args.model else CARDS.values():

@@ -69,7 +69,7 @@ def serve_command(name: str, host: str, port: int) -> list[str]:
     from mbr_esd_metric.models import load_card
 
     card = load_card(name)
-    require_vllm("mbr-esd serve (in an environment without COMET)")
+    require_vllm("mbr-esd serve")
     options = merged_where_slow(card.engine_options("vllm"))
     offered = model_name(card.engine_options("server"))
     # The module, not the command `vllm`: the CPU build's command looks for a distribution of another name.

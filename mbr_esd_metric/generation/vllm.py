@@ -260,7 +260,7 @@ def lora_rank(adapter: str) -> int:
     return next((offered for offered in (8, 16, 32, 64, 128, 256, 320, 512) if offered >= rank), rank)
 
 
-def require_vllm(purpose: str = "engine=vllm (in an environment without COMET)") -> None:
+def require_vllm(purpose: str = "engine=vllm") -> None:
     """Raise `MissingDependencyError` where vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
         raise MissingDependencyError("vllm", "vllm", purpose)
