@@ -26,9 +26,10 @@ echo "== ruff, mypy"
 "$venvs/comet/bin/ruff" check .
 "$venvs/comet/bin/mypy"
 
-# Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made.
+# Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
+# begin with the files that take longest, which tests/conftest.py puts first.
 export OMP_NUM_THREADS=1
-workers=(--numprocesses 2 --dist loadfile)
+workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 echo "== tests (train)"
 # The vLLM server is asked from COMET's environment, as users do.
 "$venvs/train/bin/python" -m pytest tests/core tests/elicit tests/generation tests/distill tests/engines \

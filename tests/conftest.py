@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 
+#: Files that take minutes: begun first, so that no worker is left alone with one of them at the end.
+LONGEST = ("test_miniature.py", "test_vllm.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 @pytest.fixture(scope="session")
 def mqm_folder() -> Path:

@@ -191,7 +191,7 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: Server) -> N
 def test_all_engines_draw_from_one_distribution(server: Server, tmp_path: Path) -> None:
     """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
     pytest.importorskip("torch")
-    n, segments, sampling = 64, SEGMENTS[:2], Sampling(temperature=1.0, max_tokens=64)
+    n, segments, sampling = 64, SEGMENTS[:1], Sampling(temperature=1.0, max_tokens=64)
     here = TransformersEngine(load_card(CARD).engine_options("transformers"))
     drawn = {"transformers": _texts(here.generate(wanted(n, of=segments), sampling))}
     here.close()
@@ -221,7 +221,7 @@ def _texts(parts: Iterable[Generated]) -> list[tuple[str, str | None]]:
 
 
 def _shares(texts: list[tuple[str, str | None]]) -> dict[str, float]:
-    assert len(texts) == 2 * 64
+    assert len(texts) == 64
     read = [None if text is None else parse_candidate(text, translation) for translation, text in texts]
     valid = [annotation for annotation in read if isinstance(annotation, Annotation)]
     return {
