@@ -109,6 +109,16 @@ def engine(server: Server) -> ServerEngine:
     return ServerEngine(load_card(f"{CARD}&server={server.url}").engine_options("server"))
 
 
+def in_process(folder: Path, verb: str, segments: Sequence[Segment], options: str, *output: str) -> None:
+    """A command of ours with `engine=vllm`, in vLLM's environment, over the segments; it writes into the folder."""
+    (folder / "src").write_text("".join(f"{segment.source}\n" for segment in segments))
+    (folder / "mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
+    command = [PYTHON, "-m", "mbr_esd_metric", verb, "-s", "src", "-t", "mt", "--engine", "vllm", "--quiet", *output]
+    command += ["--model", f"{CARD}&{options}&store={folder}/store"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_sixteen_guided_candidates(server: Server) -> None:
     parts = list(engine(server).generate(wanted(16), Sampling(max_tokens=64)))
     assert sorted(part.key for part in parts) == [segment.label for segment in SEGMENTS]
@@ -151,13 +161,7 @@ def test_greedy_output_and_its_probability_are_those_of_transformers(server: Ser
 def test_vllm_in_process_finds_the_same_greedy_annotations(server: Server, tmp_path: Path) -> None:
     card = load_card(f"{CARD}&decision=greedy&invalid=empty&server={server.url}&store={tmp_path}/served&engine=server")
     served = annotate(card, SEGMENTS)
-    (tmp_path / "src").write_text("".join(f"{segment.source}\n" for segment in SEGMENTS))
-    (tmp_path / "mt").write_text("".join(f"{segment.translation}\n" for segment in SEGMENTS))
-    name = f"{CARD}&decision=greedy&invalid=empty&store={tmp_path}/store"
-    command = [PYTHON, "-m", "mbr_esd_metric", "score", "-s", "src", "-t", "mt", "--model", name]
-    command += ["--engine", "vllm", "--to_json", "out.json", "--quiet"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
+    in_process(tmp_path, "score", SEGMENTS, "decision=greedy&invalid=empty", "--to_json", "out.json")
     rows = json.loads((tmp_path / "out.json").read_text())["mt"]
     found = [[(e["start"], e["end"], e["severity"]) for e in row.get("errors", [])] for row in rows]
     assert found == [list(decision.annotation.key) for decision in served.decisions]
@@ -196,13 +200,7 @@ def test_all_engines_draw_from_one_distribution(server: Server, tmp_path: Path) 
     drawn = {"transformers": _texts(here.generate(wanted(n, of=segments), sampling))}
     here.close()
     drawn["server"] = _texts(engine(server).generate(wanted(n, of=segments), sampling))
-    (tmp_path / "src").write_text("".join(f"{segment.source}\n" for segment in segments))
-    (tmp_path / "mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
-    name = f"{CARD}&n={n}&temperature=1.0&grounded=false&lp=en-de&store={tmp_path}/store"
-    command = [PYTHON, "-m", "mbr_esd_metric", "sample", "-s", "src", "-t", "mt", "--model", name]
-    command += ["--engine", "vllm", "-o", "out.jsonl", "--quiet"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
+    in_process(tmp_path, "sample", segments, f"n={n}&temperature=1.0&grounded=false&lp=en-de", "-o", "out.jsonl")
     records = read_candidates(tmp_path / "out.jsonl")
     drawn["vllm"] = [(record.mt, None if c.truncated else str(c.text)) for record in records for c in record.candidates]
     shares = {name: _shares(texts) for name, texts in drawn.items()}
