@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from mbr_esd_metric.core.mqm import WEIGHTS
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 from mbr_esd_metric.generation.base import EngineOptions, Sampling
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def load_card(name: str) -> ModelCard:
     elif Path(base).is_dir():
         raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
     else:
-        raise unknown("model", base, CARDS)
+        raise OptionError(f"{unknown('model', base, CARDS)}, or a folder, and there is none called {base}")
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
@@ -289,7 +289,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     """`card` with options changed; values are texts as in a query, or already of the right type as in YAML.
 
     Raises:
-        OptionError: an unknown option, or a value that it does not take.
+        OptionError: an unknown option, a value that it does not take, or one that changes nothing.
     """
     changes: dict[str, Any] = {}
     for key, value in options.items():
@@ -303,7 +303,10 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
             changes[key] = convert(str(value).lower() if isinstance(value, bool) else str(value))
         except (ValueError, KeyError):
             raise OptionError(f"model option {key}={value!s}: give {convert.__doc__}") from None
-    return dataclasses.replace(card, **changes)
+    changed = dataclasses.replace(card, **changes)
+    if "utility" in options and changed.decision == "mbr-corpus":
+        raise useless(f"utility={changed.utility}", "decision=mbr-corpus, which maximises the corpus softdice")
+    return changed
 
 
 def _preset(name: str) -> dict[str, Any]:
@@ -344,7 +347,10 @@ def _folder_card(folder: Path) -> ModelCard:
 
 def options_help() -> str:
     """One line an option: name, what it takes, what it means."""
+    from mbr_esd_metric.decoding import PRESETS
+
     rows = [(name, f.metadata["convert"].__doc__ or "", f.metadata["help"]) for name, f in _OPTIONS.items()]
+    rows.append(("preset", "one of " + ", ".join(PRESETS), "several of these options at once"))
     return "\n".join(f"  {name:<16}{meaning} ({takes})" for name, takes, meaning in rows)
 
 

@@ -81,6 +81,8 @@ class CandidateRecord:
         """
         if not isinstance(value, dict):
             raise InputError(f"give one JSON object a segment, not {_kind(value)}")
+        if "candidates" not in value and "spans" in value:
+            raise InputError("this is a decision; give the file of the candidates that it was chosen from")
         src, mt = _text(value, "src"), _text(value, "mt")
         candidates = value.get("candidates")
         if not isinstance(candidates, list):
@@ -271,7 +273,7 @@ def _decoded(line: bytes) -> object:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 (byte {error.start})") from None
     except ValueError as error:
-        raise InputError(f"not JSON ({error})") from None
+        raise InputError(f"not JSON ({error}); give one JSON object a line") from None
     except RecursionError:
         raise InputError("not JSON that can be read (nested too deeply)") from None
     return value

@@ -113,6 +113,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (b'{"id": "\xff"}\n', r"not UTF-8 \(byte 8\)"),
         (b"[" * 100_000 + b"\n", "not JSON"),
         ([], "not a list"),
+        ({"id": 1, "index": 0, "spans": []}, "this is a decision; give the file of the candidates"),
         (RECORD | {"id": None}, '"id" is null'),
         ({k: v for k, v in RECORD.items() if k != "mt"}, 'no "mt"'),
         (RECORD | {"src": 3}, '"src" is a number'),

@@ -96,9 +96,9 @@ def _pairs(args: argparse.Namespace) -> int:
     )
     folder = Path(args.output)
     check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in ("train", "validation"):
-        check_output(folder / f"{part}.{args.format}", args.candidates)
+    if folder.exists():
+        for part in ("train", "validation"):
+            check_output(folder / f"{part}.{args.format}", args.candidates)
     pairs = make_pairs((record for path in args.candidates for record in read_candidates(path)), options)
     print(pairs.report())
     for path in write_pairs(pairs, folder, options, parquet=args.format == "parquet"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--dry-run", action="store_true", help="say what would be sampled, and sample nothing")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
     parser.epilog = "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?n=16' --to_json out.json"
 
 
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(metric, samples)
     prediction = metric.predict(samples, progress_bar=not args.quiet)
+    if not args.quiet:
+        print(prediction.metadata.signature, file=sys.stderr)
 
     spans, data = prediction.metadata.error_spans, {}
     for number, path in enumerate(systems):

@@ -131,9 +131,10 @@ def load_recipe(name: str | Path = "paper", changes: Mapping[str, Any] | None = 
     if not isinstance(content, dict):
         raise InputError(f"{path}: give a mapping of options, one a line, such as learning_rate: 1.0e-7")
     try:
-        return with_changes(DpoOptions(), {**content, **(changes or {})})
+        options = with_changes(DpoOptions(), content)
     except OptionError as error:
         raise OptionError(f"{path.name}: {error}") from None
+    return with_changes(options, changes or {})
 
 
 def load_pairs(folder: str | Path, prompt: str) -> dict[str, Any]:

@@ -121,3 +121,10 @@ def test_a_file_given_twice_is_refused(files: Path, again: str, capsys: pytest.C
     Path("same.txt").symlink_to("mt.txt")
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", again, "--model", MODEL]) == 1
     assert f"-t {again} is given twice; name each file of translations once" in capsys.readouterr().err
+
+
+def test_the_signature_goes_to_standard_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]) == 0
+    out, err = capsys.readouterr()
+    assert "mbr-esd|candidates:" in err
+    assert "mbr-esd|" not in out

@@ -252,6 +252,11 @@ def test_wrong_options_name_the_right_ones(changes: dict[str, Any], message: str
 
 
 def test_recipes_are_found_or_told(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="^lora_rank"):
+        load_recipe("paper", {"lora_rank": "x"})
+    (tmp_path / "wrong.yaml").write_text("lora_rank: x", encoding="utf-8")
+    with pytest.raises(OptionError, match="^wrong.yaml: lora_rank"):
+        load_recipe(tmp_path / "wrong.yaml")
     with pytest.raises(OptionError, match="did you mean 'paper'"):
         load_recipe("papper")
     (tmp_path / "list.yaml").write_text("- 1", encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.similarity import soft_f1
 from mbr_esd_metric.distill.preferences import (
@@ -191,6 +192,13 @@ def test_rows_are_conversations_with_the_prompt_that_was_sampled(tmp_path: Path)
     assert row["chosen_utility"] == pair.chosen_utility
     with pytest.raises(InputError, match="distill pairs"):
         list(read_pairs(tmp_path / "nowhere"))
+
+
+def test_a_file_without_candidates_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "decisions.jsonl").write_text('{"id": 1, "spans": []}\n', encoding="utf-8")
+    assert main(["distill", "pairs", str(tmp_path / "decisions.jsonl"), "-o", str(tmp_path / "pairs")]) == 1
+    assert "decisions.jsonl, line 1: this is a decision" in capsys.readouterr().err
+    assert not (tmp_path / "pairs").exists()
 
 
 def test_signatures_tell_kinds_of_pairs_apart() -> None:
