@@ -3,22 +3,22 @@
     python scripts/bench_adaptive.py candidates.jsonl [--n 256] [--tolerance 0.001 ...]
     python scripts/bench_adaptive.py --raters sxs_mqm_generalMT2023_ende.3raters.tsv [--skip 300 --segments 1000]
 
-The first form replays what a model wrote (JSON lines, as `mbr-esd decide` takes). The second makes candidates from
+The first form replays what a model wrote (a file as `mbr-esd decide` takes it). The second makes candidates from
 what human raters marked, for want of a large model: a rater at random, each span kept with probability 0.6, its ends
 moved by up to two words, its severity flipped with probability 0.25, and with probability 0.35 a span of one to three
 words added. Either way the decision over the first n candidates is held against the decision over all N: the share of
-equal decisions, and the expected utility (over all N) that was lost.
+equal decisions, and the expected utility (over all N) that was lost. Segments with fewer than N candidates, or with no
+valid one, are left out and counted.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -28,25 +28,23 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.similarity import get_similarity
 from mbr_esd_metric.decoding import corpus_segment
-from mbr_esd_metric.errors import NoValidCandidateError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.records import read_candidates
 
 Segment = tuple[str, list[Candidate]]
 
 
 def stored(path: str, n: int) -> Iterator[Segment]:
-    """The segments of a candidate file that hold at least n candidates."""
-    with Path(path).open(encoding="utf-8") as file:
-        for line in file:
-            row = json.loads(line)
-            candidates = [
-                Candidate(c["text"], None, c.get("logprob"), c.get("truncated", False)) for c in row["candidates"][:n]
-            ]
-            if len(candidates) == n:
-                yield row["mt"], candidates
+    """The translations of a candidates file, each with its first n candidates."""
+    for record in read_candidates(path):
+        yield record.mt, list(record.candidates[:n])
 
 
 def from_raters(path: str, n: int, skip: int, limit: int) -> Iterator[Segment]:
-    """Candidates made from the raters' annotations of an MQM file: of `limit` segments at most, after `skip` others."""
+    """Candidates made from the raters' annotations of an MQM file: of `limit` segments at most, after `skip` others.
+
+    A translation of one word, in which no span can be moved, gets none.
+    """
     rows: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
     for rating in read_mqm(path).ratings:
         rows[rating.system, rating.segment].append(rating)
@@ -65,8 +63,7 @@ def from_raters(path: str, n: int, skip: int, limit: int) -> Iterator[Segment]:
             if rating.target == translation
         ]
         words = [i for i, c in enumerate(translation) if i == 0 or translation[i - 1] == " "] + [len(translation)]
-        if len(words) > 2:
-            yield translation, [_made(rng, marked, words) for _ in range(n)]
+        yield translation, [_made(rng, marked, words) for _ in range(n if len(words) > 2 else 0)]
 
 
 def _made(rng: random.Random, marked: list[list[tuple[int, int, Severity]]], words: list[int]) -> Candidate:
@@ -99,6 +96,14 @@ def main() -> None:
     args = parser.parse_args()
     if bool(args.candidates) == bool(args.raters):
         parser.error("give a candidate file, or --raters FILE")
+    try:
+        replay(args)
+    except InputError as error:
+        sys.exit(f"bench_adaptive.py: error: {error}")
+
+
+def replay(args: argparse.Namespace) -> None:
+    """Decide over each prefix of every segment's candidates, and print the table."""
     similarity = get_similarity(args.utility)
     sizes = list(rounds(args.n))
     if args.raters:
@@ -107,9 +112,15 @@ def main() -> None:
         source = stored(args.candidates, args.n)
 
     costs, lost, equal = [], [], []
-    spent_time = 0.0
+    spent_time, left_out = 0.0, 0
     for translation, candidates in source:
-        whole = corpus_segment(candidates, translation)
+        try:
+            whole = corpus_segment(candidates, translation)
+        except NoValidCandidateError:
+            whole = None
+        if whole is None or len(candidates) < args.n:
+            left_out += 1
+            continue
         everything = slice(0, len(whole.hypotheses))
         expected = similarity.matrix(whole.table, everything, everything) @ whole.weights
         best = whole.hypotheses.best(expected)
@@ -131,9 +142,17 @@ def main() -> None:
         costs.append([cost for cost, _, _ in row])
         lost.append([loss for _, loss, _ in row])
         equal.append([same for _, _, same in row])
+    count = len(costs)
+    if not count:
+        raise InputError(
+            f"none of the {left_out} segments has {args.n} candidates and a valid one among them; give a smaller "
+            f"--n, or sample more (mbr-esd sample --model 'NAME?n={args.n}')"
+        )
     cost, loss, same = np.array(costs), np.array(lost), np.array(equal)
-    count = len(cost)
-    print(f"{count} segments, N = {args.n}, utility {args.utility}; {1e3 * spent_time / cost.size:.2f} ms a look")
+    print(
+        f"{count} segments ({left_out} left out: fewer than N candidates, or none valid), N = {args.n}, utility "
+        f"{args.utility}; {1e3 * spent_time / cost.size:.2f} ms a look"
+    )
     print(f"{'policy':<22}{'samples':>9}{'share':>8}{'equal':>8}{'mean lost':>11}{'p99 lost':>10}{'most lost':>11}")
 
     def line(name: str, stop: np.ndarray) -> None:

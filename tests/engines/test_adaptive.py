@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adaptive import FIRST, cost_of_stopping, rounds, settled
+from mbr_esd_metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Hypotheses
@@ -17,6 +19,7 @@ from mbr_esd_metric.decoding import corpus_segment, decide
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.models import load_card
 from mbr_esd_metric.pipeline import Segment, annotate
+from mbr_esd_metric.records import CandidateRecord, write_records
 
 TRANSLATION = "Die Katze sass gestern auf der alten Matte vor dem Haus."
 EMPTY = Candidate(annotation=Annotation())
@@ -75,7 +78,11 @@ def test_a_choice_that_the_last_doubling_changed_is_not_settled() -> None:
 
 @pytest.mark.parametrize("utility", ["softf1", "softf1+scoresim"])
 def test_stopping_loses_little_for_fewer_samples(utility: str) -> None:
-    """Over 60 made segments: under 60% of the samples, and on average at most the tolerance lost."""
+    """Over 60 made segments: half of the samples, and on average at most the tolerance lost.
+
+    These are harder than what raters mark, as three answers share the candidates at random and draws are common; the
+    goal of 40% is held to below, on the raters' annotations.
+    """
     lost, spent = [], []
     for seed in range(60):
         candidates = sampled(seed, 256)
@@ -83,7 +90,7 @@ def test_stopping_loses_little_for_fewer_samples(utility: str) -> None:
         whole = decide(candidates, TRANSLATION, utility=utility).expected_utility
         lost.append(max(whole) - whole[decide(candidates[:n], TRANSLATION, utility=utility).index])
         spent.append(n)
-    assert np.mean(spent) <= 0.6 * 256
+    assert np.mean(spent) <= 0.5 * 256
     assert np.mean(lost) <= 0.001
 
 
@@ -95,11 +102,12 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
 
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(6)]
     with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
-        name = f"mbr-esd-demo?engine=server&server={server.url}&n_max=64&store={tmp_path}/store"
-        run = annotate(load_card(name + "&n=auto"), segments)
+        name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store"
+        adaptive = load_card(name + "&n=auto&n_max=64")
+        run = annotate(adaptive, segments)
         sent = len(server.bodies)
         assert annotate(load_card(name + "&n=64"), segments).decisions
-        assert annotate(load_card(name + "&n=auto"), segments) == run, "more in the store changes an adaptive run"
+        assert annotate(adaptive, segments) == run, "more in the store changes an adaptive run"
     counts = [decision.valid + decision.invalid for decision in run.decisions]
     assert set(counts) <= {16, 32, 64}
     assert sent == sum({16: 1, 32: 2, 64: 4}[count] for count in counts)
@@ -109,3 +117,34 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
 def test_auto_is_for_mbr_alone() -> None:
     with pytest.raises(OptionError, match="n=auto is for decision=mbr"):
         annotate(load_card("mbr-esd-demo?n=auto&decision=majority"), [Segment("a", "b", "c")])
+
+
+def replayed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    script = Path(__file__).parents[2] / "scripts" / "bench_adaptive.py"
+    return subprocess.run([sys.executable, str(script), *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_goal_is_reached_on_candidates_made_from_raters(mqm_folder: Path) -> None:
+    """With the tolerance of `n=auto`: at most 40% of the samples, at most 0.001 SoftF1 lost."""
+    raters = mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"
+    run = replayed("--raters", raters, "--skip", 300, "--segments", 150, "--tolerance", TOLERANCE)
+    assert run.returncode == 0, run.stderr
+    row = next(line for line in run.stdout.splitlines() if line.startswith("auto"))
+    _, share, _, lost, _, _ = (float(cell.rstrip("%")) for cell in row.split()[3:])
+    assert share <= 40
+    assert lost <= 0.001
+
+
+def test_the_script_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    def record(name: str, n: int, text: str = '{"errors": []}') -> CandidateRecord:
+        return CandidateRecord(name, "source", TRANSLATION, (text,) * n, (-1.0,) * n, (False,) * n)
+
+    path = tmp_path / "candidates.jsonl.gz"
+    write_records(path, [record("whole", 40), record("few", 16), record("malformed", 32, "{")])
+
+    run = replayed(path, "--n", 32)
+    assert run.stdout.startswith("1 segments (2 left out: fewer than N candidates, or none valid), N = 32,")
+    assert "auto, tolerance 0.0001     16.0" in run.stdout
+    run = replayed(path, "--n", 64)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("bench_adaptive.py: error: none of the 3 segments has 64 candidates")
