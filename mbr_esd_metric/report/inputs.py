@@ -72,7 +72,7 @@ def read_sheet(
 
     Args:
         sources: files.
-        test_set: adds its human ratings and the error spans that are stored with its metrics.
+        test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
         ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
         metrics: names of its metrics; none for all that have error spans.
 
@@ -234,7 +234,8 @@ def mqm_layers(source: Source) -> list[Layer]:
 
 
 def _layout_layers(test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str]) -> list[Layer]:
-    layers = [_rated(test_set, found, None, human=True) for found in test_set.human_ratings(ratings)]
+    human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
+    layers = [_rated(test_set, found, None, human=True) for found in human]
     for name in test_set.find_metrics(metrics):
         if not metrics and not test_set.layout.metric_rating(name).is_file():
             continue

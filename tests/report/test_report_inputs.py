@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.adapters.wmt import layout as files
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
@@ -178,6 +181,44 @@ def test_a_test_set_of_the_layout(tmp_path: Path, mqm_folder: Path) -> None:
     assert main(["report", *where, "-o", str(out)]) == 0
     assert out.stat().st_size > 100_000
     assert main(["report", *where, "-o", str(out), "--rating", "none"]) == 1
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """Two systems, no human spans; a metric with error spans, one without."""
+    layout = Layout(tmp_path, "tiny", "en-de")
+    files.write_documents(layout.documents, [("all", "d")] * 2)
+    files.write_text(layout.source(), ["one", "two"])
+    files.write_text(layout.output("A"), ["eins", "zwei"])
+    files.write_text(layout.output("B"), ["ein", None])
+    files.write_scores(layout.human_scores("mqm", "seg"), {"A": [-1, 0], "B": [-5, None]})
+    span = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.25)])
+    files.write_scores(layout.metric_scores("spans-src", "seg"), {"A": [0.8, 1], "B": [0.5, 1]})
+    spans = {"A": [span, Annotation()], "B": [span, None]}
+    files.write_ratings(layout.metric_rating("spans-src"), spans, {"A": [None] * 2, "B": [None] * 2})
+    files.write_scores(layout.metric_scores("plain-src", "seg"), {"A": [3, 4], "B": [5, 6]})
+    return layout
+
+
+def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    test_set = load_test_set(layout.data, "tiny", "en-de")
+    sheet = read_sheet([], test_set)
+    assert [(t.system, t.id, t.source, t.translation) for t in sheet.rows] == [
+        ("A", "1", "one", "eins"), ("A", "2", "two", "zwei"), ("B", "1", "one", "ein"),
+    ]  # fmt: skip
+    assert [(column.name, column.human) for column in sheet.columns] == [("spans-src", False)]
+    assert [len(a) for a in annotations(sheet, "spans-src") if a is not None] == [1, 0, 1]
+    (span,) = annotations(sheet, "spans-src")[2] or ()
+    assert (span.start, span.end, span.severity, span.category, span.confidence) == (0, 3, "major", "accuracy", 0.25)
+    assert [o.own for o in sheet.columns[0].opinions if o] == [0.8, 1, 0.5]
+    named = read_sheet([], test_set, metrics=["plain"])
+    assert annotations(named, "plain-src") == [None, None, None]
+    assert [o.own for o in named.columns[0].opinions if o] == [3, 4, 5]
+    arguments = ["show", "--data", str(layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    assert main(arguments) == 0
+    assert "[ein](major)s" in capsys.readouterr().out
+    assert main([*arguments, "--rating", "mqm.merged"]) == 1
+    assert "no human ratings of tiny en-de" in capsys.readouterr().err
 
 
 def test_report_and_show(decisions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
