@@ -62,7 +62,9 @@ class Estimate:
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
-    """Count what `pipeline.annotate` would sample; loads no model, asks no server and creates no file.
+    """Count what `pipeline.annotate` would sample; loads no model, asks no server and creates no store.
+
+    The embedded model's weights are fetched where they are missing: stored candidates are named by their digest.
 
     Raises:
         OptionError, EngineError, StoreError: as `pipeline.annotate`.

@@ -17,7 +17,8 @@ class Prediction(dict[str, Any]):
 
     Keys: ``scores`` (a list, in [0, 1], higher is better), ``system_score`` (their mean), ``metadata`` with
     ``error_spans``, ``mqm_scores`` (as ``scores``), ``mqm`` (Score(E) in [-25, 0]), ``expected_utility`` (of the chosen
-    candidate) and ``signature``.
+    candidate), ``valid``, ``distinct`` and ``invalid`` (numbers of candidates), ``dropped`` (error spans of all valid
+    candidates that do not stand in the translation), each a list with one item a sample; and ``signature``.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -73,9 +74,20 @@ class Metric:
                 mqm_scores=list(scores),
                 mqm=mqm,
                 expected_utility=[decision.expected_utility[decision.index] for decision in decisions],
+                valid=[decision.valid for decision in decisions],
+                distinct=[decision.distinct for decision in decisions],
+                invalid=[decision.invalid for decision in decisions],
+                dropped=[decision.dropped for decision in decisions],
                 signature=run.signature,
             ),
         )
+
+
+def losses(metadata: Mapping[str, Any]) -> str:
+    """What became of the candidates of a run, as one line for people."""
+    invalid, dropped = sum(metadata["invalid"]), sum(metadata["dropped"])
+    candidates = invalid + sum(metadata["valid"])
+    return f"{invalid} of {candidates} candidates invalid, {dropped} error spans not found in the translation"
 
 
 def error_spans(decision: Decision, translation: str) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def _number(low: float, high: float) -> Callable[[str], float]:
 def _choice(*valid: str) -> Callable[[str], str]:
     def convert(text: str) -> str:
         if text not in valid:
-            raise ValueError
+            raise unknown("value", text, valid)
         return text
 
     convert.__doc__ = "one of " + ", ".join(valid)
@@ -142,14 +142,10 @@ class ModelCard:
 
     @property
     def sampling(self) -> Sampling:
-        """How candidates are drawn; `decision=greedy` decodes one at temperature 0."""
-        return Sampling(
-            temperature=0.0 if self.decision == "greedy" else self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            max_tokens=self.max_tokens,
-            seed=self.seed,
-        )
+        """How candidates are drawn; `decision=greedy` decodes one at temperature 0, where nothing is drawn by lot."""
+        if self.decision == "greedy" or self.temperature == 0:
+            return Sampling(temperature=0.0, top_k=0, top_p=1.0, max_tokens=self.max_tokens, seed=0)
+        return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed)
 
     @property
     def samples(self) -> int:
@@ -185,8 +181,8 @@ class ModelCard:
 
             model = str(demo_weights())
         return EngineOptions(
-            model=model,
-            adapter=self.adapter,
+            model=_at_home(model),
+            adapter=self.adapter and _at_home(self.adapter),
             revision=self.revision,
             dtype=self.dtype,
             device=self.device,
@@ -202,6 +198,11 @@ class ModelCard:
     def servers(self) -> tuple[str, ...]:
         """The servers of the option, else those of the environment variable ``MBR_ESD_SERVER``."""
         return self.server or _urls(os.environ.get("MBR_ESD_SERVER", ""))
+
+
+def _at_home(name: str) -> str:
+    """A path that begins with ``~`` written out; hub ids and other paths as they are."""
+    return str(Path(name).expanduser()) if name.startswith("~") else name
 
 
 #: `ModelCard.model` of the embedded model; its weights come with a package, not from a model hub.
@@ -288,6 +289,8 @@ def load_card(name: str) -> ModelCard:
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     """`card` with options changed; values are texts as in a query, or already of the right type as in YAML.
 
+    A value of None leaves the card's; a list is what a query separates by commas.
+
     Raises:
         OptionError: an unknown option, a value that it does not take, or one that changes nothing.
     """
@@ -298,12 +301,19 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
             continue
         if key not in _OPTIONS:
             raise unknown("model option", key, [*_OPTIONS, "preset"])
+        if value is None:
+            continue
         convert = _OPTIONS[key].metadata["convert"]
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         try:
-            changes[key] = convert(str(value).lower() if isinstance(value, bool) else str(value))
+            changes[key] = convert(text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):
-            raise OptionError(f"model option {key}={value!s}: give {convert.__doc__}") from None
+            raise OptionError(f"model option {key}={text}: give {convert.__doc__}") from None
+        except OptionError as error:
+            raise OptionError(f"model option {key}: {error}") from None
     changed = dataclasses.replace(card, **changes)
+    if "n_max" in options and changed.n != "auto":
+        raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")
     if "utility" in options and changed.decision == "mbr-corpus":
         raise useless(f"utility={changed.utility}", "decision=mbr-corpus, which maximises the corpus softdice")
     return changed

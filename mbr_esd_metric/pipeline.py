@@ -71,6 +71,8 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
         raise OptionError(
             f"n=auto is for decision=mbr with weights=uniform, not {card.decision} with {card.weights}; give n=N"
         )
+    if card.adaptive and "scoresim-mean" in card.utility:
+        raise OptionError("n=auto is for utilities that are means over the supports, not scoresim-mean; give n=N")
     prompt, sampling = load_prompt(card.prompt), card.sampling
     identity = engine_class(engine).identity(card.engine_options(engine))
     requests: dict[str, Request] = {}
@@ -125,7 +127,8 @@ def sample(
     """Sample what the store lacks; then each segment with its candidates, in order.
 
     Args:
-        card: model and sampling; its decision rule plays no part, but for `n=auto`.
+        card: model and sampling; its decision rule plays no part, but that `greedy` decodes one candidate at
+            temperature 0, and that `n=auto` is for `mbr`.
         segments: what to sample; an empty translation gets N times the answer without an error.
         progress: show a bar on standard error.
 

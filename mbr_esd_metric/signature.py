@@ -41,6 +41,8 @@ def signature(card: ModelCard, engine: str) -> str:
         if not sampling.greedy:
             fields += [("k", sampling.top_k), ("p", sampling.top_p), ("seed", sampling.seed)]
         fields.append(("max", sampling.max_tokens))
+        if card.dtype != "auto":
+            fields.append(("dtype", card.dtype))
     if card.decision.startswith("mbr"):
         utility = "softdice" if card.decision == "mbr-corpus" else card.utility
         fields += [("u", utility), ("w", card.weights), ("b", f"{BETA:g}"), ("g", f"{GAMMA:g}")]
@@ -59,4 +61,4 @@ def _digest(card: ModelCard) -> str:
     options = card.engine_options("replay")
     if problem := ReplayEngine.problem(options):
         raise EngineError(problem)
-    return file_digest(Path(options.model).expanduser()).hex()[:8]
+    return file_digest(Path(options.model)).hex()[:8]

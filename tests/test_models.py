@@ -44,7 +44,8 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?utility=softf2", "softf1"),
         ("mbr-esd-llama?n=0", "a whole number from 1"),
         ("mbr-esd-llama?n=many", "a whole number from 1"),
-        ("mbr-esd-llama?decision=mpr", "one of greedy, map"),
+        ("mbr-esd-llama?engine=sever", "model option engine: unknown value 'sever'; did you mean 'server'"),
+        ("mbr-esd-llama?n_max=64", "n_max=64 changes nothing with n=256"),
         ("mbr-esd-llama?temperature=nan", "a number from 0"),
         ("mbr-esd-llama?n", "has no value"),
         ("distilled", "or a folder, and there is none called distilled"),
@@ -73,6 +74,21 @@ def test_a_model_folder_is_a_card(tmp_path: Path) -> None:
     )
     card = load_card(f"{tmp_path}?max_tokens=99")
     assert (card.model, card.adapter, card.samples, card.max_tokens) == ("org/base", str(tmp_path / "adapter"), 1, 99)
+
+
+def test_yaml_may_leave_an_option_empty_or_give_a_list(tmp_path: Path) -> None:
+    (tmp_path / "hparams.yaml").write_text(
+        "class_identifier: mbr_esd_metric\nadapter: null\nserver: [http://a/v1, http://b/v1]\n"
+    )
+    card = load_card(str(tmp_path))
+    assert card.adapter is None
+    assert card.server == ("http://a/v1", "http://b/v1")
+
+
+def test_a_path_at_home_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    options = load_card("mbr-esd-llama?model=~/llama&adapter=~/lora").engine_options("transformers")
+    assert (options.model, options.adapter) == ("/home/me/llama", "/home/me/lora")
 
 
 def test_a_folder_without_model_entry_is_the_model_itself(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from mbr_esd_metric.errors import EngineError, NoValidCandidateError
+from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
 from mbr_esd_metric.generation import registry
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.models import ModelCard, load_card
@@ -101,6 +101,20 @@ def test_what_cannot_change_a_candidate_does_not(card: ModelCard, option: str) -
     annotate(card, SEGMENTS[:1])
     annotate(with_options(card, dict([option.split("=")])), SEGMENTS[:1])
     assert len(Recorder.asked) == 1
+
+
+def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
+    from mbr_esd_metric.models import with_options
+
+    greedy = with_options(card, {"decision": "greedy"})
+    for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"top_p": "0.5"}, {"temperature": "1"}):
+        annotate(with_options(greedy, change), SEGMENTS[:1])
+    assert len(Recorder.asked) == 1
+
+
+def test_adaptive_sampling_refuses_a_utility_that_is_no_mean(card: ModelCard) -> None:
+    with pytest.raises(OptionError, match="n=auto is for utilities that are means"):
+        annotate(replace(card, n="auto", utility="softf1+scoresim-mean"), SEGMENTS)
 
 
 def test_what_an_engine_gave_before_it_failed_is_kept(card: ModelCard) -> None:

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric import Metric
+    from mbr_esd_metric.metric import Metric, losses
     from mbr_esd_metric.models import load_card, with_options
 
     given = {"engine": args.engine, "server": args.server}
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         return _dry_run(metric, samples)
     prediction = metric.predict(samples, progress_bar=not args.quiet)
     if not args.quiet:
-        print(prediction.metadata.signature, file=sys.stderr)
+        print(f"{prediction.metadata.signature}\n{losses(prediction.metadata)}", file=sys.stderr)
 
     spans, data = prediction.metadata.error_spans, {}
     for number, path in enumerate(systems):

@@ -23,14 +23,14 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
     Raises:
         EngineError: the adapter's folder does not exist.
     """
-    folder = Path(options.model).expanduser()
+    folder = Path(options.model)
     identity = {"model": _digest(folder) if folder.is_dir() else options.model, "dtype": options.dtype}
     if options.revision is not None:
         identity["revision"] = options.revision
     if options.adapter is not None:
-        if not Path(options.adapter).expanduser().is_dir():
+        if not Path(options.adapter).is_dir():
             raise EngineError(f"adapter={options.adapter} is no folder; give the folder that holds adapter_config.json")
-        identity["adapter"] = _digest(Path(options.adapter).expanduser())
+        identity["adapter"] = _digest(Path(options.adapter))
     return identity
 
 
@@ -46,11 +46,11 @@ def model_name(options: EngineOptions) -> str:
     identity = model_identity(options)
     name = options.model
     if name != identity["model"]:
-        name = f"{Path(name).expanduser().resolve().name}-{identity['model'][:8]}"
+        name = f"{Path(name).resolve().name}-{identity['model'][:8]}"
     if options.revision:
         name += f"@{options.revision}"
     if options.adapter:
-        name += f"+{Path(options.adapter).expanduser().resolve().name}-{identity['adapter'][:8]}"
+        name += f"+{Path(options.adapter).resolve().name}-{identity['adapter'][:8]}"
     return name
 
 
@@ -60,7 +60,7 @@ def check_folder(options: EngineOptions) -> None:
     Raises:
         EngineError: the path does not exist, or is no model folder.
     """
-    folder = Path(options.model).expanduser()
+    folder = Path(options.model)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise EngineError(f"{folder} is no folder of a language model: it has no config.json")

@@ -82,4 +82,4 @@ class ReplayEngine(Engine):
 
 
 def _path(options: EngineOptions) -> Path:
-    return Path(options.model).expanduser()
+    return Path(options.model)

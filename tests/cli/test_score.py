@@ -127,4 +127,5 @@ def test_the_signature_goes_to_standard_error(files: Path, capsys: pytest.Captur
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]) == 0
     out, err = capsys.readouterr()
     assert "mbr-esd|candidates:" in err
+    assert "0 of 7 candidates invalid, 0 error spans not found in the translation" in err
     assert "mbr-esd|" not in out

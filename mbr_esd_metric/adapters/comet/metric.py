@@ -16,6 +16,7 @@ import torch
 
 from mbr_esd_metric.adapters.comet.command_line import check_arguments, report_errors
 from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.metric import losses
 from mbr_esd_metric.models import load_metric
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             logger.info("%s", self._signature)
+        logger.info("%s", losses(result.metadata))
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )
