@@ -70,6 +70,14 @@ class FakeServer:
         refuse: an error message for every request, if any.
         plain: ignore the grammar.
         logprobs: whether replies carry them.
+        short: most choices in a reply, whatever n is.
+        delay: seconds that a reply takes.
+        turned_away: requests that are answered with 429 first.
+        retry_after: what such an answer says of the time to wait, if anything.
+
+    Attributes:
+        bodies, arrivals: of each request for candidates, and the time when it came.
+        busiest: most requests that were under way at once.
     """
 
     def __init__(
@@ -82,10 +90,18 @@ class FakeServer:
         refuse: str | None = None,
         plain: bool = False,
         logprobs: bool = True,
+        short: int = 1000,
+        delay: float = 0.0,
+        turned_away: int = 0,
+        retry_after: str | None = None,
     ) -> None:
         self.model, self.key, self.context, self.most = model, key, context, most
-        self.refuse, self.plain, self.logprobs = refuse, plain, logprobs
+        self.refuse, self.plain, self.logprobs, self.short = refuse, plain, logprobs, short
+        self.delay, self.turned_away, self.retry_after = delay, turned_away, retry_after
         self.bodies: list[dict[str, Any]] = []
+        self.arrivals: list[float] = []
+        self.busiest = self._busy = 0
+        lock = threading.Lock()
         outer = self
 
         class Handler(_Handler):
@@ -100,8 +116,17 @@ class FakeServer:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 if self.path != "/v1/chat/completions":
                     return self.reply(404, {"detail": "Not Found"})
-                status, content = outer.complete(body)
-                self.reply(status, content)
+                with lock:
+                    outer.arrivals.append(time.monotonic())
+                    outer._busy += 1
+                    outer.busiest = max(outer.busiest, outer._busy)
+                time.sleep(outer.delay)
+                with lock:
+                    outer._busy -= 1
+                if len(outer.arrivals) <= outer.turned_away:
+                    wait = {} if outer.retry_after is None else {"Retry-After": outer.retry_after}
+                    return self.reply(429, {"error": {"message": "slow down"}}, wait)
+                self.reply(*outer.complete(body))
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
@@ -119,7 +144,7 @@ class FakeServer:
         if n > self.most:
             return 400, {"error": {"message": f"n must be at most {self.most}, got {n}"}}
         choices = []
-        for index in range(n):
+        for index in range(min(n, self.short)):
             text, logprobs, cut = answer(prompt, body["seed"] + index)
             content = [{"token": "x", "logprob": value, "bytes": None, "top_logprobs": []} for value in logprobs]
             choices.append(

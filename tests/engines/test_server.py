@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("openai")
 
+from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import server as server_module
@@ -123,6 +124,58 @@ def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
 def test_a_server_that_takes_few_samples_is_asked_for_fewer() -> None:
     with FakeServer(MODEL, most=3) as server:
         assert len(collect(engine(server.url).generate(requests(2, 20), Sampling()))) == 40
+
+
+def test_a_reply_with_too_few_candidates_is_kept_and_the_rest_asked_for() -> None:
+    with FakeServer(MODEL) as server:
+        whole = collect(engine(server.url).generate(requests(2, 20), Sampling()))
+    with FakeServer(MODEL, short=6) as server:
+        assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
+        assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
+
+
+def test_no_more_requests_are_under_way_than_allowed() -> None:
+    with FakeServer(MODEL, delay=0.03) as server:
+        list(engine(server.url, concurrency=3).generate(requests(20, 1), Sampling()))
+    assert server.busiest == 3
+
+
+def test_each_further_try_waits_twice_as_long() -> None:
+    patience = Patience(timeout=4.0, first_wait=0.1, longest_wait=0.4, tries=12)
+    with FakeServer(MODEL, turned_away=5) as server:
+        list(engine(server.url, patience=patience).generate(requests(1, 1), Sampling()))
+    waits = [later - earlier for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)]
+    for failures, (wait, most) in enumerate(zip(waits, (0.1, 0.2, 0.4, 0.4, 0.4), strict=True), 1):
+        assert most / 2 <= wait < most + 2, "a slow machine may add to it"
+        assert most / 2 <= patience.wait(failures) <= most
+
+
+@pytest.mark.parametrize(("said", "waited"), [("0.4", 0.4), ("3600", 0.6), ("soon", 0.0)])
+def test_a_server_that_says_when_to_come_back_is_asked_then(said: str, waited: float) -> None:
+    """But not later than `longest_wait`, and an answer that is no number is as none."""
+    patience = dataclasses.replace(QUICK, longest_wait=0.6)
+    with FakeServer(MODEL, turned_away=1, retry_after=said) as server:
+        list(engine(server.url, patience=patience).generate(requests(1, 1), Sampling()))
+    first, second = server.arrivals
+    assert waited <= second - first < waited + 2
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_the_address_is_taken_from_option_and_environment(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{file} {i}\n" for i in range(12)))
+    model = model_name(load_card("mbr-esd-demo").engine_options("server"))
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store"))
+    with FakeServer(model) as one, FakeServer(model) as two:
+        both = f"{one.url}, {two.url}"
+        monkeypatch.setenv("MBR_ESD_SERVER", both if how == "environment" else closed_port())
+        given = ["--server", both] if how == "option" else []
+        files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+        assert main(["score", *files, "--engine", "server", *given, "--quiet"]) == 0
+    assert min(len(one.bodies), len(two.bodies)) > 0
+    assert len(one.bodies) + len(two.bodies) == 12
 
 
 def test_a_wrong_model_name_lists_what_is_served() -> None:
