@@ -101,7 +101,7 @@ def _spans(test_set: TestSet, text: str, source: Source) -> Mapping[str, Annotat
     """Name -> spans of a metric, given by its full or base name or by a file; of two where a base name has two."""
     from mbr_esd_metric.adapters.wmt.test_set import base_name
     from mbr_esd_metric.report.inputs import comet_layer, kind_of
-    from mbr_esd_metric.report.leaderboard import input_of
+    from mbr_esd_metric.report.leaderboard import row_name
 
     found = {}
     for full in test_set.metrics_named(text):
@@ -111,8 +111,7 @@ def _spans(test_set: TestSet, text: str, source: Source) -> Mapping[str, Annotat
                 f"{test_set.layout.metric_rating(full)}: no such file, and a sweep needs error spans; score the metric "
                 "with: mbr-esd wmt score"
             )
-        base, uses_reference = base_name(full)
-        found[f"{base} ({input_of(uses_reference)})"] = ratings.of(test_set.systems, test_set.segments)
+        found[row_name(base_name(full))] = ratings.of(test_set.systems, test_set.segments)
     if found:
         return found
     if not source.path.is_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mbr_esd_metric.adapters.contest import Key
 from mbr_esd_metric.adapters.leaderboard import Leaderboard, Result, Row
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table
 
@@ -24,6 +25,12 @@ MEASURE_TITLES = {
 def input_of(uses_reference: bool) -> str:
     """What a metric looks at, as tables say it."""
     return "src+ref" if uses_reference else "src"
+
+
+def row_name(metric: Key) -> str:
+    """A metric's name in every direction, where there is no column for what it looks at."""
+    base, uses_reference = metric
+    return f"{base} ({input_of(uses_reference)})"
 
 
 def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:

@@ -1,18 +1,21 @@
 """The paper's tables on a WMT data folder: ours, the paper's figure, and the difference.
 
 What a row lacks is printed in place of it: which candidates, for how many segments, and about how many GPU hours
-sampling them takes.
+sampling them takes; which human error spans; which stored metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt import Ratings, TestSet
+from mbr_esd_metric.adapters.contest import Key
+from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet
+from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding import decide
@@ -21,6 +24,7 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, spa
 from mbr_esd_metric.metaeval.synthetic import EDITS
 from mbr_esd_metric.records import CandidateRecord, read_candidates
+from mbr_esd_metric.report.leaderboard import row_name
 from mbr_esd_metric.report.paper_rows import MODELS, PAPER, TABLES, TITLES, RowSpec
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
@@ -30,6 +34,7 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
 _MEASURES = {"spa": "SPA", "acc_eq": "acc_eq*", "softf1": "SoftF1", "f1": "F1", "softdice-corpus": "SoftDice corpus"}
 _SPAN_MEASURES = ("softf1", "f1", "softdice-corpus")
 _LAMBDAS = tuple(step / 10 for step in range(11))
+_MBR_SOFTF1 = RowSpec("Llama 3.3 70B MBR-SoftF1", "llama")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,15 @@ class Cost:
 
 #: Systems x segments; None where the translation is not rated.
 Matrix = list[list[Annotation | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row's measures, those that can be computed, and what the others lack."""
+
+    name: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: str = ""
 
 
 @dataclass
@@ -108,22 +122,16 @@ class Study:
             return self._stored(title)
         if name == "span-counts":
             return self._counts(title)
-        rows = [(spec.name, self._evaluate(spec)) for spec in TABLES[name]]
-        return self._compared(name, title, _MEASURES, rows)
+        return self._compared(name, title, _MEASURES, map(self._decided_row, TABLES[name]))
 
     # ---- rows ---------------------------------------------------------------------------------------------------
 
-    def _evaluate(self, spec: RowSpec) -> Mapping[str, float] | str:
+    def _decided_row(self, spec: RowSpec) -> _Row:
         """The row's measures, averaged over the directions, or what is missing."""
         found = self._evaluations(spec)
         if isinstance(found, str):
-            return found
-        values: dict[str, float] = {}
-        for measure in _MEASURES:
-            each = [_value(evaluation, measure) for evaluation in found]
-            if all(value is not None for value in each):
-                values[measure] = float(np.mean([value for value in each if value is not None]))
-        return values
+            return _Row(spec.name, missing=found)
+        return _Row(spec.name, _means(found), self._unrated)
 
     def _evaluations(self, spec: RowSpec) -> list[Evaluation] | str:
         missing, evaluations = [], []
@@ -139,6 +147,8 @@ class Study:
         test_set = self.test_sets[at]
         if spec.file is None:
             return [[EMPTY if rated else None for rated in row] for row in ~np.isnan(test_set.gold)]
+        if spec.rule == "oracle" and not self._human[at]:
+            return _no_human(test_set.direction)
         key = (spec.file, test_set.direction)
         path = self._file(*key)
         if path is None:
@@ -148,9 +158,18 @@ class Study:
             self._chosen[key] = self._choose(path, sorted(specs, key=str), at)
         chosen = self._chosen[key].get(spec)
         if chosen is None:
-            lack = "no human error spans" if spec.rule == "oracle" and not self._human[at] else "fewer candidates"
-            return f"{path}: {lack}; needs {self._absent(spec, at)}"
+            return f"{path}: fewer candidates; needs {self._absent(spec, at)}"
         return chosen
+
+    @property
+    def _unrated(self) -> str:
+        """What measures of error spans lack; empty where every direction has human ones."""
+        where = self._where(map(bool, self._human))
+        return _no_human(where) if where else ""
+
+    def _where(self, present: Iterable[bool]) -> str:
+        """The directions in which something is not present."""
+        return ", ".join(t.direction for t, there in zip(self.test_sets, present, strict=True) if not there)
 
     def _file(self, model: str, direction: str) -> Path | None:
         if self.folder is None:
@@ -219,12 +238,7 @@ class Study:
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def _compared(
-        self,
-        name: str,
-        title: str,
-        measures: Mapping[str, str],
-        rows: Iterable[tuple[str, Mapping[str, float] | str]],
-        digits: int = 3,
+        self, name: str, title: str, measures: Mapping[str, str], rows: Iterable[_Row], digits: int = 3
     ) -> Table:
         """Ours, paper and difference for each measure; in the last column what a row lacks."""
         columns = [Column("row", "")]
@@ -236,17 +250,14 @@ class Study:
             ]
         columns.append(Column("missing", "missing"))
         body = []
-        lacking = False
-        for row, values in rows:
-            cells = [Cell(row)]
+        for row in rows:
+            cells = [Cell(row.name)]
             for key in measures:
-                ours = None if isinstance(values, str) else values.get(key)
-                paper = self.paper.get((name, row, key))
-                difference = None if ours is None or paper is None else ours - paper
-                cells += [Cell(ours), Cell(paper), Cell(difference)]
-            lacking |= isinstance(values, str)
-            body.append((*cells, Cell(values if isinstance(values, str) else None)))
-        return Table(title, tuple(columns), tuple(body), (self.cost.note, self._mend) if lacking else ())
+                ours, paper = row.values.get(key), self.paper.get((name, row.name, key))
+                cells += [Cell(ours), Cell(paper), Cell(None if ours is None or paper is None else ours - paper)]
+            body.append((*cells, Cell(row.missing or None)))
+        sampling = any("GPU h" in str(cells[-1].value) for cells in body)
+        return Table(title, tuple(columns), tuple(body), (self.cost.note, self._mend) if sampling else ())
 
     @property
     def _mend(self) -> str:
@@ -258,95 +269,131 @@ class Study:
 
     def _counts(self, title: str) -> Table:
         """Predicted spans in the rated translations, beside those of the humans."""
-        rows: list[tuple[str, Mapping[str, float] | str]] = []
-        human = {"major": 0.0, "minor": 0.0}
+        human = _Row("human", missing=self._unrated)
+        rows = []
         for spec in TABLES["main"]:
             found = self._evaluations(spec)
             if isinstance(found, str):
-                rows.append((spec.name, found))
+                rows.append(_Row(spec.name, missing=found))
                 continue
-            counts = [e.spans.counts for e in found if e.spans is not None]
-            if not counts:
-                continue
-            human = {"major": sum(c.gold_major for c in counts), "minor": sum(c.gold_minor for c in counts)}
-            rows.append((spec.name, {"major": sum(c.major for c in counts), "minor": sum(c.minor for c in counts)}))
-        named: tuple[str, Mapping[str, float]] = ("human", human)
-        return self._compared("span-counts", title, {"major": "major", "minor": "minor"}, [named, *rows], digits=1)
+            gold = [e.spans.counts for e in found if e.spans]
+            if len(gold) == len(found):
+                human = _Row("human", _totals((c.gold_major, c.gold_minor) for c in gold))
+            counts = [e.spans.counts if e.spans else e for e in found]
+            rows.append(_Row(spec.name, _totals((c.major, c.minor) for c in counts)))
+        return self._compared("span-counts", title, {"major": "major", "minor": "minor"}, [human, *rows], digits=1)
+
+    @cached_property
+    def _metrics(self) -> dict[Key, list[StoredMetric | None]]:
+        """The data folders' metrics, by what names them in every direction; None where a direction lacks one."""
+        names = [{base_name(full): full for full in t.metric_names()} for t in self.test_sets]
+        return {
+            key: [t.metric(of[key]) if key in of else None for t, of in zip(self.test_sets, names, strict=True)]
+            for key in dict.fromkeys(key for of in names for key in of)
+        }
 
     def _stored(self, title: str) -> Table:
-        """Metrics of the data folder: their own scores, and Score(E) of their spans as NAME-ESD and NAME-Conf."""
-        names = self._stored_names()
-        rows: list[tuple[str, Mapping[str, float] | str]] = []
-        for name in names:
-            stored = [test_set.metric(name) for test_set in self.test_sets]
-            pairs = list(zip(self.test_sets, stored, strict=True))
+        """Metrics of the data folders: their own scores, and their error spans where they have any."""
+        rows, marking = [], []
+        for key, stored in self._metrics.items():
+            if any(m and m.ratings for m in stored):
+                marking.append(key)
+            pairs = [(t, m) for t, m in zip(self.test_sets, stored, strict=True) if m is not None]
+            if len(pairs) < len(stored):
+                rows.append(_Row(row_name(key), missing=f"scores in {self._where(m is not None for m in stored)}"))
+                continue
             own = {
                 "spa": float(np.mean([spa(t.gold, m.scores) for t, m in pairs])),
                 "acc_eq": float(np.mean([acc_eq(t.gold, m.scores).accuracy for t, m in pairs])),
             }
-            rows.append((name, own))
-            if all(metric.ratings is not None for metric in stored):
-                for suffix, least in (("ESD", 0.0), ("Conf", 0.7)):
-                    found = [
-                        e.evaluate(_above(m.ratings.of(t.systems, t.segments), least))
-                        for e, (t, m) in zip(self._evaluators, pairs, strict=True)
-                        if m.ratings is not None
-                    ]
-                    rows.append((f"{name} {suffix}", _means(found)))
-        for wanted in ("XCOMET", "XCOMET-QE"):
-            if not any(name.rsplit("-", 1)[0] == wanted for name in names):
-                where = ", ".join(str(t.layout.metric_scores(f"{wanted}-*", "seg")) for t in self.test_sets)
-                rows.append((wanted, f"{where}; score it with: mbr-esd wmt score --model Unbabel/XCOMET-XL"))
-        rows.append(("Llama 3.3 70B MBR-SoftF1", self._evaluate(RowSpec("Llama 3.3 70B MBR-SoftF1", "llama"))))
+            spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
+            if len(spans) == len(pairs):
+                found = [e.evaluate(matrix) for e, matrix in zip(self._evaluators, spans, strict=True)]
+                rows.append(_Row(row_name(key), {**_means(found), **own}, self._unrated))
+            else:
+                where = self._where(m.ratings is not None for _, m in pairs)
+                rows.append(_Row(row_name(key), own, f"error spans in {where}" if spans else ""))
+        rows += self._absent_xcomet("Reg", self._metrics)
+        rows += self._absent_xcomet("ESD", marking)
+        rows.append(self._decided_row(_MBR_SOFTF1))
         return self._compared("xcomet", title, _MEASURES, rows)
+
+    def _absent_xcomet(self, kind: str, there: Iterable[Key]) -> list[_Row]:
+        """The paper's rows of xCOMET, with the reference and without, of a kind that no metric is.
+
+        Args:
+            kind: "Reg", the model's own score, or "ESD", its error spans.
+            there: the metrics that are of this kind.
+        """
+        first = self.test_sets[0]
+        directions = " ".join(t.direction for t in self.test_sets)
+        mend = f"mbr-esd wmt score --test-set {first.name} --direction {directions} --model Unbabel/XCOMET-XL"
+        seen = {uses_reference for base, uses_reference in there if base.startswith("XCOMET")}
+        wanted = ((f"XCOMET-{kind}", True), (f"XCOMET-QE-{kind}", False))
+        return [_Row(row_name(key), missing=f"score it with: {mend}") for key in wanted if key[1] not in seen]
 
     def _synthetic(self, title: str) -> Table:
         """Decline ratio on the human annotations; needs no model."""
-        originals, lengths = [], []
-        for test_set, humans in zip(self.test_sets, self._human, strict=True):
-            for human in humans:
-                for row, of in zip(human, test_set.lengths.tolist(), strict=True):
-                    found = [(a, length) for a, length in zip(row, of, strict=True) if a is not None and length]
-                    originals += [a for a, _ in found]
-                    lengths += [length for _, length in found]
-        rows: list[tuple[str, Mapping[str, float] | str]] = []
-        if not originals:
-            rows.append(("all", "human error spans of this test set (mbr-esd wmt import-mqm)"))
+        if self._unrated:
+            rows = [_Row("all", missing=self._unrated)]
         else:
+            originals, lengths = [], []
+            for test_set, humans in zip(self.test_sets, self._human, strict=True):
+                for human in humans:
+                    for row, of in zip(human, test_set.lengths.tolist(), strict=True):
+                        found = [(a, length) for a, length in zip(row, of, strict=True) if a is not None and length]
+                        originals += [a for a, _ in found]
+                        lengths += [length for _, length in found]
+            rows = []
             for edit in EDITS:
                 for result in decline_ratio(originals, lengths, edit, ("f1", "softf1", "softdice")):
                     tallies = {"clean": result.clean, "marked": result.marked}
-                    rows.append((f"{result.similarity} {edit}", {k: v.ratio for k, v in tallies.items() if v.edits}))
+                    ratios = {k: v.ratio for k, v in tallies.items() if v.edits}
+                    rows.append(_Row(f"{result.similarity} {edit}", ratios))
         return self._compared("synthetic", title, {"clean": "no error before", "marked": "with errors"}, rows)
 
     def _sweep(self, title: str) -> Table:
         """MBR-SoftF1, and every stored metric whose spans have confidences, without the spans of low confidence."""
-        spec = RowSpec("Llama 3.3 70B MBR-SoftF1", "llama")
-        swept: list[tuple[str, list[Matrix | str]]] = [
-            (spec.name, [self._predicted(spec, at) for at in range(len(self.test_sets))])
-        ]
-        for name in self._stored_names():
-            stored = [(t, t.metric(name).ratings) for t in self.test_sets]
-            swept.append((name, [r.of(t.systems, t.segments) for t, r in stored if r is not None and _confident(r)]))
-        rows: list[tuple[str, Mapping[str, float] | str]] = []
-        for name, matrices in swept:
-            missing = [matrix for matrix in matrices if isinstance(matrix, str)]
-            if missing:
-                rows.append((name, "; ".join(missing)))
+        rows: list[_Row] = []
+        chosen = [self._predicted(_MBR_SOFTF1, at) for at in range(len(self.test_sets))]
+        missing = [matrix for matrix in chosen if isinstance(matrix, str)]
+        if missing:
+            rows.append(_Row(_MBR_SOFTF1.name, missing="; ".join(missing)))
+        else:
+            rows += self._swept(_MBR_SOFTF1.name, [matrix for matrix in chosen if not isinstance(matrix, str)])
+        sure = []
+        for key, stored in self._metrics.items():
+            ratings = [m.ratings if m and m.ratings and _confident(m.ratings) else None for m in stored]
+            spans = [r.of(t.systems, t.segments) for t, r in zip(self.test_sets, ratings, strict=True) if r]
+            if not spans:
                 continue
-            known = [matrix for matrix in matrices if not isinstance(matrix, str)]
-            if len(known) < len(self.test_sets):
-                continue
-            for least in _LAMBDAS:
-                found = [e.evaluate(_above(m, least)) for e, m in zip(self._evaluators, known, strict=True)]
-                counts = {"major": float(sum(e.major for e in found)), "minor": float(sum(e.minor for e in found))}
-                rows.append((f"{name} lambda {least:.1f}", {**_means(found), **counts}))
+            sure.append(key)
+            if len(spans) == len(ratings):
+                rows += self._swept(row_name(key), spans)
+            else:
+                where = self._where(r is not None for r in ratings)
+                rows.append(_Row(row_name(key), missing=f"error spans with confidences in {where}"))
+        rows += self._absent_xcomet("ESD", sure)
         return self._compared("lambda", title, {**_MEASURES, "major": "major", "minor": "minor"}, rows)
 
-    def _stored_names(self) -> list[str]:
-        """Full names of the metrics that every direction's folder has."""
-        first, *others = (test_set.metric_names() for test_set in self.test_sets)
-        return [name for name in first if all(name in other for other in others)]
+    def _swept(self, name: str, matrices: Sequence[Matrix]) -> list[_Row]:
+        """One row a threshold; a matrix a direction."""
+        rows = []
+        for least in _LAMBDAS:
+            found = [e.evaluate(_above(m, least)) for e, m in zip(self._evaluators, matrices, strict=True)]
+            values = {**_means(found), **_totals((e.major, e.minor) for e in found)}
+            rows.append(_Row(f"{name} lambda {least:.1f}", values, self._unrated))
+        return rows
+
+
+def _no_human(where: str) -> str:
+    return f"human error spans of {where} (mbr-esd wmt import-mqm)"
+
+
+def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
+    """Major and minor spans, added up over the directions."""
+    majors, minors = zip(*counts, strict=True)
+    return {"major": float(sum(majors)), "minor": float(sum(minors))}
 
 
 def _parsed(record: CandidateRecord) -> list[Candidate]:
@@ -374,16 +421,10 @@ def _confident(ratings: Ratings) -> bool:
     return bool(spans) and all(span.confidence is not None for span in spans)
 
 
-def _value(evaluation: Evaluation, measure: str) -> float | None:
-    if measure in ("spa", "acc_eq"):
-        return float(getattr(evaluation, measure))
-    return None if evaluation.spans is None else evaluation.spans.values[measure]
-
-
 def _means(evaluations: Sequence[Evaluation]) -> dict[str, float]:
-    values = {}
-    for measure in _MEASURES:
-        each = [value for e in evaluations if (value := _value(e, measure)) is not None]
-        if len(each) == len(evaluations):
-            values[measure] = float(np.mean(each))
-    return values
+    """The measures over the directions; without those of error spans where a direction has no human ones."""
+    spans = [e.spans.values for e in evaluations if e.spans]
+    values = [{"spa": e.spa, "acc_eq": e.acc_eq} for e in evaluations]
+    if len(spans) == len(evaluations):
+        values = [{**one, **more} for one, more in zip(values, spans, strict=True)]
+    return {measure: float(np.mean([one[measure] for one in values])) for measure in values[0]}

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt import layout as files
+from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding import decide
+from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import evaluate_spans, spa
 from mbr_esd_metric.metaeval.evaluation import score_matrix
@@ -32,9 +35,13 @@ SEGMENTS = 6
 
 def answer(rng: random.Random, text: str) -> str:
     spans = rng.sample(text.split(), rng.choice([0, 1, 1, 2]))
+    return said_of([(span, rng.choice(["major", "minor"])) for span in spans])
+
+
+def said_of(spans: Sequence[tuple[str, str]]) -> str:
+    """An answer with errors of these texts and severities."""
     keys = ("error_span", "category", "sub_category", "severity")
-    errors = [dict(zip(keys, (s, "accuracy", "", rng.choice(["major", "minor"])), strict=True)) for s in spans]
-    return json.dumps({"errors": errors})
+    return render_answer([dict(zip(keys, (text, "accuracy", "", s), strict=True)) for text, s in spans])
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +154,157 @@ def test_what_is_missing_is_said(test_set: TestSet, candidates: Path) -> None:
     few = cells(study.table("scalability"))["Llama 3.3 70B MAP N=1024"]["missing"]
     assert isinstance(few, str)
     assert "fewer candidates; needs llama.en-de.jsonl: 1024 x" in few
-    assert cells(study.table("xcomet"))["XCOMET"]["missing"]
+    score = "score it with: mbr-esd wmt score --test-set tiny --direction en-de --model Unbabel/XCOMET-XL"
+    wanted = ["XCOMET-ESD (src+ref)", "XCOMET-QE-ESD (src)", "XCOMET-QE-Reg (src)", "XCOMET-Reg (src+ref)"]
+    for table, names in (("xcomet", wanted), ("lambda", wanted[:2])):
+        found = cells(study.table(table))
+        assert sorted(row for row in found if row.startswith("XCOMET")) == names
+        assert {found[name]["missing"] for name in names} == {score}
     assert "GPU hours are an estimate" in render(study.table("main"))
     assert {row for row, text in missing.items() if text is None} == {
         "empty",
         *(spec.name for spec in TABLES["main"] if spec.model == "llama"),
     }
+
+
+HUMAN = {
+    "A": [Annotation(), Annotation()],
+    "B": [Annotation([ErrorSpan(0, 4, "major")]), Annotation([ErrorSpan(5, 10, "minor")])],
+}
+UNSIGNED = {"A": [None, None], "B": [None, None]}
+
+
+def write_direction(
+    data: Path, direction: str, xcomet: str, scores: dict[str, list[float]], spans: dict[str, list[Annotation]]
+) -> Layout:
+    """Two systems and two segments of WMT24 with human spans, translations of 10 characters, and one metric."""
+    layout = Layout(data, "wmt24", direction)
+    files.write_documents(layout.documents, [("all", "d")] * 2)
+    files.write_text(layout.source(), ["one", "two"])
+    for reference in ("refA", "refB"):
+        files.write_text(layout.reference(reference), ["any text", "any text"])
+    for system in HUMAN:
+        files.write_text(layout.output(system), [f"{system}aaa bbbbb", f"{system}ccc ddddd"])
+    files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, 0], "B": [-5, -1]})
+    files.write_ratings(layout.human_rating("mqm.merged"), HUMAN, UNSIGNED)
+    files.write_scores(layout.metric_scores(xcomet, "seg"), scores)
+    files.write_ratings(layout.metric_rating(xcomet), spans, UNSIGNED)
+    return layout
+
+
+@pytest.fixture
+def wmt24(tmp_path: Path) -> tuple[Layout, Layout]:
+    """Two directions with different standard references; XCOMET is right in one and half right in the other."""
+
+    def spans(*confidences: float | None) -> dict[str, list[Annotation]]:
+        """The humans' spans of B, with these confidences; left out where there is None."""
+        return HUMAN | {
+            "B": [
+                Annotation(replace(span, confidence=sure) for span in human if sure is not None)
+                for human, sure in zip(HUMAN["B"], confidences, strict=True)
+            ]
+        }
+
+    return (
+        write_direction(tmp_path, "en-de", "XCOMET-refB", {"A": [1, 0.9], "B": [0.2, 0.5]}, spans(0.9, 0.5)),
+        write_direction(tmp_path, "en-es", "XCOMET-refA", {"A": [1, 0.1], "B": [0.2, 0.5]}, spans(None, 0.5)),
+    )
+
+
+def loaded(layouts: Sequence[Layout]) -> list[TestSet]:
+    return [load_test_set(layout.data, layout.test_set, layout.direction) for layout in layouts]
+
+
+def test_values_are_means_over_the_directions(wmt24: tuple[Layout, Layout]) -> None:
+    files.write_scores(wmt24[0].metric_scores("plain-src", "seg"), {"A": [2, 2], "B": [1, 1]})
+    study = Study(loaded(wmt24))
+    found = cells(study.table("xcomet"))
+    row = found["XCOMET (src+ref)"]
+    assert row["missing"] is None
+    # en-de: both pairs in the gold's order. en-es: one of the two.
+    assert row["acc_eq_ours"] == (1 + 1 / 2) / 2
+    # en-de: gold and metric are surest of the same of the four permutations. en-es: p = 1/4 and 1/2, of 1000 draws.
+    assert row["spa_ours"] == pytest.approx((1 + 3 / 4) / 2, abs=0.03)
+    # en-de: all as the humans have it. en-es: one of four translations lacks its major span of 4 of 10 characters.
+    assert row["f1_ours"] == (1 + 3 / 4) / 2
+    precision, recall = 1 - 4 / (10 + 0 + 1), 1 - 4 / (10 + 4 + 1)
+    lacking = 2 * precision * recall / (precision + recall)
+    assert row["softf1_ours"] == pytest.approx((1 + (3 + lacking) / 4) / 2, abs=1e-12)
+    assert found["plain (src)"]["missing"] == "scores in en-es"
+    assert found["plain (src)"]["spa_ours"] is None
+    assert [name for name in found if name.startswith("XCOMET")] == [
+        "XCOMET (src+ref)", "XCOMET-QE-Reg (src)", "XCOMET-QE-ESD (src)",
+    ]  # fmt: skip
+    swept = cells(study.table("lambda"))
+    assert swept["XCOMET (src+ref) lambda 0.5"]["f1_ours"] == (1 + 3 / 4) / 2
+    # Without the spans of confidence 0.5 each direction lacks one more.
+    assert swept["XCOMET (src+ref) lambda 0.6"]["f1_ours"] == (3 / 4 + 2 / 4) / 2
+    assert [swept[f"XCOMET (src+ref) lambda {x}"][key] for x in (0.5, 0.6) for key in ("major_ours", "minor_ours")] == [
+        1, 2, 1, 0,
+    ]  # fmt: skip
+    # "No error" is right for A's two translations in both directions.
+    assert cells(study.table("main"))["empty"]["f1_ours"] == 1 / 2
+    assert cells(study.table("span-counts"))["human"] == {
+        "row": "human", "major_ours": 2, "minor_ours": 2, "missing": None,
+        **{f"{m}_{kind}": None for m in ("major", "minor") for kind in ("paper", "difference")},
+    }  # fmt: skip
+
+
+def test_a_row_without_human_spans_says_so(wmt24: tuple[Layout, Layout], tmp_path: Path) -> None:
+    wmt24[1].human_rating("mqm.merged").unlink()
+    test_sets = loaded(wmt24)
+    for test_set in test_sets:
+        records = [
+            CandidateRecord("1", source, text, (said_of([(text[:4], "major")]),), (-1.0,), (False,))
+            for texts in test_set.outputs.values()
+            for source, text in zip(test_set.sources, texts, strict=True)
+            if text is not None
+        ]  # fmt: skip
+        write_records(tmp_path / f"llama-greedy.{test_set.direction}.jsonl", records)
+    study = Study(test_sets, tmp_path)
+    said = "human error spans of en-es (mbr-esd wmt import-mqm)"
+    for table, name in (
+        ("main", "empty"), ("main", "Llama 3.3 70B greedy"), ("xcomet", "XCOMET (src+ref)"),
+        ("lambda", "XCOMET (src+ref) lambda 0.0"),
+    ):  # fmt: skip
+        row = cells(study.table(table))[name]
+        assert row["spa_ours"] is not None
+        assert (row["softf1_ours"], row["f1_ours"], row["missing"]) == (None, None, said), (table, name)
+    assert all(said in str(row["missing"]) for row in cells(study.table("oracle")).values())
+    assert cells(study.table("synthetic"))["all"]["missing"] == said
+    counts = cells(study.table("span-counts"))
+    assert (counts["human"]["major_ours"], counts["human"]["missing"]) == (None, said)
+    assert (counts["empty"]["major_ours"], counts["empty"]["missing"]) == (0, None)
+    assert (counts["Llama 3.3 70B greedy"]["major_ours"], counts["Llama 3.3 70B greedy"]["minor_ours"]) == (8, 0)
+
+
+def test_xcomet_as_it_is_scored_here_is_not_missing(wmt24: tuple[Layout, Layout]) -> None:
+    """The names that `mbr-esd wmt score --model Unbabel/XCOMET-XL` gives."""
+    for layout, reference in zip(wmt24, ("refB", "refA"), strict=True):
+        whole = layout.metric_scores(f"XCOMET-{reference}", "seg"), layout.metric_rating(f"XCOMET-{reference}")
+        for stem, ending in (("XCOMET-XL", reference), ("XCOMET-XL-QE", "src")):
+            for variant in ("Reg", "ESD"):
+                name = f"{stem}-{variant}-{ending}"
+                layout.metric_scores(name, "seg").write_bytes(whole[0].read_bytes())
+                if variant == "ESD":
+                    layout.metric_rating(name).write_bytes(whole[1].read_bytes())
+        for path in whole:
+            path.unlink()
+    study = Study(loaded(wmt24))
+    found = cells(study.table("xcomet"))
+    assert {name: row["missing"] for name, row in found.items() if name.startswith("XCOMET")} == {
+        "XCOMET-XL-ESD (src+ref)": None, "XCOMET-XL-QE-ESD (src)": None, "XCOMET-XL-QE-Reg (src)": None,
+        "XCOMET-XL-Reg (src+ref)": None,
+    }  # fmt: skip
+    assert found["XCOMET-XL-Reg (src+ref)"]["softf1_ours"] is None
+    assert found["XCOMET-XL-QE-ESD (src)"]["f1_ours"] == (1 + 3 / 4) / 2
+    # A direction that has scores of a metric, but not its error spans.
+    wmt24[1].metric_rating("XCOMET-XL-QE-ESD-src").unlink()
+    study = Study(loaded(wmt24))
+    row = cells(study.table("xcomet"))["XCOMET-XL-QE-ESD (src)"]
+    assert (row["acc_eq_ours"], row["f1_ours"], row["missing"]) == (3 / 4, None, "error spans in en-es")
+    row = cells(study.table("lambda"))["XCOMET-XL-QE-ESD (src)"]
+    assert row["missing"] == "error spans with confidences in en-es"
 
 
 def test_difference_to_the_paper(test_set: TestSet) -> None:
