@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: What every command line says of a run that ended early.
+KEPT = "what was computed is kept, the same command goes on from there"
+
 
 class MbrEsdError(Exception):
     """Base of every error that this package raises on purpose.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import MbrEsdError, unknown
+from mbr_esd_metric.errors import KEPT, MbrEsdError, unknown
 
 #: verb -> (module in this package, one line of help). A verb's module has ``configure(parser)``, which adds its
 #: arguments (and sets ``parser.epilog`` to an example), and ``run(args) -> int``, which does the work.
@@ -69,8 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("mbr-esd: interrupted; what was computed is kept, the same command goes on from there", file=sys.stderr)
+        print(f"mbr-esd: interrupted; {KEPT}", file=sys.stderr)
         return 130
-    except (MbrEsdError, OSError) as error:
+    except MbrEsdError as error:
         print(f"mbr-esd {chosen.verb}: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"mbr-esd {chosen.verb}: error: {error}; {KEPT}", file=sys.stderr)
         return 1

@@ -28,10 +28,15 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
     if options.revision is not None:
         identity["revision"] = options.revision
     if options.adapter is not None:
-        if not Path(options.adapter).is_dir():
-            raise EngineError(f"adapter={options.adapter} is no folder; give the folder that holds adapter_config.json")
-        identity["adapter"] = _digest(Path(options.adapter))
+        identity["adapter"] = _digest(_adapter(options.adapter))
     return identity
+
+
+def _adapter(path: str) -> Path:
+    folder = Path(path)
+    if not folder.is_dir():
+        raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
+    return folder
 
 
 def model_name(options: EngineOptions) -> str:
@@ -55,11 +60,13 @@ def model_name(options: EngineOptions) -> str:
 
 
 def check_folder(options: EngineOptions) -> None:
-    """See that a model given as a path is there; a hub id ("organisation/name") passes.
+    """See that a model given as a path, and an adapter, are there; a hub id ("organisation/name") passes.
 
     Raises:
-        EngineError: the path does not exist, or is no model folder.
+        EngineError: a path does not exist, or is no model folder.
     """
+    if options.adapter is not None:
+        _adapter(options.adapter)
     folder = Path(options.model)
     if folder.is_dir():
         if not (folder / "config.json").is_file():

@@ -96,12 +96,13 @@ def test_compare(comet_command: Command, files: Files) -> None:
 
 
 def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    import comet.cli.score
+    from sacrebleu.dataset import DATASETS
 
-    files.write("ref.txt", *TRANSLATIONS)
-    monkeypatch.setattr(comet.cli.score, "get_source_file", lambda *_: files.sources)
-    monkeypatch.setattr(comet.cli.score, "get_reference_files", lambda *_: ["ref.txt"])
-    done = comet_command("score", "-d", "ours:en-de", "-t", files.translations, "--gpus", "0", "--model", files.model)
+    name = "multi30k/2016"
+    monkeypatch.setattr(DATASETS[name], "_outdir", str(files.folder))
+    files.write("multi30k_2016.en-de.src", *SOURCES)
+    files.write("multi30k_2016.en-de.ref", *TRANSLATIONS)
+    done = comet_command("score", "-d", f"{name}:en-de", "-t", files.translations, "--gpus", "0", "--model", files.model)
     assert done.status == 0, done.err
     assert done.out.splitlines()[-1] == "mt.txt\tscore: 0.9200"
 
@@ -188,7 +189,7 @@ def test_a_result_that_would_replace_an_input(comet_command: Command, files: Fil
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_disk(comet_command: Command, files: Files) -> None:
     done = score(comet_command, files, "--to_json", "/dev/full")
-    assert "No space left on device; what was sampled is kept" in done.error
+    assert "No space left on device; what was computed is kept" in done.error
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_interrupted(comet_command: Command, files: Files, monkeypatch: pytest.M
     monkeypatch.setattr("mbr_esd_metric.metric.Metric.predict", interrupt)
     done = score(comet_command, files)
     assert done.status == 130
-    assert done.error == ("comet-score: interrupted; what was sampled is kept, the same command goes on from there")
+    assert done.error == ("comet-score: interrupted; what was computed is kept, the same command goes on from there")
 
 
 def test_other_errors_keep_their_traceback(

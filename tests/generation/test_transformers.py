@@ -15,6 +15,7 @@ pytest.importorskip("transformers")
 import regex
 import torch
 
+from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.base import EngineOptions, Request, Sample, Sampling
@@ -216,6 +217,18 @@ def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(engine: Transformer
     with pytest.raises(EngineError, match=f"max_model_len={room}"):
         sample(short, [Request("k", "word", ANY, 1)], Sampling(max_tokens=21))
     assert sample(short, [Request("k", "word", ANY, 1)], Sampling(max_tokens=20))["k"]
+
+
+def test_the_command_line_says_in_one_line_that_a_prompt_does_not_fit(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, store = tmp_path / "text", tmp_path / "store.sqlite"
+    path.write_text("word " * 400 + "\n", encoding="utf-8")
+    model = f"mbr-esd-phi4?model={tiny}&engine=transformers&device=cpu&n=2&store={store}"
+    assert main(["score", "-s", str(path), "-t", str(path), "--model", model, "--quiet"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("mbr-esd score: error: sample 0: its prompt has")
+    assert "context of 512 tokens" in line
 
 
 def without(folder: Path, target: Path, **changes: Any) -> Path:

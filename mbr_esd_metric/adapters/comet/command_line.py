@@ -14,12 +14,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from mbr_esd_metric.errors import InputError, MbrEsdError
+from mbr_esd_metric.errors import KEPT, InputError, MbrEsdError
 from mbr_esd_metric.streams import check_output, read_segments
 
 #: Module of a command -> its name.
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}
-_KEPT = "what was sampled is kept, the same command goes on from there"
 
 
 def running() -> tuple[str, Any] | None:
@@ -43,13 +42,13 @@ def report_errors() -> None:
 
     def report(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, KeyboardInterrupt):
-            print(f"\n{program}: interrupted; {_KEPT}", file=sys.stderr)
+            print(f"\n{program}: interrupted; {KEPT}", file=sys.stderr)
             raise SystemExit(130)
         own = next((cause for cause in _chain(error) if isinstance(cause, MbrEsdError)), None)
         if own is not None:
             print(f"{program}: error: {own}", file=sys.stderr)
         elif isinstance(error, OSError):
-            print(f"{program}: error: {error}; {_KEPT}", file=sys.stderr)
+            print(f"{program}: error: {error}; {KEPT}", file=sys.stderr)
         else:
             previous(kind, error, traceback)
 

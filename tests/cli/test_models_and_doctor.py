@@ -1,0 +1,74 @@
+"""`mbr-esd models`, `mbr-esd doctor`, and what is said of a model that cannot run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.cli.doctor import PACKAGES
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.models import CARDS
+
+#: 123 billion parameters: more than the memory of any machine that runs tests.
+LARGE = "mbr-esd-mistral"
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
+
+
+def test_models_lists_every_card_with_what_it_needs_and_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    for card in CARDS.values():
+        assert f"\n{card.name} " in f"\n{shown}"
+        assert card.model in shown
+    assert "N = 256, mbr-softf1" in shown
+    assert "141 GB for the weights in bfloat16" in shown
+    assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "preset"))
+
+
+def test_models_shows_one_card_with_its_options_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "mbr-esd-llama?n=64&utility=softf1+scoresim"]) == 0
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (rows["n"], rows["utility"], rows["model"]) == (
+        "64", "softf1+scoresim", "meta-llama/Llama-3.3-70B-Instruct"
+    )  # fmt: skip
+
+
+def test_doctor_says_of_every_card_which_engine_works_and_what_mends_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("outlines", reason="needs the transformers extra")
+    assert main(["doctor"]) == 0
+    head, *cards = capsys.readouterr().out.split("\n\n")[1:]
+    assert [line.split()[0] for line in head.splitlines()] == list(PACKAGES)
+    for line in head.splitlines():
+        assert ("not installed" in line) == ("pip install" in line)
+    found = {card.splitlines()[0]: card for card in cards}
+    assert list(found) == list(CARDS)
+    assert all(f"mbr-esd serve {name}" in card for name, card in found.items())
+    assert "transformers  works here" in found["mbr-esd-demo"]
+
+
+def test_doctor_fails_for_a_card_that_cannot_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--model", LARGE]) == 1
+    assert "works here" not in capsys.readouterr().out
+    assert main(["doctor", "--model", "mbr-esd-demo?adapter=/nowhere"]) == 1
+
+
+def test_a_card_that_cannot_run_says_every_way_with_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("one line\n", encoding="utf-8")
+    text, store = str(tmp_path / "text"), tmp_path / "store.sqlite"
+    assert main(["score", "-s", text, "-t", text, "--model", f"{LARGE}?store={store}"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"mbr-esd score: error: {LARGE} cannot run here. [1] engine=server: start a server")
+    assert f"mbr-esd serve {LARGE}" in line
+    assert "export MBR_ESD_SERVER=" in line
+    assert "[2] engine=vllm: " in line
+    assert "[3] engine=transformers: " in line
+    assert not store.exists()
