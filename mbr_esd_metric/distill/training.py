@@ -217,7 +217,7 @@ def quiet_libraries() -> None:
 def finish(
     trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path, base: str, card: Mapping[str, Any], counted: str
 ) -> dict[str, float]:
-    """Write the log and the result of a training that is done, in the one process of several that is to write.
+    """Write the log and the result of a training that is done; every process is to call it, and one of them writes.
 
     Args:
         trainer: has trained.
@@ -228,10 +228,12 @@ def finish(
         Figures of the run, those of updates, losses and reward margins as far as they were logged; none in the other
         processes.
     """
+    # With ZeRO-3 every process holds a part of the weights, so all of them take part in gathering them.
+    weights = trainer.accelerator.get_state_dict(trainer.deepspeed) if trainer.is_deepspeed_enabled else None
     if not trainer.is_world_process_zero():
         return {}
     trainer.state.save_to_json(str(folder / STATE))
-    save_result(trainer.model, tokenizer, folder, base, card)
+    save_result(trainer.model, tokenizer, folder, base, card, weights)
     figures = {counted: float(len(trainer.train_dataset)), "updates": float(trainer.state.global_step)}
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     if logged:
@@ -244,7 +246,12 @@ def finish(
 
 
 def save_result(
-    model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path, base: str, card: Mapping[str, Any]
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    base: str,
+    card: Mapping[str, Any],
+    gathered: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a folder that ``comet-score --model FOLDER`` scores with.
 
@@ -257,6 +264,7 @@ def save_result(
         folder: exists.
         base: the base model's hub id or folder.
         card: the other options of the model card, such as decision and prompt.
+        gathered: the state of `model` where the process does not hold it in full.
     """
     import torch
     import yaml
@@ -265,21 +273,18 @@ def save_result(
 
     hparams: dict[str, Any] = {"class_identifier": CLASS_IDENTIFIER}
     if hasattr(model, "peft_config"):
-        weights = {name: value.to(torch.bfloat16) for name, value in _adapter_weights(model).items()}
-        model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
-        _rewrite_adapter(folder / "adapter", weights)
+        from peft import get_peft_model_state_dict
+
+        weights = get_peft_model_state_dict(model, state_dict=gathered, adapter_name="default")
+        model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"], state_dict=gathered)
+        _rewrite_adapter(folder / "adapter", {name: value.to(torch.bfloat16) for name, value in weights.items()})
         hparams |= {"model": base, "adapter": "adapter"}
     else:
-        model.to(torch.bfloat16).save_pretrained(str(folder))
+        state = gathered and {name: value.to(torch.bfloat16) for name, value in gathered.items()}
+        model.to(torch.bfloat16).save_pretrained(str(folder), state_dict=state)
         tokenizer.save_pretrained(str(folder))
     hparams |= dict(card)
     (folder / "hparams.yaml").write_text(yaml.safe_dump(hparams, sort_keys=False), encoding="utf-8")
-
-
-def _adapter_weights(model: Any) -> dict[str, Any]:
-    from peft import get_peft_model_state_dict
-
-    return dict(get_peft_model_state_dict(model, adapter_name="default"))
 
 
 def _rewrite_adapter(folder: Path, weights: Mapping[str, Any]) -> None:
