@@ -1,8 +1,9 @@
 """`engine=ray`: copies of an engine in process on the machines of a Ray cluster, fed by Ray Data.
 
-Each actor holds one copy of the model, run by vLLM where it is installed and by transformers elsewhere; a row is a run
-of up to `PART` samples of one segment, and comes back as soon as it is done. The samples are those that the same engine
-draws on one machine: Ray only says where. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
+Each actor holds one copy of the model, run by vLLM where it is installed and by transformers elsewhere. A row is a run
+of up to `PART` samples of one segment. An actor samples `ROWS` of them in one call and then hands them back together, so
+that a run that is ended loses these at most, for each actor. The samples are those that the same engine draws on one
+machine: Ray only says where. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class RayEngine(Engine):
         return engine_class(_inner()).identity(options)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request, spread over the actors; parts are yielded in the order in which they are finished.
+        """Sample every request, spread over the actors; parts are yielded as the actors hand back their batches.
 
         Raises:
             EngineError: what an actor reports.

@@ -12,34 +12,48 @@ from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.ray import RayEngine
+from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.generation.transformers import TransformersEngine
 from mbr_esd_metric.models import load_card
+from mbr_esd_metric.pipeline import Segment, sample
 
 pytestmark = pytest.mark.model
+SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}") for i in range(2)]
 
 
-@pytest.fixture(scope="module")
-def options() -> EngineOptions:
-    return load_card("mbr-esd-demo?dtype=float32").engine_options("transformers")
+def test_samples_are_those_of_one_machine_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends after its first part goes on with what is missing, and comes to what transformers samples."""
+    card = f"mbr-esd-demo?dtype=float32&n=18&max_tokens=12&store={tmp_path}/{{0}}&engine={{0}}"
+    spread, here = (load_card(card.format(engine)) for engine in ("ray", "transformers"))
+    options = spread.engine_options("ray")
+    assert RayEngine.identity(options) == TransformersEngine.identity(options)
+    put, generate = CandidateStore.put, RayEngine.generate
+    kept: list[int] = []
+    asked: list[int] = []
+
+    def ended(store: CandidateStore, key: str, first: int, samples: list[object]) -> None:
+        put(store, key, first, samples)  # type: ignore[arg-type]
+        kept.append(len(samples))
+        raise KeyboardInterrupt
+
+    def noted(engine: RayEngine, requests: list[Request], sampling: Sampling) -> object:
+        asked.extend(request.n for request in requests)
+        return generate(engine, requests, sampling)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CandidateStore, "put", ended)
+        with pytest.raises(KeyboardInterrupt):
+            list(sample(spread, SEGMENTS))
+    monkeypatch.setattr(RayEngine, "generate", noted)
+    found = list(sample(spread, SEGMENTS))
+    assert len(kept) == 1
+    assert sum(asked) == 2 * 18 - kept[0]
+    assert [len(samples) for _, samples in found] == [18, 18]
+    assert found == list(sample(here, SEGMENTS))
 
 
 def requests() -> list[Request]:
     return [Request(f"key{i}", f"Say {i}.", output_grammar(), 18, 0, f"segment {i}") for i in range(2)]
-
-
-def test_samples_are_those_of_one_machine(options: EngineOptions) -> None:
-    sampling = Sampling(max_tokens=12)
-    assert RayEngine.identity(options) == TransformersEngine.identity(options)
-    spread = {}
-    for part in RayEngine(options).generate(requests(), sampling):
-        spread.update({(part.key, i): sample for i, sample in enumerate(part.samples, part.first)})
-    here = {}
-    engine = TransformersEngine(options)
-    for part in engine.generate(requests(), sampling):
-        here.update({(part.key, i): sample for i, sample in enumerate(part.samples, part.first)})
-    engine.close()
-    assert len(spread) == 36
-    assert spread == here
 
 
 def test_an_actor_s_error_is_told(tmp_path: Path) -> None:
