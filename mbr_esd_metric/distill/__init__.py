@@ -1,1 +1,1 @@
-"""."""
+"""Distillation: preference pairs from candidates, the supervised start, and DPO."""
