@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.distill.options import with_changes
+from mbr_esd_metric.distill.options import check_numbers, with_changes
 from mbr_esd_metric.distill.preferences import read_pairs
 from mbr_esd_metric.distill.training import (
     CHECKPOINTS,
@@ -95,9 +95,7 @@ class DpoOptions:
             raise OptionError(f"bf16 is auto, true or false, not {self.bf16!r}")
         if self.adapter is not None and self.lora_rank:
             raise OptionError("adapter trains an adapter further, lora_rank makes a new one; set lora_rank to 0")
-        for name in ("learning_rate", "epochs", "beta", "batch_size", "per_device", "max_length", "evaluations"):
-            if not getattr(self, name) > 0:
-                raise OptionError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        check_numbers(self)
         if self.loss_weights is not None and len(self.loss_weights) != len(self.loss_type):
             raise OptionError(
                 f"loss_weights has {len(self.loss_weights)} values and loss_type {len(self.loss_type)}; give one each"

@@ -13,6 +13,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
+#: Numbers that may be 0; every other one must be above.
+_MAY_BE_ZERO = {"lora_rank", "warmup_steps", "weight_decay", "seed"}
+
+
+def check_numbers(options: DataclassInstance) -> None:
+    """Raise `OptionError` for the first number that is below what it may be."""
+    for name, value in dataclasses.asdict(options).items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not (value > 0 or (name in _MAY_BE_ZERO and value == 0)):
+            raise OptionError(f"{name} must be {'0 or more' if name in _MAY_BE_ZERO else 'above 0'}, not {value!r}")
+
 
 def with_changes(options: T, changes: Mapping[str, Any]) -> T:
     """`options` with values set by name; texts are read as YAML would read them, so that ``1e-6`` is a number.

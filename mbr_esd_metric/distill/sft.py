@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.distill.options import check_numbers
 from mbr_esd_metric.distill.supervision import Example, Supervision, messages
 from mbr_esd_metric.distill.training import (
     bf16_works,
@@ -64,6 +65,9 @@ class SftOptions:
     max_length: int = 2048
     seed: int = 0
     save_steps: int = 50
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +165,7 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Te
 
 
 def train_sft(
-    supervision: Supervision,
-    folder: Path,
-    model: str,
-    options: SftOptions,
-    card: Mapping[str, Any],
-    revision: str | None = None,
+    supervision: Supervision, folder: Path, model: str, options: SftOptions, card: Mapping[str, Any]
 ) -> dict[str, float]:
     """Train, and write a folder that scores; goes on from the last checkpoint where it was interrupted.
 
@@ -176,7 +175,6 @@ def train_sft(
         model: hub id or folder of the base model.
         options: how.
         card: options of the model card that the result is to have.
-        revision: of the hub model.
 
     Returns:
         Figures of the run: examples, updates, first and last training loss, best validation loss; nothing in the
@@ -191,14 +189,14 @@ def train_sft(
     import torch
     from transformers import TrainingArguments
 
-    tokenizer = load_tokenizer(model, revision)
+    tokenizer = load_tokenizer(model)
     train, validation = (
         [encode(example, tokenizer, options.max_length) for example in part]
         for part in (supervision.train, supervision.validation)
     )
     bf16 = bf16_works()
     torch.manual_seed(options.seed)
-    trained = load_trainable(model, lora_rank=options.lora_rank, revision=revision, bf16=bf16)
+    trained = load_trainable(model, lora_rank=options.lora_rank, bf16=bf16)
     folder.mkdir(parents=True, exist_ok=True)
     arguments = TrainingArguments(
         **trainer_arguments(folder, options, bf16=bf16, validated=bool(validation), every=options.save_steps),

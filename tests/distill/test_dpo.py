@@ -239,6 +239,8 @@ def test_out_of_memory_says_what_to_lower() -> None:
         ({"learning_rate": "fast"}, "learning_rate: 'fast' is no float"),
         ({"batch_size": "2.5"}, "batch_size: 2.5 is no int"),
         ({"epochs": 0}, "epochs must be above 0"),
+        ({"lora_rank": -1}, "lora_rank must be 0 or more, not -1"),
+        ({"max_tokens": 0}, "max_tokens must be above 0"),
         ({"betas": [0.9]}, "betas"),
         ({"gradient_checkpointing": "maybe"}, "gradient_checkpointing"),
         ({"loss_weights": [1.0, 0.5]}, "loss_weights has 2 values and loss_type 1"),

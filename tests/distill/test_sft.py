@@ -101,5 +101,8 @@ def test_errors_name_the_mend(tiny_model: Path, tmp_path: Path, batch: tuple[Any
         train_sft(supervision, tmp_path, str(tiny_model), SftOptions(batch_size=3, per_device=2), {})
     with pytest.raises(OptionError, match="learning_rate"):
         with_changes(SftOptions(), {"learnin_rate": "1"})
+    for name in ("per_device", "save_steps", "epochs"):
+        with pytest.raises(OptionError, match=f"{name} must be above 0, not 0"):
+            with_changes(SftOptions(), {name: "0"})
     with pytest.raises(EngineError, match="no tokenizer"):
         train_sft(supervision, tmp_path, str(tmp_path / "nothing"), SftOptions(), {})
