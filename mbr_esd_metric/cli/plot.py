@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.annotation import Annotation
@@ -65,8 +66,10 @@ def _likelihood(args: argparse.Namespace) -> Any:
         names = ", ".join(" ".join(name).strip() for name in list(segments)[:5])
         raise InputError(f"no candidates for segment {args.id!r}; there are: {names} ... (--system names the system)")
     src, mt, candidates, humans = segments[key]
+    if args.model and not humans:
+        raise useless("--model", "a segment that has no human annotation")
     points = likelihood_points(mt, candidates, humans, args.utility)
-    if args.model:
+    if args.model and mt:  # of an empty translation no model is asked
         logprobs = _log_likelihoods(args.model, src, mt, humans)
     else:
         sampled = {point.annotation: point.logprob for point in points}
@@ -77,7 +80,11 @@ def _likelihood(args: argparse.Namespace) -> Any:
 
 
 def _log_likelihoods(name: str, src: str, mt: str, humans: list[Annotation]) -> list[float | None]:
-    """log M of each human annotation in the words of an answer; None for one that no answer can say."""
+    """log M of each human annotation in the words of an answer; None, with a note, for one that the model cannot say.
+
+    The grammar is that of the model's samples, so that the numbers compare: where spans are grounded, none begins or
+    ends inside a word.
+    """
     from mbr_esd_metric.distill.supervision import answer_of
     from mbr_esd_metric.generation.likelihood import LikelihoodEngine
     from mbr_esd_metric.models import load_card, with_options
@@ -86,9 +93,21 @@ def _log_likelihoods(name: str, src: str, mt: str, humans: list[Annotation]) -> 
     card = with_options(load_card(name), {"engine": "transformers"})
     (request,) = plan(card, [Segment(src, mt, "the segment")]).requests.values()
     engine = LikelihoodEngine(card.engine_options("transformers"))
+
+    def of(human: Annotation, label: str) -> float | None:
+        answer, lost = answer_of(human, mt)
+        if lost:
+            why = f"no answer can say {lost} of its errors: their text occurs earlier in the translation"
+        else:
+            try:
+                return engine.log_likelihood(request, answer)
+            except InputError as error:
+                why = f"{error}; a model name with grounded=false admits any text" if card.grounded else str(error)
+        print(f"note: {label} has no log-probability: {why}", file=sys.stderr)
+        return None
+
     try:
-        answers = [answer_of(human, mt) for human in humans]
-        return [None if lost else engine.log_likelihood(request, answer) for answer, lost in answers]
+        return [of(human, f"human {number}") for number, human in enumerate(humans, 1)]
     finally:
         engine.close()
 

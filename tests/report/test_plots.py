@@ -91,9 +91,60 @@ def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "l.svg").read_bytes() == first
 
 
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The folder of a random Llama."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from tests.generation.made_tokenizer import WIDTH, byte_level_tokenizer
+
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(
+        vocab_size=WIDTH, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=8192, eos_token_id=0, pad_token_id=0, bos_token_id=0,
+    )  # fmt: skip
+    folder = tmp_path / "tiny"
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    byte_level_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_log_likelihood_of_human_annotations(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of any segment: what the model cannot say has no number, and a note says why."""
+    pytest.importorskip("matplotlib")
+    human = tmp_path / "human.tsv"
+    source, end = "He gave the floor to his colleague from Lisbon.", "Kollegen aus Lissabon."
+    marked = ["<v>gab den Boden an</v> seinen", "gab den Boden an <v>sein</v>en", "gab den Bod<v>e</v>n an seinen"]
+    lines = ["system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    for rater, target in enumerate(marked, 1):
+        lines.append(f"mt\texample\t2\t2\trater{rater}\t{source}\tEr {target} {end}\tAccuracy/Mistranslation\tMajor")
+    human.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def logprobs(options: str) -> tuple[list[float | None], str]:
+        inputs = [str(EXAMPLES / "candidates.jsonl"), str(human), "--id", "2", "-o", str(tmp_path / "l.png")]
+        assert main(["plot", "likelihood", *inputs, "--model", f"mbr-esd-llama?model={tiny}&device=cpu{options}"]) == 0
+        said = capsys.readouterr()
+        cells = [line.split()[0] for line in said.out.splitlines() if "<- human" in line]
+        return [None if cell == "-" else float(cell) for cell in cells], said.err
+
+    (grounded, inside, repeated), notes = logprobs("&grounded=true")
+    assert (inside, repeated) == (None, None)
+    assert "note: human 2 has no log-probability: the model's grammar admits no such answer after" in notes
+    assert "; a model name with grounded=false admits any text\n" in notes
+    assert "note: human 3 has no log-probability: no answer can say 1 of its errors" in notes
+    (free, word_part, _), notes = logprobs("")
+    assert "human 2" not in notes
+    assert word_part is not None
+    assert word_part < 0
+    # The fewer tokens are admissible, the more of the probability each of them has.
+    assert grounded is not None
+    assert free is not None
+    assert free < grounded < 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["likelihood", "CANDIDATES", "--model", "mbr-esd-demo"], "--model changes nothing with a segment that has no"),
         (["likelihood", "CANDIDATES", "--id", "99"], "no candidates for segment '99'"),
         (["likelihood", "HUMAN"], "give one candidates file; there are 0"),
         (["loss"], "name one training run"),
