@@ -27,10 +27,12 @@ class Page:
         self.driver = driver
         self._folder = folder
 
-    def open(self, sheet: Sheet, title: str = "A report", width: int = 1280, height: int = 860) -> float:
+    def open(
+        self, sheet: Sheet, title: str = "A report", width: int = 1280, height: int = 860, weights: str = "paper"
+    ) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
-        path.write_text(render(sheet, title), encoding="utf-8")
+        path.write_text(render(sheet, title, weights), encoding="utf-8")
         return self.open_file(path, width, height)
 
     def open_file(self, path: Path, width: int = 1280, height: int = 860) -> float:
@@ -67,6 +69,16 @@ class Page:
             "e.dispatchEvent(new Event('change', {bubbles: true}));",
             element, str(value),
         )  # fmt: skip
+        self.frame()
+
+    def hover(self, selector: str) -> None:
+        """Move the mouse to the middle of an element, as a user would."""
+        box = self.js(
+            "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'nearest'});"
+            "const box = e.getClientRects()[0]; return [box.x + box.width / 2, box.y + box.height / 2]",
+            selector,
+        )
+        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": box[0], "y": box[1]})
         self.frame()
 
     def numbers(self) -> dict[str, Any]:

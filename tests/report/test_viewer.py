@@ -27,7 +27,7 @@ def kept(annotation: Annotation, threshold: float) -> Annotation:
     return Annotation(s for s in annotation if s.confidence is None or s.confidence >= threshold)
 
 
-def check_numbers(page: Page, sheet: Sheet, threshold: float) -> None:
+def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "paper") -> None:
     """Every score and similarity in the page equals Python's."""
     numbers = page.numbers()
     assert numbers["lambda"] == threshold
@@ -41,7 +41,7 @@ def check_numbers(page: Page, sheet: Sheet, threshold: float) -> None:
                 assert numbers["agreements"][at][row] is None
                 continue
             spans = kept(opinion.annotation, threshold)
-            assert numbers["scores"][at][row] == mqm_score(spans)
+            assert numbers["scores"][at][row] == pytest.approx(mqm_score(spans, weights), abs=1e-12)
             if gold is None:
                 assert numbers["agreements"][at][row] is None
                 continue
@@ -105,6 +105,18 @@ def test_slider_equals_python_on_real_segments(page: Page, mqm_folder: Path) -> 
     for threshold in (0, 0.3, 0.5, 0.9):
         page.set("lambda", threshold)
         check_numbers(page, sheet, threshold)
+
+
+def test_slider_equals_python_with_googles_weights(page: Page, sheet: Sheet) -> None:
+    """Minor punctuation and non-translation weigh what they weigh in Python."""
+    page.open(sheet, weights="google")
+    for threshold in (0, 0.5):
+        page.set("lambda", threshold)
+        check_numbers(page, sheet, threshold, "google")
+    page.set("lambda", 0)
+    annotations = [opinion.annotation for column in sheet.columns for opinion in column.opinions if opinion]
+    scores = [score for column in page.numbers()["scores"] for score in column]
+    assert sum(abs(s - mqm_score(a)) > 0.5 for s, a in zip(scores, annotations, strict=True)) > 10
 
 
 def test_nothing_in_the_data_runs(page: Page) -> None:
@@ -185,6 +197,36 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
     assert styles[0][1] != styles[1][1]
 
 
+def test_confidence_is_opacity(page: Page) -> None:
+    """Of one severity the surer span is the more opaque one; without a confidence it is as opaque as a sure one."""
+    spans = [(0, "major", 0.1), (2, "major", 0.6), (4, "major", 1.0), (6, "major", None)]
+    spans += [(at + 8, "minor", confidence) for at, _, confidence in spans]
+    annotation = Annotation(ErrorSpan(at, at + 1, severity, None, sure) for at, severity, sure in spans)
+    page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    drawn = page.js(
+        "return [...document.querySelectorAll('#detail .body mark')]"
+        ".map(m => getComputedStyle(m).backgroundColor.match(/[\\d.]+/g).map(Number))"
+    )
+    for severity, colours in (("major", drawn[:4]), ("minor", drawn[4:])):
+        assert len({tuple(colour[:3]) for colour in colours}) == 1, severity
+        opacity = [colour[3] for colour in colours]
+        assert opacity[0] + 0.05 < opacity[1] < opacity[2] - 0.05, severity
+        assert opacity[2] == opacity[3], severity
+    assert drawn[0][:3] != drawn[4][:3]
+
+
+def test_the_category_is_shown_on_hover(page: Page) -> None:
+    annotation = Annotation([ErrorSpan(4, 9, "minor", "style/awkward", 0.25)])
+    page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    hidden = "return document.getElementById('tip').hidden"
+    assert page.js(hidden) is True
+    page.hover("#detail .body mark")
+    assert page.js(hidden) is False
+    assert page.texts("#tip div") == ["minor · style/awkward · confidence 0.25"]
+    page.hover("#title")
+    assert page.js(hidden) is True
+
+
 def test_the_tooltip_stays_where_the_focus_scrolls(page: Page) -> None:
     long = "many words " * 400
     page.open(join([Layer("metric", [Opinion(Text("1", "", "", long), Annotation([ErrorSpan(4000, 4010, "major")]))])]))
@@ -215,6 +257,16 @@ def test_filters_and_sorting(page: Page, sheet: Sheet) -> None:
     softness = [soft_f1(annotations[r], human[r], len(sheet.rows[r].translation)) for r in range(40)]
     found = page.numbers()["rows"]
     assert [softness[r] for r in found] == pytest.approx(sorted(softness), abs=1e-12)
+    page.set("sort", "agree")
+    found = page.numbers()["rows"]
+    assert [softness[r] for r in found] == pytest.approx(sorted(softness, reverse=True), abs=1e-12)
+    page.set("sort", "best")
+    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (-mqm_score(annotations[r]), r))
+    page.set("sort", "long")
+    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (-len(sheet.rows[r].translation), r))
+    page.set("sort", "severe")
+    severity = [(-a.count("major"), -a.count("minor")) for a in annotations]
+    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (severity[r], r))
     page.set("sort", "gap")
     gaps = [abs(mqm_score(annotations[r]) - mqm_score(human[r])) for r in range(40)]
     assert [gaps[r] for r in page.numbers()["rows"]] == sorted(gaps, reverse=True)
@@ -238,6 +290,35 @@ def test_filters_and_sorting(page: Page, sheet: Sheet) -> None:
     page.js("document.getElementById('same-source').click()")
     assert {sheet.rows[r].source for r in page.numbers()["rows"]} == {sheet.rows[page.numbers()["rows"][0]].source}
     assert page.log() == []
+
+
+def test_sorting_by_system_and_text(page: Page) -> None:
+    """Alphabetical, numbers by value; texts by the source, then the translation; what is equal stays as it is."""
+    given = [
+        ("system 10", "Zebra", "b"), ("system 2", "äpfel", "b"), ("System 1", "apple 10", "b"),
+        ("system 2", "apple 9", "b"), ("system 10", "apple 9", "C"), ("system 2", "apple 9", "b"),
+    ]  # fmt: skip
+    texts = [Text(str(number), *text) for number, text in enumerate(given, 1)]
+    page.open(join([Layer("metric", [Opinion(text, Annotation()) for text in texts])]))
+    for sort, ids in (("system", "324615"), ("text", "246531"), ("order", "123456")):
+        page.set("sort", sort)
+        assert "".join(texts[row].id for row in page.numbers()["rows"]) == ids, sort
+
+
+def test_rows_without_a_score_come_last(page: Page) -> None:
+    """A metric that is silent on the second text, and has no spans for the first."""
+    texts = some_texts(4)
+    major = Annotation([ErrorSpan(0, 3, "major")])
+    metric = [Opinion(texts[0], None, 0.5), Opinion(texts[2], Annotation()), Opinion(texts[3], major)]
+    page.open(join([Layer("human", [Opinion(t, Annotation()) for t in texts], human=True), Layer("metric", metric)]))
+    for sort, rows in (
+        ("worst", [3, 2, 0, 1]), ("best", [0, 2, 3, 1]), ("severe", [3, 2, 0, 1]), ("disagree", [3, 2, 0, 1]),
+        ("agree", [2, 3, 0, 1]), ("gap", [3, 0, 2, 1]),
+    ):  # fmt: skip
+        page.set("sort", sort)
+        assert page.numbers()["rows"] == rows, sort
+    page.set("show", "differs")
+    assert page.numbers()["rows"] == [3]
 
 
 def test_keyboard(page: Page, sheet: Sheet) -> None:
@@ -299,6 +380,17 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: Sheet) -> None:
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][metric]["mean"])]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == best
     assert len(page.texts("#panel-overview figure")) == 3
+
+
+def test_a_system_without_an_error_is_ranked_first(page: Page) -> None:
+    """A mean of 0 is the best; a system that the metric does not score comes last."""
+    good, bad, other = (Text("1", name, "source", f"translation {name}") for name in ("good", "bad", "other"))
+    major = Annotation([ErrorSpan(0, 3, "major")])
+    human = Layer("human", [Opinion(text, Annotation()) for text in (other, bad, good)], human=True)
+    page.open(join([human, Layer("metric", [Opinion(bad, major), Opinion(good, Annotation())])]))
+    page.js("document.getElementById('tab-overview').click()")
+    assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == ["good", "bad", "other"]
+    assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")[2].endswith("–")
 
 
 def test_sweep_in_the_overview(page: Page, sheet: Sheet) -> None:
@@ -388,7 +480,20 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
     assert slide < 2000
     page.set("find", "weil läuft")
     assert 0 < len(page.numbers()["rows"]) < 50_000
+    page.set("find", "")
+    timed = {}
+    for name, action in (
+        ("sort by text", "const e = $('sort'); e.value = 'text'; e.dispatchEvent(new Event('change'))"),
+        ("overview", "$('tab-overview').click()"),
+    ):
+        clock = "const $ = (id) => document.getElementById(id), start = performance.now(); "
+        timed[name] = page.js(f"{clock} {action}; return performance.now() - start")
+        assert timed[name] < 5000, name
+    page.frame()
+    assert page.texts("#panel-overview .scroll tbody tr:last-child td")[0] == "50,000"
+    assert len(page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")) == 20
     heap = page.js("gc(); return performance.memory.usedJSHeapSize") / 1e6
     assert heap < 400
     with capsys.disabled():
-        print(f"\n  50,000 segments: open {seconds:.2f} s, slider {slide:.0f} ms, heap {heap:.0f} MB")
+        others = ", ".join(f"{name} {ms:.0f} ms" for name, ms in timed.items())
+        print(f"\n  50,000 segments: open {seconds:.2f} s, slider {slide:.0f} ms, {others}, heap {heap:.0f} MB")

@@ -66,28 +66,52 @@ const agreement = (row, measure = state.similarity) => {
   return found ? found[measure] : NaN;
 };
 
-function has(column, row, major) {
+// How many spans of one severity pass the bar.
+function tally(column, row, major) {
+  let found = 0;
   for (let k = column.first[row]; k < column.first[row + 1]; k++) {
-    if (column.major[k] === major && !(column.confidence[k] < state.lambda)) return true;
+    if (column.major[k] === major && !(column.confidence[k] < state.lambda)) found++;
   }
-  return false;
+  return found;
 }
 
 // ---- choosing rows ----------------------------------------------------------------------------------------
 
 const SHOW = {
   all: () => true,
-  major: (column, row) => has(column, row, 1),
-  minor: (column, row) => has(column, row, 0) && !has(column, row, 1),
-  none: (column, row) => column.scored[row] && !has(column, row, 0) && !has(column, row, 1),
+  major: (column, row) => tally(column, row, 1),
+  minor: (column, row) => tally(column, row, 0) && !tally(column, row, 1),
+  none: (column, row) => column.scored[row] && !tally(column, row, 0) && !tally(column, row, 1),
   differs: (column, row) => agreement(row, "softf1") < 1,
 };
 const gap = (row) => Math.abs(scores[state.metric][row] - scores[state.reference][row]);
 const SORT = {
   worst: (row) => scores[state.metric][row], best: (row) => -scores[state.metric][row],
   disagree: (row) => agreement(row), agree: (row) => -agreement(row), gap: (row) => -gap(row),
+  severe: (row) => -severity(columns[state.metric], row),
+  system: (row) => place("systems", () => data.systems)[data.system[row]],
+  text: (row) => place("texts", () => texts.map((mt, at) => `${data.sources[data.src[at]]}\n${mt}`))[row],
   long: (row) => -lengths[row],
 };
+// Majors before any number of minors; NaN where there are no spans to count.
+const severity = (column, row) => (column.scored[row] ? tally(column, row, 1) + tally(column, row, 0) / 1e6 : NaN);
+
+const placed = {}; // what `place` made
+// Where each of the names stands in alphabetical order; numbers in them count by value.
+function place(kind, names) {
+  if (!placed[kind]) {
+    const { compare } = new Intl.Collator("en", { numeric: true }), all = names();
+    placed[kind] = new Int32Array(all.length);
+    all.map((_, i) => i).sort((a, b) => compare(all[a], all[b])).forEach((i, at) => { placed[kind][i] = at; });
+  }
+  return placed[kind];
+}
+
+// `items` by ascending number; NaN last, equal ones as they stand.
+function sortBy(items, key) {
+  const keys = new Map(items.map((item) => { const value = key(item); return [item, Number.isNaN(value) ? Infinity : value]; }));
+  return items.sort((a, b) => keys.get(a) - keys.get(b) || 0);
+}
 
 let folded = null; // lower-case text of every row, made at the first search
 function chooseRows() {
@@ -109,10 +133,6 @@ function chooseRows() {
     if (shown(column, row)) rows.push(row);
   }
   const by = SORT[$("sort").value];
-  if (by) {
-    const keys = new Map(rows.map((row) => [row, Number.isNaN(by(row)) ? Infinity : by(row)]));
-    rows.sort((a, b) => (keys.get(a) === keys.get(b) ? a - b : keys.get(a) < keys.get(b) ? -1 : 1));
-  }
-  state.rows = rows;
+  state.rows = by ? sortBy(rows, by) : rows;
   if (!rows.includes(state.chosen)) state.chosen = rows.length ? rows[0] : -1;
 }

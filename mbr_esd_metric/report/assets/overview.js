@@ -67,8 +67,7 @@ function ranking(rows) {
 }
 
 function systemsTable(rows) {
-  const ranked = ranking(rows).filter((s) => s.cells.some((c) => c.n));
-  ranked.sort((a, b) => (b.cells[state.metric].mean || -99) - (a.cells[state.metric].mean || -99));
+  const ranked = sortBy(ranking(rows).filter((s) => s.cells.some((c) => c.n)), (s) => -s.cells[state.metric].mean);
   const edges = columns.map((_, i) => ranked.map((s) => s.cells[i]).filter((c) => c.n)
     .flatMap((c) => [c.mean - (c.half || 0), c.mean + (c.half || 0)]));
   const table = el("table", {}, el("thead", {}, el("tr", {}, heading("system"), ...columns.map((c) => heading(c.name)))));
