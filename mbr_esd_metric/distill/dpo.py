@@ -6,6 +6,7 @@ one kind, no completion cut, a batch that divides), Lion, resuming, and a result
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from mbr_esd_metric.distill.preferences import read_pairs
 from mbr_esd_metric.distill.training import (
     CHECKPOINTS,
     bf16_works,
+    check_same_run,
     finish,
     last_checkpoint,
     load_tokenizer,
@@ -28,6 +30,7 @@ from mbr_esd_metric.distill.training import (
     training_errors,
 )
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, unknown
+from mbr_esd_metric.generation.model_files import file_digest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -198,11 +201,14 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
 
     Raises:
         InputError: pairs that do not fit together, or longer than max_length or the model's context.
-        EngineError, MissingDependencyError, OptionError: the model, a package or the batch.
+        EngineError, MissingDependencyError, OptionError: the model, a package or the batch; a folder whose run began
+            with something else.
     """
     need_training_packages()
     quiet_libraries()
     splits = load_pairs(pairs, options.prompt)
+    digest = hashlib.sha256(b"".join(file_digest(path) for _, path in read_pairs(pairs)))
+    check_same_run(folder, options, options.model, options.adapter, pairs=f"sha256:{digest.hexdigest()[:16]}")
     tokenizer = load_tokenizer(options.model, options.revision)
     longest = longest_pair(splits, tokenizer)
     if longest > options.max_length:
@@ -260,7 +266,6 @@ def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str,
     Raises:
         InputError, EngineError, OptionError: as `build_trainer`; running out of memory, with what to lower.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     with training_errors(
         "lower per_device (batch_size stays as it is), set gradient_checkpointing: true, train an adapter with "
         "lora_rank: 16, or use more GPUs with the DeepSpeed configuration"

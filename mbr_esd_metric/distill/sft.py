@@ -9,6 +9,7 @@ those of the examples laid out in full (a test holds them equal), at about half 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from mbr_esd_metric.distill.options import check_numbers
 from mbr_esd_metric.distill.supervision import Example, Supervision, messages
 from mbr_esd_metric.distill.training import (
     bf16_works,
+    check_same_run,
     finish,
     last_checkpoint,
     load_tokenizer,
@@ -183,9 +185,12 @@ def train_sft(
     Raises:
         InputError: an example is too long.
         EngineError: the model cannot be loaded or trained.
+        OptionError: the folder's run began with something else.
     """
     need_training_packages()
     quiet_libraries()
+    digest = hashlib.sha256(repr((supervision.train, supervision.validation)).encode())
+    check_same_run(folder, options, model, None, examples=f"sha256:{digest.hexdigest()[:16]}")
     import torch
     from transformers import TrainingArguments
 
@@ -197,7 +202,6 @@ def train_sft(
     bf16 = bf16_works()
     torch.manual_seed(options.seed)
     trained = load_trainable(model, lora_rank=options.lora_rank, bf16=bf16)
-    folder.mkdir(parents=True, exist_ok=True)
     arguments = TrainingArguments(
         **trainer_arguments(folder, options, bf16=bf16, validated=bool(validation), every=options.save_steps),
         logging_steps=5,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, InputError, MissingDependencyError, OptionError
+from mbr_esd_metric.generation.base import EngineOptions
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.streams import write_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -22,6 +26,13 @@ if TYPE_CHECKING:
 STATE = "trainer_state.json"
 #: Folder of the checkpoints inside a result folder.
 CHECKPOINTS = "checkpoints"
+#: What a run was started with, beside its checkpoints.
+_RUN = "run.json"
+#: Options that a run may go on with other values of: they decide how it computes, or what the result's card says, and
+#: not what is learnt.
+_FREE = {
+    "per_device", "gradient_checkpointing", "precompute_reference", "max_length", "prompt", "grounded", "max_tokens",
+}  # fmt: skip
 #: Alpha of LoRA as a multiple of its rank.
 _LORA_SCALE = 2
 
@@ -191,6 +202,45 @@ def last_checkpoint(folder: Path) -> str | None:
         if (path / "trainer_state.json").is_file()  # written last
     ]
     return str(max(found)[1]) if found else None
+
+
+def check_same_run(
+    folder: Path, options: SftOptions | DpoOptions, model: str, adapter: str | None, **data: str
+) -> None:
+    """Note what a run begins with; where there is a checkpoint to go on from, see that it began with the same.
+
+    Args:
+        folder: of the result.
+        options: of the training.
+        model, adapter: what is trained; folders are told apart by their content.
+        data: what is trained on: its name and a digest.
+
+    Raises:
+        OptionError: the run began with something else; it names the first such option.
+        InputError: nothing says what the checkpoints began with.
+    """
+    if os.environ.get("RANK", "0") != "0":  # of several processes one is enough
+        return
+    run = {name: value for name, value in dataclasses.asdict(options).items() if name not in _FREE}
+    run |= {"model": model_name(EngineOptions(model)), **data}
+    if adapter is not None:
+        run["adapter"] = model_name(EngineOptions(adapter))
+    run = json.loads(json.dumps(run))
+    path = folder / CHECKPOINTS / _RUN
+    if last_checkpoint(folder) is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(run, indent=2) + "\n")
+        return
+    if not path.is_file():
+        raise InputError(f"{path.parent} does not say what its checkpoints began with; give another folder")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for name in run | before:
+        old, new = before.get(name), run.get(name)
+        if old != new:
+            raise OptionError(
+                f"{folder} holds a run with {name} {old!r}, not {new!r}; give what it began with to go on, or another "
+                "folder to begin anew"
+            )
 
 
 @contextmanager

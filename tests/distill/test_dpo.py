@@ -134,7 +134,13 @@ def test_training_prefers_the_chosen_and_resumes_after_a_kill(
     with pytest.raises(Killed):
         trainer.train()
     assert str(last_checkpoint(stopped)).endswith("checkpoint-4")
-    again = train_dpo(pair_folder, stopped, options(tiny_model))
+    with pytest.raises(OptionError, match="stopped holds a run with learning_rate 0.005, not 0.001; give"):
+        train_dpo(pair_folder, stopped, options(tiny_model, learning_rate=1e-3))
+    shutil.copytree(pair_folder, tmp_path / "others")
+    _edit(tmp_path / "others", id="another")
+    with pytest.raises(OptionError, match="stopped holds a run with pairs 'sha256:"):
+        train_dpo(tmp_path / "others", stopped, options(tiny_model))
+    again = train_dpo(pair_folder, stopped, options(tiny_model, per_device=1, grounded=True))
     assert again["updates"] == figures["updates"]
     assert again["last_loss"] == pytest.approx(figures["last_loss"], rel=1e-4)
 

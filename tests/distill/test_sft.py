@@ -85,6 +85,9 @@ def test_training_teaches_writes_a_folder_that_scores_and_resumes(
     assert Path(str(card.adapter)) == (out / "adapter").resolve()
     again = train_sft(supervision, out, str(tiny_model), options, {"n": 4})  # resumes at the end: trains nothing more
     assert again["updates"] == 24
+    fewer = Supervision(supervision.train[1:], supervision.validation, 0, 0)
+    with pytest.raises(OptionError, match="sft holds a run with examples 'sha256:"):
+        train_sft(fewer, out, str(tiny_model), options, {"n": 4})
 
     from safetensors.torch import load_file
 

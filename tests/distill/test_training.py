@@ -1,7 +1,8 @@
-"""What both trainings share: the result of a model whose weights lie in parts in several processes."""
+"""What both trainings share: going on with a run, and the result of a model that lies in parts in several processes."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mbr_esd_metric.distill.training import finish, load_tokenizer, load_trainable
+from mbr_esd_metric.distill.dpo import DpoOptions
+from mbr_esd_metric.distill.training import CHECKPOINTS, check_same_run, finish, load_tokenizer, load_trainable
+from mbr_esd_metric.errors import InputError, OptionError
 
 
 def in_parts(model: Any, wanted: float) -> dict[str, Any]:
@@ -64,3 +67,44 @@ def test_every_process_gathers_and_one_writes(tmp_path: Path) -> None:
     assert finish(trained(None, {}, calls, writes=False), None, tmp_path, "base", {}, "pairs") == {}
     assert calls == ["engine"]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, model, adapter = tmp_path / "run", tmp_path / "model", tmp_path / "adapter"
+    for place in (model, adapter):
+        place.mkdir()
+        (place / "config.json").write_text("{}", encoding="utf-8")
+
+    def begin(pairs: str = "a", given: Path = model, **changes: Any) -> None:
+        check_same_run(folder, DpoOptions(**changes), str(given), str(adapter), pairs=pairs)
+
+    begin(seed=1)
+    with monkeypatch.context() as second:
+        second.setenv("RANK", "1")  # the first process writes
+        begin(seed=2)
+    assert '"seed": 1' in (folder / CHECKPOINTS / "run.json").read_text(encoding="utf-8")
+    begin()  # nothing was saved, so nothing is gone on with
+    checkpoint = folder / CHECKPOINTS / "checkpoint-3"
+    checkpoint.mkdir()
+    (checkpoint / "trainer_state.json").touch()
+    begin()
+    begin(per_device=2, gradient_checkpointing=False, precompute_reference=True, max_length=9)
+    begin(prompt="x", grounded=True, max_tokens=9)
+    for changes, message in (
+        ({"learning_rate": 1e-6}, "learning_rate 1e-07, not 1e-06"),
+        ({"betas": (0.9, 0.95)}, r"betas \[0.9, 0.99\], not \[0.9, 0.95\]"),
+        ({"lora_rank": 8}, "lora_rank 0, not 8"),
+        ({"pairs": "b"}, "pairs 'a', not 'b'"),
+        ({"given": adapter}, "model 'model-[0-9a-f]{8}', not 'adapter-[0-9a-f]{8}'"),
+    ):
+        with pytest.raises(OptionError, match=f"run holds a run with {message}; .* another folder"):
+            begin(**changes)
+    (adapter / "config.json").write_text('{"r": 8}', encoding="utf-8")
+    with pytest.raises(OptionError, match="adapter 'adapter-[0-9a-f]{8}', not 'adapter-[0-9a-f]{8}'"):
+        begin()
+    for file in (folder / CHECKPOINTS).glob("*.json"):
+        file.unlink()
+    with pytest.raises(InputError, match="checkpoints does not say what its checkpoints began with"):
+        begin()
+    shutil.rmtree(checkpoint)
+    begin()
