@@ -43,7 +43,18 @@ class ScoreSim(Similarity):
         return score_sim(candidate, support, self.weights)
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        weights = weights_of(self.weights)
-        scores = np.array([mqm_score(annotation, weights) for annotation in table.annotations])
-        similar: Floats = 1.0 - np.abs(scores[rows, None] - scores[None, columns]) / -weights.floor
+        scores, span = self._scores(table)
+        similar: Floats = 1.0 - np.abs(scores[rows, None] - scores[None, columns]) / span
         return similar
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        scores, span = self._scores(table)
+        # However many supports there are, their scores are few.
+        different, of = np.unique(scores[columns], return_inverse=True)
+        similar: Floats = (1.0 - np.abs(scores[rows, None] - different) / span) @ np.bincount(of, weights)
+        return similar
+
+    def _scores(self, table: AnnotationTable) -> tuple[Floats, float]:
+        """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
+        weights = weights_of(self.weights)
+        return np.array([mqm_score(annotation, weights) for annotation in table.annotations]), -weights.floor

@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import mqm_score, weights_of
 from mbr_esd_metric.core.similarity.score_sim import ScoreSim
 
 
@@ -23,7 +22,6 @@ class ScoreSimMean(ScoreSim):
     name: ClassVar[str] = "scoresim-mean"
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
-        mqm = weights_of(self.weights)
-        scores = np.array([mqm_score(annotation, mqm) for annotation in table.annotations])
-        nearness: Floats = 1.0 - np.abs(scores[rows] - scores[columns] @ weights) / -mqm.floor
+        scores, span = self._scores(table)
+        nearness: Floats = 1.0 - np.abs(scores[rows] - scores[columns] @ weights) / span
         return nearness
