@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise, zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ from mbr_esd_metric.core.severity import BETA, GAMMA
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Reals: TypeAlias = npt.NDArray[Any]
+_Indices: TypeAlias = npt.NDArray[np.intp]
 
 #: Longest translation for which sums of halves are exact in single precision: 1.5 * L < 2**23.
 _SINGLE_LENGTH = 5_000_000
@@ -71,6 +72,31 @@ class AnnotationTable:
 
     def __len__(self) -> int:
         return len(self.annotations)
+
+    @cached_property
+    def sites(self) -> tuple[_Indices, _Indices]:
+        """The annotations site by site; spans of one *site* overlap no span of another site, of whatever annotation.
+
+        Returns:
+            The variant that each annotation has at each site, shape (sites, n), 0 where it has no span there; and the
+            spans of each variant, shape (most spans, variants), S where there are no more.
+        """
+        by_start = np.argsort(self.starts)
+        apart = self.starts[by_start][1:] >= np.maximum.accumulate(self.ends[by_start])[:-1]
+        site = np.zeros(len(self.spans), dtype=np.intp)
+        site[by_start[1:]] = np.cumsum(apart)
+        rows, spans = np.nonzero(self.incidence)
+        order = np.lexsort((spans, site[spans], rows))
+        rows, spans = rows[order], spans[order]
+        place = rows * len(self.spans) + site[spans]
+        begins = np.flatnonzero(np.diff(place, prepend=-1))
+        listed, bounds = spans.tolist(), [*begins.tolist(), len(spans)]
+        variants: dict[tuple[int, ...], int] = {(): 0}
+        numbers = [variants.setdefault(tuple(listed[a:b]), len(variants)) for a, b in pairwise(bounds)]
+        of = np.zeros((site.max(initial=-1) + 1, len(self)), dtype=np.intp)
+        of[site[spans[begins]], rows[begins]] = numbers
+        members = list(zip_longest(*variants, fillvalue=len(self.spans)))
+        return of, np.array(members, dtype=np.intp).reshape(-1, len(variants))
 
     @cached_property
     def widths(self) -> _Reals:

@@ -9,12 +9,18 @@ fast all the same:
   matchings; mostly its own solution reaches the bound, and is proven best.
 * Where it does not, the assignments are listed in order of decreasing weighted credit (Murty 1968) until the
   bound falls under the best F-score seen.
+
+Where many pairs of annotations are compared, small problems are enumerated instead, all at once; of the matchings of
+each only those are kept that no other beats in both sums of credits, and what problems apart come to is added up.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import count, permutations
 from typing import TypeAlias
 
@@ -23,12 +29,17 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
 
+Bools: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
 _Node: TypeAlias = tuple[float, int, Floats, frozenset[tuple[int, int]], tuple[Indices, Indices]]
 
 _TOLERANCE = 1e-12
-#: Credits that `best_of_small` looks at in one go.
-_CREDITS = 1 << 19
+#: Matchings of competing spans up to which they are enumerated: all of seven spans with seven, of four with nine.
+_ENUMERATED = 5040
+#: Matchings that are enumerated in one go.
+_SUMS = 1 << 17
+#: Options up to which they are listed.
+MOST_OPTIONS = 64
 
 
 def harmonic_mean(precision: float, recall: float) -> float:
@@ -67,29 +78,160 @@ def best_matching(precision: Floats, recall: Floats) -> tuple[float, float]:
     return best[2], best[3]
 
 
-def best_of_small(precision: Floats, recall: Floats, free_p: Floats, free_r: Floats) -> Floats:
-    """The highest harmonic mean over all matchings, for many small problems at once.
+@dataclass(frozen=True)
+class Options:
+    """For each of n problems the sums of credits, towards P and towards R, that it can come to.
 
-    Credits are not negative, so some complete matching of k with k spans is best, and there are k! of them.
+    Attributes:
+        count: options of each problem, at least one, shape (n,).
+        precision, recall: the sums, a problem after the other.
+    """
+
+    count: Indices
+    precision: Floats
+    recall: Floats
+
+    @classmethod
+    def gathered(cls, parts: Sequence[tuple[Indices, Floats, Floats]]) -> Options:
+        """Of the problem, P and R of each option, in any order."""
+        problem, precision, recall = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(problem, kind="stable")
+        return cls(np.bincount(problem), precision[order], recall[order])
+
+    @cached_property
+    def start(self) -> Indices:
+        """Where the options of each problem begin."""
+        return np.cumsum(self.count) - self.count
+
+    @property
+    def problem(self) -> Indices:
+        """Of each option."""
+        return np.repeat(np.arange(len(self.count)), self.count)
+
+    def plus(self, other: Options, which: Indices) -> Options:
+        """Each option of each problem k together with each of the problem ``which[k]`` of `other`."""
+        added = np.repeat(which, self.count)
+        at, more = other.start[added], other.count[added]
+        if more.max(initial=1) == 1:
+            return Options(self.count, self.precision + other.precision[at], self.recall + other.recall[at])
+        rows = np.repeat(np.arange(len(added)), more)
+        at = np.arange(len(rows)) + (at + more - np.cumsum(more))[rows]
+        return Options(
+            np.add.reduceat(more, self.start),
+            self.precision[rows] + other.precision[at],
+            self.recall[rows] + other.recall[at],
+        )
+
+
+def matching_options(precision: Floats, recall: Floats) -> tuple[Options, Bools]:
+    """What the matchings of each of many problems earn, without those that another one beats in both sums.
+
+    Pairs of spans that compete fall into components, which are enumerated by themselves.
 
     Args:
-        precision, recall: credits, shape (problems, k, k), padded with 0.
-        free_p, free_r: credit of pairs outside the problem, shape (problems,).
+        precision, recall: credits of the pairs of spans, shape (candidate's spans, support's spans, problems).
 
     Returns:
-        Shape (problems,).
+        The options, and which problems have too many of them, shape (problems,); these have one without meaning.
     """
-    problems, k, _ = precision.shape
-    orders = np.array(list(permutations(range(k))))
-    best = np.empty(problems)
-    step = max(1, _CREDITS // orders.size)
-    for start in range(0, problems, step):
-        block = slice(start, start + step)
-        p = free_p[block, None] + precision[block][:, np.arange(k), orders].sum(-1)
-        r = free_r[block, None] + recall[block][:, np.arange(k), orders].sum(-1)
-        total = p + r
-        best[block] = (2 * p * r / np.where(total > 0, total, 1.0)).max(1)
-    return best
+    edges = (precision > 0) | (recall > 0)
+    partners_c, partners_s = (edges.sum(axis, keepdims=True, dtype=np.int16) for axis in (1, 0))
+    contested = edges & ((partners_c > 1) | (partners_s > 1))
+    n = edges.shape[2]
+    sums = [np.where(contested, 0, credits).sum((0, 1)) for credits in (precision, recall)]
+    options, large = Options(np.ones(n, dtype=np.intp), sums[0], sums[1]), np.zeros(n, dtype=bool)
+    tangled = np.flatnonzero(contested.any((0, 1)))
+    if not len(tangled):
+        return options, large
+    precision, recall = precision[..., tangled], recall[..., tangled]
+    label_c, label_s = _components(contested[..., tangled])
+    owner, label = np.nonzero((label_c == np.arange(len(label_c))[:, None]).T)
+    in_c, in_s = label_c[:, owner] == label, label_s[:, owner] == label
+    size_c, size_s = in_c.sum(0), in_s.sum(0)
+    nothing = len(owner)
+    parts = [(np.array([nothing]), np.zeros(1), np.zeros(1))]
+    for a, b in sorted(set(zip(size_c.tolist(), size_s.tolist(), strict=True))):
+        same = np.flatnonzero((size_c == a) & (size_s == b))
+        if math.perm(max(a, b), min(a, b)) > _ENUMERATED:
+            large[tangled[owner[same]]] = True
+            parts.append((same, np.zeros(len(same)), np.zeros(len(same))))
+            continue
+        c, s = (np.argsort(~spans[:, same], axis=0, kind="stable") for spans in (in_c, in_s))
+        cells = c[:a, None], s[None, :b], owner[same]
+        parts += [(same[k], p, r) for k, p, r in _enumerated(precision[cells], recall[cells])]
+    components = Options.gathered(parts)
+    owner = tangled[owner]
+    ways = np.ones(n)
+    np.multiply.at(ways, owner, components.count[:nothing])
+    large |= ways > MOST_OPTIONS
+    order = np.arange(nothing) - np.searchsorted(owner, owner)
+    for k in range(order.max() + 1):
+        which = np.full(n, nothing)
+        here = np.flatnonzero((order == k) & ~large[owner])
+        which[owner[here]] = here
+        options = options.plus(components, which)
+    return options, large
+
+
+def _components(contested: Bools) -> tuple[Indices, Indices]:
+    """The connected component of each candidate's and each support's span, named by its first candidate's span.
+
+    Spans in no pair have a number that is no span's.
+    """
+    a = len(contested)
+    of_c = np.where(contested.any(1), np.arange(a, dtype=np.int16)[:, None], np.int16(a))
+    while True:
+        of_s = np.where(contested, of_c[:, None], np.int16(a)).min(0)
+        lower = np.where(contested, of_s, np.int16(a)).min(1)
+        if (lower == of_c).all():
+            return of_c, of_s
+        of_c = lower
+
+
+def _enumerated(precision: Floats, recall: Floats) -> Iterator[tuple[Indices, Floats, Floats]]:
+    """Problem, P and R of the matchings that none beats in both sums, of many small problems.
+
+    Credits are not negative, so only matchings that leave no span of the smaller side alone are looked at.
+    """
+    if len(precision) > precision.shape[1]:
+        precision, recall = precision.swapaxes(0, 1), recall.swapaxes(0, 1)
+    partners = _partners(*precision.shape[:2])
+    step = max(1, _SUMS // len(partners))
+    for start in range(0, precision.shape[2], step):
+        p, r = (_sums(credits[..., start : start + step], partners) for credits in (precision, recall))
+        most_p, most_r = p.max(0), r.max(0)
+        least_p, least_r = np.where(r == most_r, p, 0).max(0), np.where(p == most_p, r, 0).max(0)
+        both = least_p == most_p
+        yield np.flatnonzero(both) + start, most_p[both], most_r[both]
+        # Elsewhere it is between those that are best for one of the sums.
+        rest = np.flatnonzero(~both)
+        problem, matching = np.nonzero(((p >= least_p) & (r >= least_r))[:, rest].T)
+        problem = rest[problem]
+        p, r = p[matching, problem], r[matching, problem]
+        front = _front(problem, p, r)
+        yield problem[front] + start, p[front], r[front]
+
+
+@cache
+def _partners(few: int, many: int) -> Indices:
+    """The partners of few spans among many, a row a matching."""
+    return np.array(list(permutations(range(many), few)), dtype=np.intp)
+
+
+def _sums(credits: Floats, partners: Indices) -> Floats:
+    """The credit of each matching, shape (matchings, problems)."""
+    total: Floats = credits[0, partners[:, 0]]
+    for span in range(1, len(credits)):
+        total += credits[span, partners[:, span]]
+    return total
+
+
+def _front(owner: Indices, p: Floats, r: Floats) -> Indices:
+    """Which options no other one of their owner beats in one sum and equals at least in the other."""
+    order = np.lexsort((-r, -p, owner))
+    height = owner * len(owner) + np.unique(r, return_inverse=True)[1]
+    front: Indices = order[np.diff(np.maximum.accumulate(height[order]), prepend=-1) > 0]
+    return front
 
 
 def _uncontested(precision: Floats, recall: Floats) -> tuple[float, float, Indices, Indices]:

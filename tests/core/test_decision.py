@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -189,13 +191,60 @@ def test_blocks_do_not_change_the_result(n: int) -> None:
     folded = Hypotheses(items)
     table, weights = AnnotationTable(folded.annotations, 50), folded.weights()
     everyone = slice(0, len(folded))
-    for name in ("softf1", "f1", "softdice", "scoresim", "softf1+f1"):
+    for name in ("softf1", "f1", "softdice", "scoresim", "mpp", "softf1+f1"):
         similarity = get_similarity(name)
         whole = similarity.matrix(table, everyone, everyone) @ weights
         np.testing.assert_allclose(similarity.expected(table, everyone, everyone, weights), whole, atol=1e-12)
         some, rest = slice(n // 3, n // 2 + 1), slice(n // 2, len(folded))
         part = similarity.matrix(table, some, rest) @ weights[rest]
         np.testing.assert_allclose(similarity.expected(table, some, rest, weights[rest]), part, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def four_thousand() -> list[Annotation]:
+    """4,096 different annotations of 60 characters: at each of five places none of six spans or one."""
+    rng = random.Random(0)
+    places = []
+    for at in range(0, 60, 12):
+        starts = [rng.randrange(at, at + 6) for _ in range(6)]
+        spans = [ErrorSpan(a, rng.randint(a + 1, at + 11), rng.choice(["major", "minor"])) for a in starts]
+        places.append([None, *spans])
+    found = {Annotation(span for span in choice if span is not None) for choice in itertools.product(*places)}
+    return rng.sample(sorted(found, key=lambda annotation: annotation.key), 4096)
+
+
+@pytest.mark.parametrize("name", [*similarity_names(), "softf1+scoresim"])
+@pytest.mark.parametrize("distinct", [4096, 300])
+def test_four_thousand_candidates(four_thousand: list[Annotation], distinct: int, name: str) -> None:
+    items = [four_thousand[i * i % distinct] for i in range(4096)] if distinct < 4096 else four_thousand
+    decision = decide(candidates(*items), "x" * 60, utility=name)
+    assert (decision.valid, decision.distinct) == (4096, len(set(items)))
+    assert decision.expected_utility[decision.index] >= max(decision.expected_utility) - 1e-9
+    counts = Counter(items)
+    for i in (0, decision.index):
+        if name == "scoresim-mean":
+            mean = sum(map(mqm_score, items)) / len(items)
+            expected = 1 - abs(mqm_score(items[i]) - mean) / 25
+        else:
+            scalar = get_similarity(name).scalar
+            expected = sum(count * scalar(items[i], s, 60) for s, count in counts.items()) / len(items)
+        assert decision.expected_utility[i] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["softf1", "mpp"])
+def test_memory_of_a_thousand_different_candidates(name: str) -> None:
+    """Several thousand different spans of 600 characters."""
+    rng = random.Random(0)
+    items = []
+    for _ in range(1024):
+        starts = [rng.randrange(580) for _ in range(rng.randint(1, 5))]
+        items.append(Annotation([ErrorSpan(a, a + rng.randint(1, 20), rng.choice(["major", "minor"])) for a in starts]))
+    tracemalloc.start()
+    decision = decide(candidates(*items), "x" * 600, utility=name)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert decision.distinct > 1000
+    assert peak < 50e6
 
 
 def test_scoresim_mean_is_not_scoresim() -> None:

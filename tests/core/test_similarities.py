@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, mqm_score, score_sim, soft_dice, soft_f1
+from mbr_esd_metric.core import matching
 from mbr_esd_metric.core import similarity as package
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.severity import severity_vector
@@ -196,6 +198,29 @@ def test_mpp_in_batches_matches_where_enumeration_ends(options: tuple[float, dic
     expected = [[similarity.scalar(c, s, 12) for s in items] for c in items]
     np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-12)
     assert max(len(item) for item in items) > 6
+
+
+@pytest.mark.parametrize(("matchings", "options"), [(5040, 64), (2, 64), (5040, 1)])
+def test_mpp_over_several_sites(matchings: int, options: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spans in many places, with the limits beyond which pairs are matched one by one as they are and low."""
+    monkeypatch.setattr(matching, "_ENUMERATED", matchings)
+    monkeypatch.setattr(matching, "MOST_OPTIONS", options)
+    monkeypatch.setattr(sys.modules[Mpp.__module__], "MOST_OPTIONS", options)
+    alone = []
+    monkeypatch.setattr(Mpp, "counts", lambda self, *pair, counts=Mpp.counts: alone.append(pair) or counts(self, *pair))
+    rng = random.Random(1)
+    items = [EMPTY]
+    for _ in range(30):
+        starts = [rng.randrange(10) + 40 * rng.randrange(5) for _ in range(rng.randint(0, 14))]
+        items.append(
+            Annotation([ErrorSpan(a, a + rng.randint(1, 12), rng.choice(["major", "minor"])) for a in starts])
+        )
+    table, some = AnnotationTable(items, 200), slice(3, 25)
+    assert len(table.sites[0]) == 5
+    matrix = Mpp(0.3).matrix(table, some, slice(0, 31))
+    assert bool(alone) == ((matchings, options) != (5040, 64))
+    expected = [[Mpp(0.3).scalar(c, s, 200) for s in items] for c in items[some]]
+    np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-12)
 
 
 def test_mpp_optimum_that_no_weighting_of_credits_finds() -> None:

@@ -19,21 +19,25 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, as_annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.matching import Indices, best_matching, best_of_small, harmonic_mean
+from mbr_esd_metric.core.matching import (
+    MOST_OPTIONS,
+    Bools,
+    Indices,
+    Options,
+    best_matching,
+    harmonic_mean,
+    matching_options,
+)
 from mbr_esd_metric.core.similarity.base import Similarity
 from mbr_esd_metric.errors import OptionError
 
-#: Matchings of up to so many spans with as many are enumerated in the batched form.
-_ENUMERATED = 5
-#: Spans of pairs of annotations looked at in one go.
-_CELLS = 1 << 18
+#: Pairs of spans looked at in one go.
+_CELLS = 1 << 17
 
 SeverityWeights: TypeAlias = Mapping[Severity, float]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def mpp(
@@ -99,97 +103,95 @@ class Mpp(Similarity):
     def counts(self, candidate: Annotation, support: Annotation) -> MppCounts:
         """Credits of the best matching and the denominators."""
         table = AnnotationTable([candidate, support], _extent(candidate, support))
-        mass_c, mass_s = (table.incidence @ self._mass(table.is_major)).astype(np.float64).tolist()
+        mass_c, mass_s = (table.incidence @ self._mass(table)).astype(np.float64).tolist()
         if not (mass_c and mass_s):
             return MppCounts(0.0, mass_c, 0.0, mass_s)
-        precision, recall = self._credits(table)
-        pairs = np.ix_(table.incidence[0] > 0, table.incidence[1] > 0)
-        best_p, best_r = best_matching(precision[pairs] / mass_c, recall[pairs] / mass_s)
+        spans_c, spans_s = (np.flatnonzero(row)[:, None] for row in table.incidence)
+        precision, recall = (credits[..., 0] for credits in self._credits(table, spans_c, spans_s))
+        best_p, best_r = best_matching(precision / mass_c, recall / mass_s)
         return MppCounts(best_p * mass_c, mass_c, best_r * mass_s, mass_s)
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return self.counts(candidate, support).f_score
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        incidence = table.incidence.astype(np.float64)
-        mass = incidence @ self._mass(table.is_major)
-        precision, recall = self._credits(table)
-        edges = (precision > 0).astype(np.float64)
-        of_c, of_s = incidence[rows], incidence[columns]
-        # Pairs of spans that compete with no other pair, for all pairs of annotations at once: sums of
-        # products.
-        sum_p, sum_r = of_c @ precision @ of_s.T, of_c @ recall @ of_s.T
-        contested = (of_c @ (edges @ of_s.T > 1) > 0) | ((of_c @ edges > 1).astype(np.float64) @ of_s.T > 0)
-        mass_c, mass_s = mass[rows, None], mass[None, columns]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            sum_p = np.where(mass_c > 0, sum_p / mass_c, 1.0)
-            sum_r = np.where(mass_s > 0, sum_r / mass_s, 1.0)
-        total = sum_p + sum_r
-        result = 2 * sum_p * sum_r / np.where(total > 0, total, 1.0)
-        pairs = np.nonzero(contested)
-        step = max(1, _CELLS // max(1, len(table.spans)))
-        for start in range(0, len(pairs[0]), step):
-            i, j = pairs[0][start : start + step], pairs[1][start : start + step]
-            spans_c, spans_s = of_c[i] > 0, of_s[j] > 0
-            open_c, open_s = _contested_spans(edges, spans_c, spans_s)
-            sizes = np.maximum(open_c.sum(1), open_s.sum(1))
-            for k in np.unique(sizes):
-                same = np.flatnonzero(sizes == k)
-                a, b = i[same], j[same]
-                if k > _ENUMERATED:
-                    for one, other in zip(a, b, strict=True):
-                        first, second = table.annotations[rows][one], table.annotations[columns][other]
-                        result[one, other] = self.counts(first, second).f_score
-                    continue
-                cells = _cells(open_c[same], open_s[same], int(k))
-                inside_p = precision[tuple(cells[0])] * cells[1] / mass_c[a, :, None]
-                inside_r = recall[tuple(cells[0])] * cells[1] / mass_s.T[b, :, None]
-                free_p = sum_p[a, b] - inside_p.sum((1, 2))
-                free_r = sum_r[a, b] - inside_r.sum((1, 2))
-                result[a, b] = best_of_small(inside_p, inside_r, free_p, free_r)
-        return np.asarray(result)
+        # Credits add up over sites, and at a site many annotations have the same variant, so what two variants can earn
+        # is looked at once. Pairs of annotations that can come to too much are matched as a whole, one by one.
+        variants, members = table.sites
+        of_c, of_s = variants[:, rows], variants[:, columns]
+        shape = of_c.shape[1], of_s.shape[1]
+        first, second, places, nothing = [], [], [], 0
+        for at_c, at_s in zip(of_c, of_s, strict=True):
+            if at_c.any() and at_s.any():
+                (c, place_c), (s, place_s) = (np.unique(at, return_inverse=True) for at in (at_c, at_s))
+                first.append(np.repeat(c, len(s)))
+                second.append(np.tile(s, len(c)))
+                places.append((nothing + place_c[:, None] * len(s) + place_s).ravel())
+                nothing += len(c) * len(s)
+        options, large = self._options(table, np.concatenate([*first, [0]]), np.concatenate([*second, [0]]))
+        ways = np.ones(shape[0] * shape[1])
+        for at in places:
+            ways *= np.where(large, np.inf, options.count)[at]
+        total = Options(np.ones(len(ways), dtype=np.intp), np.zeros(len(ways)), np.zeros(len(ways)))
+        for at in places:
+            total = total.plus(options, np.where(ways > MOST_OPTIONS, nothing, at))
+        mass = np.append(self._mass(table), 0)[members].sum(0)
+        c, s = np.divmod(total.problem, shape[1])
+        precision = _share(total.precision, mass[of_c].sum(0)[c])
+        recall = _share(total.recall, mass[of_s].sum(0)[s])
+        sums = precision + recall
+        best = np.maximum.reduceat(2 * precision * recall / np.where(sums > 0, sums, 1.0), total.start)
+        for pair in np.flatnonzero(ways > MOST_OPTIONS).tolist():
+            one, other = table.annotations[rows][pair // shape[1]], table.annotations[columns][pair % shape[1]]
+            best[pair] = self.counts(one, other).f_score
+        return best.reshape(shape)
 
-    def _mass(self, is_major: npt.NDArray[np.bool_]) -> Floats:
+    def _options(self, table: AnnotationTable, first: Indices, second: Indices) -> tuple[Options, Bools]:
+        """What each two variants can earn together, as `matching_options` says, `_CELLS` pairs of spans at a time."""
+        _, members = table.sites
+        sizes = (members < len(table.spans)).sum(0)
+        order = np.lexsort((sizes[second], sizes[first]))
+        step = max(1, _CELLS // max(1, sizes[first].max() * sizes[second].max()))
+        parts, large = [], np.zeros(len(order), dtype=bool)
+        for start in range(0, len(order), step):
+            block = order[start : start + step]
+            spans_c, spans_s = (members[: sizes[of].max(), of] for of in (first[block], second[block]))
+            options, large[block] = matching_options(*self._credits(table, spans_c, spans_s))
+            parts.append((block[options.problem], options.precision, options.recall))
+        return Options.gathered(parts), large
+
+    def _mass(self, table: AnnotationTable) -> Floats:
+        """What each of the table's spans counts, shape (S,)."""
         weights = self.severity_weights
         if weights is None:
-            return np.ones(len(is_major))
-        return np.where(is_major, float(weights["major"]), float(weights["minor"]))
+            return np.ones(len(table.spans))
+        return np.where(table.is_major, float(weights["major"]), float(weights["minor"]))
 
-    def _credits(self, table: AnnotationTable) -> tuple[Floats, Floats]:
-        """Credit of each pair of the table's spans towards precision and recall, (S, S) each."""
-        starts, ends = table.starts, table.ends
-        overlap = np.minimum(ends[:, None], ends) - np.maximum(starts[:, None], starts)
-        reward: Floats
+    def _credits(self, table: AnnotationTable, spans_c: Indices, spans_s: Indices) -> tuple[Floats, Floats]:
+        """Credits towards precision and recall of the pairs of spans of each two annotations.
+
+        Args:
+            spans_c, spans_s: the table's spans that they have, shape (most, pairs); S where there are no more.
+
+        Returns:
+            Shape (spans, spans, pairs) each.
+        """
+        starts, ends = np.append(table.starts, 0), np.append(table.ends, 0)
+        first = np.maximum(starts[spans_c][:, None], starts[spans_s])
+        reward = np.maximum(np.minimum(ends[spans_c][:, None], ends[spans_s]) - first, 0).astype(np.float64)
         if self.severity_weights is not None:
-            mass = self._mass(table.is_major)
-            reward = np.minimum(mass[:, None], mass)
-        else:
-            reward = 1 - self.severity_penalty * (table.is_major[:, None] != table.is_major)
-        reward = reward * np.maximum(overlap, 0)
-        sizes = ends - starts
-        return reward / sizes[:, None], reward / sizes
+            mass = np.append(self._mass(table), 0)
+            reward *= np.minimum(mass[spans_c][:, None], mass[spans_s])
+        elif self.severity_penalty:
+            major = np.append(table.is_major, False)
+            reward *= 1 - self.severity_penalty * (major[spans_c][:, None] != major[spans_s])
+        sizes = np.maximum(ends - starts, 1)
+        return reward / sizes[spans_c][:, None], reward / sizes[spans_s]
 
 
-def _contested_spans(edges: Floats, spans_c: Bools, spans_s: Bools) -> tuple[Bools, Bools]:
-    """Which spans of candidate and support are in a pair that competes with another one.
-
-    Args:
-        edges: which spans can be matched, shape (S, S).
-        spans_c, spans_s: spans of candidate and support, shape (pairs, S) each.
-    """
-    degree_c = spans_c * (spans_s @ edges)
-    degree_s = spans_s * (spans_c @ edges)
-    open_c = (degree_c > 1) | ((degree_c > 0) & ((degree_s > 1) @ edges > 0))
-    open_s = (degree_s > 1) | ((degree_s > 0) & ((degree_c > 1) @ edges > 0))
-    return open_c, open_s
-
-
-def _cells(open_c: Bools, open_s: Bools, k: int) -> tuple[tuple[Indices, Indices], Floats]:
-    """Indices of the k x k pairs of spans of each problem, and 1 where a pair is one, 0 where it is padding."""
-    c, s = np.argsort(~open_c, axis=1, kind="stable")[:, :k], np.argsort(~open_s, axis=1, kind="stable")[:, :k]
-    real_c, real_s = np.take_along_axis(open_c, c, 1), np.take_along_axis(open_s, s, 1)
-    real = (real_c[:, :, None] & real_s[:, None, :]).astype(np.float64)
-    return np.broadcast_arrays(c[:, :, None], s[:, None, :]), real  # type: ignore[return-value]
+def _share(credit: Floats, mass: Floats) -> Floats:
+    """credit / mass; 1 where there is nothing to find."""
+    return np.divide(credit, mass, out=np.ones_like(credit), where=mass > 0)
 
 
 def _extent(*annotations: Annotation) -> int:
