@@ -31,19 +31,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "scoresim, mpp, or a mean of some such as softf1+scoresim or 0.7*softf1+0.3*scoresim; not of mbr-corpus",
     )
     parser.add_argument(
-        "--weights", default="uniform", help="of the supports: uniform (default), or model for its probabilities"
+        "--weights", help="of the supports: uniform (default), or model for its probabilities"
     )
     parser.add_argument(
         "--invalid",
-        default="drop",
         help="candidates that cannot be parsed: drop (default) leaves them out, empty takes them for 'no error'",
     )
-    parser.add_argument("--mqm", default="paper", help="weights of the score: paper (default) or google")
+    parser.add_argument("--mqm", help="weights of the score: paper (default) or google")
+    parser.add_argument("--location", help="of a span text: its first occurrence (default), or successive")
     parser.add_argument(
-        "--location", default="first", help="of a span text: its first occurrence (default), or successive"
-    )
-    parser.add_argument(
-        "--preset", help="released-code: decide as the code that the paper's authors released, to the last tie"
+        "--preset",
+        help="released-code: decide as the code that the paper's authors released, to the last tie; takes none of the "
+        "four options above",
     )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
@@ -66,9 +65,12 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
     if args.utility is not None and args.rule == "mbr-corpus":
         raise useless(f"--utility {args.utility}", "--rule mbr-corpus, which maximises the corpus softdice")
-    options = Options(
-        args.rule, args.utility or "softf1", args.weights, args.invalid, args.mqm, args.location, args.preset
-    )
+    names = ("utility", "weights", "invalid", "mqm", "location")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    for name in names[1:]:
+        if args.preset is not None and name in given:
+            raise useless(f"--{name} {given[name]}", f"--preset {args.preset}, which decides as the released code does")
+    options = Options(args.rule, **given, preset=args.preset)
     summary = decide_file(
         args.candidates,
         args.output,

@@ -233,6 +233,17 @@ def test_a_utility_is_taken_where_it_says_something(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("--weights", "uniform"), ("--invalid", "drop"), ("--mqm", "paper"), ("--location", "successive")]
+)
+def test_a_preset_takes_no_option_that_it_settles(
+    source: Path, tmp_path: Path, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(source, "-o", tmp_path / "out", "--preset", "released-code", *words) == 1
+    assert f"{' '.join(words)} changes nothing with --preset released-code" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "none", "-o", tmp_path / "out") == 1
     assert "no such file" in capsys.readouterr().err
