@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
+from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.similarity.corpus import corpus_f1, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarity.mpp import Mpp
 from mbr_esd_metric.released_code import decide_released
@@ -38,6 +39,8 @@ def test_pairs() -> None:
         assert f1(c, s, length) == pytest.approx(pair["f1"], abs=1e-15)
         for options, value in zip(GOLDEN["mpp_options"], pair["mpp"], strict=True):
             assert Mpp(**options).scalar(c, s, length) == pytest.approx(value, abs=1e-12)
+            batched = Mpp(**options).matrix(AnnotationTable([c, s], length), slice(0, 1), slice(1, 2))
+            assert batched.item() == pytest.approx(value, abs=1e-12)
 
 
 def test_corpora() -> None:

@@ -4,21 +4,28 @@
 
 MQM_TSV is Google's `sxs_mqm_generalMT2023_ende.3raters.tsv`; the others are checkouts of the released code of
 arXiv 2512.07540 and of span-mt-metrics-eval (its `src`), and the files `wmt23/task2_evaluate.py` of
-WMT-QE-Task/qe-eval-scripts and `scripts/scoring/task2/scoring_esa.py` of wmt-conference/wmt25-mteval. All pairs of
-raters are compared, and the number of cases and the largest difference printed; some of them go into the file.
+WMT-QE-Task/qe-eval-scripts and `scripts/scoring/task2/scoring_esa.py` of wmt-conference/wmt25-mteval, in checkouts too.
+All pairs of raters are compared, and the number of cases and the largest difference printed and written beside the
+commits; some of the cases go into the file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import logging
+import platform
 import random
+import subprocess
 import sys
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import scipy
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
@@ -42,6 +49,9 @@ METHODS = {
     "mbr_scoresim": ("mbr", "scoresim"),
 }
 WORDS = ("die", "der", "das", "Katze", "saß", "Mond", ".", "Haus", "und", "nie", "ja")
+PEERS = (
+    "vlaks425/MBR-ESD", "sted19/span-mt-metrics-eval", "WMT-QE-Task/qe-eval-scripts", "wmt-conference/wmt25-mteval",
+)  # fmt: skip
 Pair = tuple[Annotation, Annotation, int]
 
 
@@ -53,6 +63,26 @@ def load(name: str, path: str) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def provenance(tsv: str, paths: list[str], compared: dict[str, str]) -> dict[str, Any]:
+    peers = {}
+    for peer, path in zip(PEERS, paths, strict=True):
+        folder = path if Path(path).is_dir() else Path(path).parent
+        peers[f"https://github.com/{peer}"] = subprocess.run(
+            ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    command = "python tests/golden/make_similarities.py MQM_TSV MBR_ESD SPAN_MT_METRICS_EVAL WMT23_SCRIPT WMT25_SCRIPT"
+    digest = hashlib.sha256(Path(tsv).read_bytes()).hexdigest()
+    return {
+        "made by": command,
+        "peers": peers,
+        "annotations": f"google/wmt-mqm-human-evaluation, {Path(tsv).name}, SHA-256 {digest}",
+        "compared": compared,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
 
 
 def rater_pairs(path: str) -> list[Pair]:
@@ -195,9 +225,13 @@ def main() -> None:
                 {"translation": text, "candidates": [[c.text, c.logprob] for c in candidates], "chosen": chosen}
             )
 
-    for name in counts:
-        print(f"{name}: {counts[name]} cases, largest difference {largest[name]:.2g}")
-    value = {"mpp_options": MPP_OPTIONS, "pairs": kept, "corpora": corpora, "decisions": decisions}
+    compared = {name: f"{counts[name]} cases, largest difference {largest[name]:.2g}" for name in counts}
+    for name, result in compared.items():
+        print(f"{name}: {result}")
+    value = {
+        "provenance": provenance(tsv, [released, mtme, wmt23_path, wmt25_path], compared),
+        "mpp_options": MPP_OPTIONS, "pairs": kept, "corpora": corpora, "decisions": decisions,
+    }  # fmt: skip
     target = Path(__file__).with_name("similarities.json")
     target.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
