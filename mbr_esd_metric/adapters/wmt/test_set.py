@@ -63,11 +63,6 @@ class StoredMetric:
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
 
-    @property
-    def base_name(self) -> str:
-        """The name without the reference."""
-        return self.name.rsplit("-", 1)[0]
-
 
 @dataclass(frozen=True, eq=False)
 class TestSet:
