@@ -98,11 +98,10 @@ def test_compare(comet_command: Command, files: Files) -> None:
 def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.dataset import DATASETS
 
-    name = "multi30k/2016"
-    monkeypatch.setattr(DATASETS[name], "_outdir", str(files.folder))
+    monkeypatch.setattr(DATASETS["multi30k/2016"], "_outdir", str(files.folder))
     files.write("multi30k_2016.en-de.src", *SOURCES)
     files.write("multi30k_2016.en-de.ref", *TRANSLATIONS)
-    done = comet_command("score", "-d", f"{name}:en-de", "-t", files.translations, "--gpus", "0", "--model", files.model)
+    done = comet_command("score", "-d", "multi30k/2016:en-de", "-t", "mt.txt", "--gpus", "0", "--model", files.model)
     assert done.status == 0, done.err
     assert done.out.splitlines()[-1] == "mt.txt\tscore: 0.9200"
 
