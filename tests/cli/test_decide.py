@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mbr_esd_metric import Candidate, decide
+from mbr_esd_metric import Candidate, decide, streams
 from mbr_esd_metric import batch as module
 from mbr_esd_metric.batch import Options, decide_file
 from mbr_esd_metric.cli.main import main
@@ -71,6 +72,37 @@ def test_each_line_is_the_decision_for_its_segment(source: Path, tmp_path: Path,
         assert row.texts == tuple(record.mt[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utility[decision.index]
     assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.jsonl"]
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".gz", b"\x1f\x8b"), (".zst", b"\x28\xb5\x2f\xfd")])
+def test_the_output_is_compressed_by_its_suffix(source: Path, tmp_path: Path, suffix: str, magic: bytes) -> None:
+    if suffix == ".zst":
+        pytest.importorskip("zstandard")
+    plain, out = tmp_path / "out.jsonl", tmp_path / f"out.jsonl{suffix}"
+    for path in (plain, out):
+        assert run(source, "-o", path) == 0
+    assert out.read_bytes().startswith(magic)
+    assert list(read_decisions(out)) == list(read_decisions(plain))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.jsonl", out.name]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "gen.json"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 1 << 14)
+    monkeypatch.setattr(streams, "_CHUNK", 1 << 14)
+    peaks, path = [], tmp_path / f"candidates.{ending}"
+    for n in (100, 1000):
+        made = records(n)
+        if ending == "gen.json":
+            answers = [[[c.text, c.logprob, r.mt, r.src] for c in r.candidates] for r in made]
+            path.write_text(json.dumps({"A": answers}), encoding="utf-8")
+        else:
+            write_records(path, made)
+        tracemalloc.start()
+        assert decide_file(path, tmp_path / "out", Options()).segments == n
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 500_000
 
 
 def test_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

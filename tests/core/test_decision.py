@@ -290,6 +290,27 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int) -> None:
         assert decision.expected_utility[decision.index] >= max(decision.expected_utility) - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_mbr_corpus_with_supports_given_apart(seed: int) -> None:
+    rng = random.Random(seed)
+    segments = [[drawn(rng, 20) for _ in range(4)] for _ in range(3)]
+    others = [[drawn(rng, 20) for _ in range(rng.randint(1, 6))] for _ in range(3)]
+    found = decide_corpus(
+        ((candidates(*items), "x" * 20) for items in segments), supports=[candidates(*items) for items in others]
+    )
+    ratios = []
+    for choice in itertools.product(*segments):
+        overlaps, sizes = zip(*(sums(c, supports, 20) for c, supports in zip(choice, others, strict=True)), strict=True)
+        ratios.append(sum(overlaps) / sum(sizes))
+    assert found.ratios[-1] == pytest.approx(max(ratios), abs=1e-12)
+    chosen = tuple(decision.annotation for decision in found.decisions)
+    assert ratios[list(itertools.product(*segments)).index(chosen)] == pytest.approx(max(ratios), abs=1e-12)
+    for decision, supports in zip(found.decisions, others, strict=True):
+        for span in decision.annotation:
+            marks = [(severity_vector(support, 20) > 0)[span.start : span.end].mean() for support in supports]
+            assert span.confidence == pytest.approx(np.mean(marks))
+
+
 def test_the_front_holds_every_possible_choice() -> None:
     rng = random.Random(3)
     on_front = everyone = 0
