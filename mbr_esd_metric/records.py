@@ -27,7 +27,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.streams import JsonStream, open_binary, whole_file
+from mbr_esd_metric.streams import JsonStream, open_binary, plain_name, whole_file
 
 __all__ = [
     "CandidateRecord", "DecisionRecord", "candidate_record", "json_line", "raw_records",
@@ -222,7 +222,7 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
 
     Reading and checking are apart so that several processes can share the checking.
     """
-    if _stem(path).endswith(".gen.json"):
+    if plain_name(path).endswith(".gen.json"):
         for system, number, candidates in _released_items(path):
             yield f"{path}, system {system!r}, segment {number}", [system, number, candidates]
         return
@@ -260,11 +260,6 @@ def json_line(value: Mapping[str, Any]) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False).encode() + b"\n"
-
-
-def _stem(path: str | Path) -> str:
-    name = Path(path).name
-    return name.removesuffix(".gz").removesuffix(".zst")
 
 
 def _decoded(line: bytes) -> object:

@@ -45,6 +45,11 @@ def read_segments(path: str | Path) -> list[str]:
     return segments
 
 
+def plain_name(path: str | Path) -> str:
+    """The file's name without the ending of a compression that `open_binary` reads."""
+    return Path(path).name.removesuffix(".gz").removesuffix(".zst")
+
+
 @contextmanager
 def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
     """The file's content, decompressed by suffix.

@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.streams import numbered_lines
+from mbr_esd_metric.streams import numbered_lines, plain_name
 
 #: What we call a column -> its names in the files, the first present wins. In 2020-2022 `doc_id` is the place
 #: of a segment in its document and `seg_id` its place in the test set.
@@ -149,13 +149,13 @@ class MqmData:
 
 
 def read_mqm(path: str | Path, quoted: bool = False) -> MqmData:
-    """Google's TSV, or bio-MQM's JSON lines where the name ends in .jsonl or .jsonl.gz."""
-    name = Path(path).name.removesuffix(".gz")
-    return read_bio_mqm(path) if name.endswith((".jsonl", ".json")) else read_mqm_tsv(path, quoted)
+    """Google's TSV, or bio-MQM's JSON lines where the name ends in .jsonl or .json; plain or compressed."""
+    jsonl = plain_name(path).endswith((".jsonl", ".json"))
+    return read_bio_mqm(path) if jsonl else read_mqm_tsv(path, quoted)
 
 
 def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
-    """Read Google's MQM TSV, plain or gzipped.
+    """Read Google's MQM TSV, plain or compressed.
 
     Args:
         path: the file.
@@ -202,7 +202,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
 
 
 def read_bio_mqm(path: str | Path) -> MqmData:
-    """Read bio-MQM's JSON lines, plain or gzipped: one rating a line.
+    """Read bio-MQM's JSON lines, plain or compressed: one rating a line.
 
     Each line is an object with direction, system, doc, seg_id, rater, src, mt and errors, each of these with
     start, end (half-open, over mt), severity and category.

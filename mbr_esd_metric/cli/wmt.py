@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tsv", metavar="TSV", help="Google's MQM TSV, or bio-MQM's .jsonl; may be gzipped")
+    parser.add_argument("tsv", metavar="TSV", help="Google's MQM TSV, or bio-MQM's .jsonl; plain, .gz or .zst")
     parser.add_argument("--test-set", required=True, metavar="T", help="test set, such as wmt21.tedtalks")
     parser.add_argument("--direction", required=True, metavar="D", help="such as en-de")
     parser.add_argument("-o", "--output", required=True, metavar="DATA", help="data folder to write to")

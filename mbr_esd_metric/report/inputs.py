@@ -20,7 +20,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.records import CandidateRecord, read_candidates, read_decisions
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.sheet import CandidateLayer, Layer, Opinion, Sheet, Text, join
-from mbr_esd_metric.streams import numbered_lines, short_names
+from mbr_esd_metric.streams import numbered_lines, plain_name, short_names
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
@@ -110,7 +110,7 @@ def kind_of(path: Path) -> Kind:
     Raises:
         InputError: no such file, or none of the kinds that are read.
     """
-    name = path.name.removesuffix(".gz")
+    name = plain_name(path)
     if name.endswith(".tsv"):
         return "mqm"
     head = next((line for _, line in numbered_lines(path) if line.strip()), None)

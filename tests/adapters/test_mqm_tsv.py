@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, carry_span, read_bio_mqm, read_mqm, read_mqm_tsv
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.streams import write_whole
 
 HEADER_2020 = "system doc doc_id seg_id rater source target category severity"
 HEADER_2023 = "system doc docSegId globalSegId rater source target category severity metadata #doc"
@@ -226,13 +226,16 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
         read_mqm_tsv(tmp_path / "latin.tsv")
 
 
-def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
+    if suffix == ".zst":
+        pytest.importorskip("zstandard")
     line = (
         '{"direction": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
         '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}'
     )
-    path = tmp_path / "bio.jsonl.gz"
-    path.write_bytes(gzip.compress((line + "\n").encode()))
+    path = tmp_path / f"bio.jsonl{suffix}"
+    write_whole(path, line + "\n")
     (rating,) = read_mqm(path)
     assert (rating.direction, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]

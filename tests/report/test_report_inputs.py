@@ -20,9 +20,9 @@ from mbr_esd_metric.decoding import decide
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.report.distribution import distribution
-from mbr_esd_metric.report.inputs import Source, read_sheet
+from mbr_esd_metric.report.inputs import Source, kind_of, read_sheet
 from mbr_esd_metric.report.sheet import Sheet, Text
-from mbr_esd_metric.streams import short_names
+from mbr_esd_metric.streams import short_names, write_whole
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -122,6 +122,18 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
         read_sheet([Source(path)])
     with pytest.raises(InputError, match="no such file"):
         read_sheet([Source(tmp_path / "none.json")])
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_compressed_file_is_of_the_same_kind(tmp_path: Path, suffix: str) -> None:
+    if suffix == ".zst":
+        pytest.importorskip("zstandard")
+    released = tmp_path / f"released.gen.json{suffix}"
+    write_whole(released, '{"A": [[["{\\"errors\\": []}", -1, "mt", "src"]]]}')
+    human = tmp_path / f"human.tsv{suffix}"
+    write_whole(human, (EXAMPLES / "human.tsv").read_text(encoding="utf-8"))
+    assert (kind_of(released), kind_of(human)) == ("candidates", "mqm")
+    assert read_sheet([Source(human)]).rows == read_sheet([Source(EXAMPLES / "human.tsv")]).rows
 
 
 def test_names_of_inputs(tmp_path: Path) -> None:
