@@ -77,7 +77,8 @@ def read_sheet(
         metrics: names of its metrics; none for all that have error spans.
 
     Raises:
-        InputError: with the file and the line; decisions whose translations are in no other input.
+        InputError: with the file and the line; decisions whose translations are in no other input, or in two with
+            different texts.
     """
     layers: list[Layer] = []
     candidates: list[CandidateLayer] = []
@@ -87,13 +88,21 @@ def read_sheet(
         for row in _texts(test_set):
             texts[row.system, row.id] = row
         layers += _layout_layers(test_set, ratings, metrics)
-    sampled = [source for source in sources if kind_of(source.path) == "candidates"]
-    for source in tell_apart(sampled):
+    kinds = {source.path: kind_of(source.path) for source in sources}
+    sampled: dict[tuple[str, str], Path] = {}
+    for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         layer, found = candidate_layer(source)
         candidates.append(layer)
-        texts.update(found)
-    for source in tell_apart([source for source in sources if source not in sampled]):
-        kind = kind_of(source.path)
+        for key, text in found.items():
+            first = sampled.setdefault(key, source.path)
+            if texts.get(key) != text and first != source.path and "decisions" in kinds.values():
+                raise InputError(
+                    f"{source.path}: segment {text.id} has another text than in {first}, and decisions name segments "
+                    "by system and id only; give ids that differ, or only the candidates of the decisions"
+                )
+            texts[key] = text
+    for source in tell_apart([source for source in sources if kinds[source.path] != "candidates"]):
+        kind = kinds[source.path]
         if kind == "mqm":
             layers += mqm_layers(source)
         elif kind == "comet":

@@ -102,6 +102,19 @@ def test_decisions_alone_lack_their_texts(decisions: Path) -> None:
         read_sheet([Source(decisions)])
 
 
+def test_decisions_between_two_candidates_files(decisions: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    records = list(read_candidates(CANDIDATES))
+    write_records(other, records)
+    both = [Source(CANDIDATES), Source(other)]
+    assert len(read_sheet([Source(decisions), *both]).rows) == 4
+    write_records(other, [replace(record, mt=f"{record.mt} Anders.") for record in records])
+    assert len(read_sheet(both).rows) == 8
+    message = rf"other.jsonl: segment 1 has another text than in {CANDIDATES}, and decisions name segments by system"
+    with pytest.raises(InputError, match=message):
+        read_sheet([Source(decisions), *both])
+
+
 def test_two_translations_with_one_name(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
     records = list(read_candidates(CANDIDATES))
