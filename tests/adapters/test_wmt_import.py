@@ -10,6 +10,8 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, read_mqm
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import import_mqm
+from mbr_esd_metric.adapters.wmt.scorers import make_scorer
+from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
@@ -103,6 +105,24 @@ def test_a_test_set_is_not_overwritten_unasked(tmp_path: Path) -> None:
     test_set = load_test_set(tmp_path, "t", "en-de")
     assert (set(test_set.outputs), test_set.references) == ({"B"}, {})
     assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r7"]
+
+
+def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
+    import_mqm(data(rating("A", "1"), rating("ref", "1")), tmp_path, "t", "en-de")
+    score_test_set(load_test_set(tmp_path, "t", "en-de"), make_scorer("empty"))
+    layout = load_test_set(tmp_path, "t", "en-de").layout
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score, .*delete"
+    with pytest.raises(InputError, match=message):
+        import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de", overwrite=True)
+    layout.source().unlink()  # as a stopped import leaves it
+    with pytest.raises(InputError, match="scores of the texts"):
+        import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} | {layout.source(): b"source 1\n"} == before
+    for path in layout.metric_files():
+        path.unlink()
+    import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de")
+    assert load_test_set(tmp_path, "t", "en-de").outputs["A"] == ("other",)
 
 
 def test_a_rater_rates_a_translation_once(tmp_path: Path) -> None:

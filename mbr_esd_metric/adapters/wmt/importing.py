@@ -68,10 +68,11 @@ def import_mqm(
         rename: system names to change, old -> new.
         weights: MQM weights of the gold scores, "google" as WMT's own, or "paper".
         domain: of every segment, as the annotations do not say it.
-        overwrite: replace a test set and direction that is already there.
+        overwrite: replace the texts and human scores of a test set and direction that is already there.
 
     Raises:
-        InputError: no rating in that direction, a name the layout cannot carry, or the test set is there.
+        InputError: no rating in that direction, a name the layout cannot carry, the test set is there, or metric scores
+            of its older texts are.
         OptionError: a reference or a system to rename that is not in the data; a test set or a direction whose name
             the layout cannot carry.
     """
@@ -83,6 +84,13 @@ def import_mqm(
     if layout.source().exists() and not overwrite:
         raise InputError(
             f"{layout.source()} is already there; choose another test set or folder, or add --overwrite"
+        )
+    if stale := layout.metric_files():
+        folders = " and ".join(dict.fromkeys(str(path.parent) for path in stale))
+        first = ", ".join(path.name for path in stale[:5]) + (" ..." if len(stale) > 5 else "")
+        raise InputError(
+            f"{folders}: scores of the texts that would be replaced ({first}); move them away or delete them, and "
+            "score the new texts with: mbr-esd wmt score"
         )
     notes: list[str] = []
     info = info_of(test_set, direction)

@@ -126,6 +126,11 @@ class Layout:
         paths = (self.root / "metric-scores" / self.direction).glob(f"*{suffix}")
         return tuple(sorted(path.name.removesuffix(suffix) for path in paths))
 
+    def metric_files(self) -> list[Path]:
+        """Every file of scores, error spans and signatures of metrics, sorted."""
+        kinds = ("metric-scores", "metric-ratings")
+        return [path for kind in kinds for path in sorted((self.root / kind / self.direction).glob("[!.]*"))]
+
     def metric_scores(self, name: str, level: Level) -> Path:
         """Scores of a metric given by its full name."""
         return self.root / "metric-scores" / self.direction / f"{name}.{level}.score"
