@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +30,9 @@ MEASURES = (
     "softf1", "f1", "softdice", "scoresim", "mpp",
     "softdice-corpus", "mpp-corpus", "f1-corpus", "f1-wmt25-corpus",
 )  # fmt: skip
-UTILITIES = ("softf1", "f1", "softdice", "scoresim", "mpp", "softf1+scoresim")
+UTILITIES = ("softf1", "f1", "softdice", "scoresim", "scoresim-mean", "mpp", "softf1+scoresim")
+#: The rules that choose for all segments together; the first is what the others are compared with.
+CORPUS_RULES = ("mbr-corpus, all five as supports", "mbr-corpus, the two raters as supports")
 
 
 @dataclass(frozen=True)
@@ -131,42 +134,68 @@ def agreement(items: Sequence[Item], table: Table) -> None:
         print(f"| {name} | " + " | ".join(cells) + f" | {difference} |", flush=True)
 
 
-def decisions(items: Sequence[Item], table: Table) -> None:
-    """MBR over two raters, their intersection and union, and nothing, against the third rater."""
-    cases = [(i, i.raters[x], i.raters[y], i.raters[z]) for i in items for x, y, z in ((0, 1, 2), (0, 2, 1), (1, 2, 0))]
+#: A translation, two raters who stand for samples, and the third.
+Case: TypeAlias = tuple[Item, Annotation, Annotation, Annotation]
+
+
+def cases_of(items: Sequence[Item]) -> list[Case]:
+    return [(i, i.raters[x], i.raters[y], i.raters[z]) for i in items for x, y, z in ((0, 1, 2), (0, 2, 1), (1, 2, 0))]
+
+
+def choices(cases: Sequence[Case]) -> dict[str, list[Annotation]]:
+    """What each rule chooses of two raters, their intersection and union, and nothing, in each case."""
+    texts = [item.text for item, *_ in cases]
     candidates = [
         [Candidate(annotation=x) for x in (a, b, intersection(a, b, n), union(a, b, n), EMPTY)]
-        for i, a, b, _ in cases
-        for n in [len(i.text)]
+        for item, a, b, _ in cases
+        for n in [len(item.text)]
     ]
     supports = [[Candidate(annotation=a), Candidate(annotation=b)] for _, a, b, _ in cases]
     rows: dict[str, list[Annotation]] = {}
     for utility in UTILITIES:
         rows[f"mbr {utility}, all five as supports"] = [
-            decide(five, case[0].text, utility=utility).annotation for five, case in zip(candidates, cases, strict=True)
+            decide(five, text, utility=utility).annotation for five, text in zip(candidates, texts, strict=True)
         ]
         rows[f"mbr {utility}, the two raters as supports"] = [
-            decide(five, case[0].text, utility=utility, supports=two).annotation
-            for five, two, case in zip(candidates, supports, cases, strict=True)
+            decide(five, text, utility=utility, supports=two).annotation
+            for five, two, text in zip(candidates, supports, texts, strict=True)
         ]
     rows["majority"] = [
-        decide(five, case[0].text, rule="majority").annotation for five, case in zip(candidates, cases, strict=True)
+        decide(five, text, rule="majority").annotation for five, text in zip(candidates, texts, strict=True)
     ]
-    rows["nothing"] = [EMPTY] * len(cases)
-    corpus = decide_corpus((five, case[0].text) for five, case in zip(candidates, cases, strict=True))
-    rows["mbr-corpus, all five as supports"] = [decision.annotation for decision in corpus.decisions]
-    corpus = decide_corpus(
-        ((five, case[0].text) for five, case in zip(candidates, cases, strict=True)), supports=supports
-    )
-    rows["mbr-corpus, the two raters as supports"] = [decision.annotation for decision in corpus.decisions]
-    shown = ("softf1", "f1", "softdice", "softdice-corpus", "mpp-corpus")
-    print("| rule | empty chosen | " + " | ".join(shown) + " |")
-    print("|---|---|" + "---|" * len(shown))
+    rows["always nothing"] = [EMPTY] * len(cases)
+    rows["always the intersection"] = [intersection(a, b, len(item.text)) for item, a, b, _ in cases]
+    rows["always the union"] = [union(a, b, len(item.text)) for item, a, b, _ in cases]
+    for row, given in zip(CORPUS_RULES, (None, supports), strict=True):
+        corpus = decide_corpus(zip(candidates, texts, strict=True), supports=given)
+        rows[row] = [decision.annotation for decision in corpus.decisions]
+    return rows
+
+
+def decisions(items: Sequence[Item], table: Table) -> None:
+    """MBR over two raters, their intersection and union, and nothing, against the third rater."""
+    cases = cases_of(items)
+    rows = choices(cases)
+    shown = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus")
+    print("| rule | empty chosen | " + " | ".join(shown) + " | mbr-corpus minus it |")
+    print("|---|---|" + "---|" * (len(shown) + 1))
+    corpus = span_measure("softdice-corpus")
+    best = table.sums(corpus, scored(cases, rows[CORPUS_RULES[0]]))
     for row, chosen in rows.items():
         empty = sum(not annotation.spans for annotation in chosen) / len(chosen)
-        scored = [(case[0], annotation, case[3]) for case, annotation in zip(cases, chosen, strict=True)]
-        cells = [table.cell(m, table.sums(m, scored)) for m in map(span_measure, shown)]
-        print(f"| {row} | {empty:.0%} | " + " | ".join(cells) + " |", flush=True)
+        cells = [table.cell(m, table.sums(m, scored(cases, chosen))) for m in map(span_measure, shown)]
+        difference = table.difference(corpus, best, table.sums(corpus, scored(cases, chosen)))
+        print(f"| {row} | {empty:.0%} | " + " | ".join(cells) + f" | {difference} |", flush=True)
+    differ = sum(
+        (severity_vector(chosen, len(case[0].text)) != severity_vector(all_marked, len(case[0].text))).any()
+        for case, chosen, all_marked in zip(cases, rows[CORPUS_RULES[0]], rows["always the union"], strict=True)
+    )
+    print(f"\nThe first mbr-corpus marks something else than the union in {differ} of {len(cases)} cases.")
+
+
+def scored(cases: Sequence[Case], chosen: Sequence[Annotation]) -> list[tuple[Item, Annotation, Annotation]]:
+    """Each choice beside the third rater."""
+    return [(case[0], annotation, case[3]) for case, annotation in zip(cases, chosen, strict=True)]
 
 
 def declines(items: Sequence[Item], flat: bool) -> None:
