@@ -116,6 +116,59 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_files(test_set: TestSet, t
     assert not partial.exists()
 
 
+def test_a_cut_line_costs_no_system_but_its_own(test_set: TestSet) -> None:
+    with pytest.raises(EngineError):
+        score_test_set(test_set, Counting(fail="B"))
+    (partial,) = test_set.layout.root.glob("**/.*.partial")
+    partial.write_text(partial.read_text() + '{"key": "cut of')
+    with pytest.raises(EngineError):
+        score_test_set(test_set, Counting(fail="refA"))
+    third = Counting()
+    score_test_set(test_set, third)
+    assert third.asked == ["refA"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("writes", range(4))
+def test_a_killed_write_is_no_metric(
+    test_set: TestSet, writes: int, overwrite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Error spans, system scores, signature, segment scores: killed before each of these is written."""
+    scorer = Counting()
+    del scorer.signatures["half-refA"]
+    if overwrite:
+        score_test_set(test_set, scorer)
+        scorer.signatures["length-src"] = "length|v:2"
+    left = iter(range(writes))
+    write = files.write_whole
+
+    def killed(path: Path, text: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write(path, text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mbr_esd_metric.adapters.wmt.layout.write_whole", killed)
+        patched.setattr("mbr_esd_metric.adapters.wmt.scoring.write_whole", killed)
+        with pytest.raises(KeyboardInterrupt):
+            score_test_set(test_set, scorer, overwrite=overwrite)
+    assert test_set.metric_names() == ()
+    (written,) = score_test_set(test_set, scorer)
+    assert not written.found
+    assert test_set.signature("length-src") == scorer.signatures["length-src"]
+
+
+def test_spans_of_older_scores_go_with_them(test_set: TestSet) -> None:
+    score_test_set(test_set, Counting())
+
+    class Bare(Counting):
+        def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+            return {name: Scored(scored.scores) for name, scored in super().score(texts, progress).items()}
+
+    score_test_set(test_set, Bare(version=2), overwrite=True)
+    assert test_set.metric("length-src").ratings is None
+
+
 def test_what_was_kept_of_other_texts_is_not_taken(test_set: TestSet) -> None:
     with pytest.raises(EngineError):
         score_test_set(test_set, Counting(fail="B"))

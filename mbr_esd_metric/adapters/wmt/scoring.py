@@ -60,9 +60,8 @@ def score_test_set(
         results = _score_systems(scorer, texts, partial, progress)
     for name in wanted:
         own = {system: results[system][name] for system in _systems(test_set, name)}
-        _write(layout, name, own, {s: scorer.system_score(name, own[s], texts[s]) for s in own})
-        # Last, as its presence says that the scores are complete.
-        write_whole(layout.metric_signature(name), scorer.signatures[name] + "\n")
+        means = {s: scorer.system_score(name, own[s], texts[s]) for s in own}
+        _write(layout, name, scorer.signatures[name], own, means)
         written.append(Written(name, len(own), False))
     partial.path.unlink(missing_ok=True)
     return written
@@ -128,14 +127,20 @@ def _split(
 
 
 def _write(
-    layout: files.Layout, name: str, results: Mapping[str, Scored], system_scores: Mapping[str, float]
+    layout: files.Layout, name: str, signature: str, results: Mapping[str, Scored], system_scores: Mapping[str, float]
 ) -> None:
-    files.write_scores(layout.metric_scores(name, "seg"), {s: r.scores for s, r in results.items()})
-    files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in system_scores.items()})
+    """A metric's files. Its segment scores, by which it is there, go first and come last: they vouch for the others."""
+    segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
+    segments.unlink(missing_ok=True)
     annotations = {s: r.annotations for s, r in results.items() if r.annotations is not None}
     if annotations:
         raters: dict[str, list[str | None]] = {s: [None] * len(a) for s, a in annotations.items()}
-        files.write_ratings(layout.metric_rating(name), annotations, raters)
+        files.write_ratings(rating, annotations, raters)
+    else:
+        rating.unlink(missing_ok=True)
+    files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in system_scores.items()})
+    write_whole(layout.metric_signature(name), signature + "\n")
+    files.write_scores(segments, {s: r.scores for s, r in results.items()})
 
 
 class _Partial:
@@ -153,7 +158,7 @@ class _Partial:
                 try:
                     entry = json.loads(line)
                 except ValueError:
-                    continue  # the line that was being written when the run was stopped
+                    continue  # empty, or being written when the run was stopped
                 self._done[entry["key"]] = entry["results"]
 
     @classmethod
@@ -198,7 +203,8 @@ class _Partial:
         }  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": self._key(texts), "results": content}) + "\n")
+            # On a line of its own, even behind one that a killed run left cut.
+            file.write("\n" + json.dumps({"key": self._key(texts), "results": content}) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
