@@ -145,4 +145,6 @@ def _run_score(args: argparse.Namespace) -> int:
             for done in score_test_set(test_set, scorer, overwrite=args.overwrite, progress=not args.quiet):
                 how = "is there already" if done.found else f"scored for {done.systems} systems"
                 print(f"{test_set.name} {test_set.direction}: {done.name} {how}")
+            if scorer.note:
+                print(f"{test_set.name} {test_set.direction}, {model}: {scorer.note}", file=sys.stderr)
     return 0

@@ -17,7 +17,9 @@ from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text, default_na
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
+from mbr_esd_metric.records import CandidateRecord, write_records
 
 TEXTS = {
     "refA": ["Der Hund schläft heute im Garten.", "Es regnet schon seit drei Tagen.", "Danke."],
@@ -201,6 +203,29 @@ def test_the_empty_annotation(test_set: TestSet) -> None:
     assert not metric.scores.any()
     assert metric.ratings is not None
     assert metric.ratings.annotations["refA"] == (Annotation(),) * 3
+
+
+def test_invalid_candidates_are_counted(
+    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+    keys = ("error_span", "category", "sub_category", "severity")
+    texts = ("not JSON", render_answer([dict(zip(keys, ("nirgends", "style", "", "major"), strict=True))]))
+    records = [
+        CandidateRecord(str(number), source, text, texts, (-1.0, -2.0), (False, False))
+        for number, source in enumerate(test_set.sources)
+        for text in dict.fromkeys(translations[number] for translations in TEXTS.values())
+        if text
+    ]
+    write_records(tmp_path / "candidates.jsonl", records)
+    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=2"
+    command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--direction", "en-de", "--quiet"]
+    assert main([*command, "--model", model, "empty"]) == 0
+    # Three systems with three translations, one of which is empty and not asked of the model.
+    said = "8 of 17 candidates invalid, 8 error spans not found in the translation"
+    assert capsys.readouterr().err == f"tiny en-de, {model}: {said}\n"
+    assert main([*command, "--model", model]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ CONFIDENT = 0.7
 #: Characters of a metric's name, as in a regular expression's brackets.
 _NAME = r"\w.+=*-"
 
-#: Options of a model name that change no score, and so are not in the name of the metric.
+#: Options of a model name that say where it runs and on what, not what it is: they are not in the name of the metric.
+#: Those that change scores are in the signature, so that different scores are never taken for each other.
 _SILENT = frozenset(
     {
         "engine", "candidates", "store", "server", "device", "dtype", "concurrency", "max_model_len",
@@ -59,12 +60,14 @@ class Scorer(ABC):
 
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
+        note: what is to be said of the last texts that were scored, if anything.
     """
 
     #: Whether all systems are given at once; else one after the other, and each is kept when it is done.
     whole: ClassVar[bool] = False
 
     signatures: dict[str, str]
+    note: str = ""
 
     @abstractmethod
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
@@ -146,11 +149,13 @@ class MbrEsdScorer(Scorer):
         self.signatures = {self._name: signature(card, choose_engine(card))}
 
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
-        """In [-25, 0]."""
+        """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
+        from mbr_esd_metric.metric import losses
         from mbr_esd_metric.pipeline import Segment
 
         segments = [Segment(text.source, text.translation, text.label) for text in texts]
         decisions = self._metric.annotate(segments, progress=progress).decisions
+        self.note = losses({key: [getattr(d, key) for d in decisions] for key in ("valid", "invalid", "dropped")})
         return {self._name: Scored(tuple(d.score for d in decisions), tuple(d.annotation for d in decisions))}
 
 
@@ -323,7 +328,7 @@ def make_scorer(
 
 
 def default_name(model: str) -> str:
-    """A model's name as the base name of a metric: without folders, and without options that change no score."""
+    """A model's name as the base name of a metric: without folders, and without options of where it runs."""
     base, _, query = model.partition("?")
     path = Path(base)
     if path.suffix == ".ckpt":
