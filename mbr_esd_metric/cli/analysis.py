@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mbr_esd_metric.cli.data import add_data_arguments
+from mbr_esd_metric.cli.data import add_data_arguments, add_raters
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.choosing import RULES
@@ -30,9 +30,7 @@ _T = TypeVar("_T")
 def add_rater_arguments(parser: argparse.ArgumentParser) -> None:
     """The test set, which of its raters, and the form of the output."""
     add_data_arguments(parser)
-    parser.add_argument(
-        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
-    )
+    add_raters(parser)
     parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of printing")
 

@@ -6,26 +6,46 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import OptionError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
 
 
-def add_data_arguments(parser: argparse.ArgumentParser) -> None:
-    """--data, --test-set, --direction and what changes how they are read."""
-    parser.add_argument(
+#: What changes nothing where no test set is named.
+FOR_TEST_SETS = ("--data", "--reference", "--gold", "--lenient", "--raters", "--metric")
+
+
+def add_data_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """--data, --test-set, --direction and what changes how they are read.
+
+    Args:
+        parser: gets them.
+        optional: whether the verb can do without a test set; then it takes one direction.
+    """
+    group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
+    group.add_argument(
         "--data", metavar="DATA", help="folder of the test sets (default: ~/.mt-metrics-eval/mt-metrics-eval-v2)"
     )
-    parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")
-    parser.add_argument("--direction", required=True, nargs="+", metavar="D", help="one or several, such as en-de")
-    parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
-    parser.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: mqm)")
-    parser.add_argument(
+    group.add_argument("--test-set", required=not optional, metavar="T", help="such as wmt24")
+    if optional:
+        group.add_argument("--direction", nargs=1, default=[], metavar="D", help="such as en-de")
+    else:
+        group.add_argument("--direction", required=True, nargs="+", metavar="D", help="one or several, such as en-de")
+    group.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
+    group.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: mqm)")
+    group.add_argument(
         "--lenient", action="store_true",
         help="repair instead of stopping: a metric's missing systems count as 0, as in mt-metrics-eval, and spans "
         "past the end of a translation are cut",
     )  # fmt: skip
+
+
+def add_raters(parser: argparse.ArgumentParser) -> None:
+    """--raters, of the test set."""
+    parser.add_argument(
+        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
+    )
 
 
 def load_test_sets(args: argparse.Namespace) -> Iterator[TestSet]:
@@ -48,3 +68,21 @@ def load_test_sets(args: argparse.Namespace) -> Iterator[TestSet]:
             gold=args.gold,
             strict=not args.lenient,
         )
+
+
+def given_of(args: argparse.Namespace, *options: str) -> str | None:
+    """The first of these options that was given, if one was."""
+    return next((o for o in options if getattr(args, o.removeprefix("--").replace("-", "_"), None)), None)
+
+
+def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
+    """The test set of a verb that can do without; None where none is named.
+
+    Raises:
+        OptionError: --test-set or --direction without the other, or an option for a test set where there is none.
+    """
+    if bool(args.test_set) != bool(args.direction):
+        raise OptionError("--test-set and --direction belong together; give both, or neither")
+    if not args.test_set and (option := given_of(args, *FOR_TEST_SETS)):
+        raise useless(option, "files alone, without --test-set and --direction")
+    return next(load_test_sets(args), None)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.cli.data import FOR_TEST_SETS, given_of
 from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.errors import InputError, OptionError, useless
 
@@ -23,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.png", help="OUT.png and OUT.svg are written")
     parser.add_argument("--id", metavar="ID", help="likelihood: the segment")
-    parser.add_argument("--system", default="", metavar="NAME", help="likelihood: its system, where there are several")
-    parser.add_argument("--utility", default="softf1", help="likelihood: the utility (default: %(default)s)")
+    parser.add_argument("--system", metavar="NAME", help="likelihood: its system, where there are several")
+    parser.add_argument("--utility", help="likelihood: the utility (default: softf1)")
     parser.add_argument(
         "--model", metavar="NAME",
         help="likelihood: also ask this model, in process, how probable the human annotations are to it",
@@ -51,6 +52,9 @@ def _loss(args: argparse.Namespace) -> Any:
     from mbr_esd_metric.report.curves import loss_curves
     from mbr_esd_metric.report.plots import plot_curves
 
+    others = ("--id", "--system", "--utility", "--model", "--test-set", "--direction", *FOR_TEST_SETS)
+    if option := given_of(args, *others):
+        raise useless(option, "plot loss")
     if len(args.inputs) != 1:
         raise OptionError("name one training run: its folder, or its trainer_state.json")
     return plot_curves(loss_curves(Path(args.inputs[0])), "step")
@@ -60,23 +64,26 @@ def _likelihood(args: argparse.Namespace) -> Any:
     from mbr_esd_metric.report.curves import human_points, likelihood_points
     from mbr_esd_metric.report.plots import plot_likelihood
 
+    if args.system is not None and args.id is None:
+        raise OptionError("--system is the system of the segment that --id names; give both")
+    utility = args.utility or "softf1"
     segments = _judged(args)
-    key = (args.system, args.id) if args.id is not None else next(iter(segments), None)
+    key = (args.system or "", args.id) if args.id is not None else next(iter(segments), None)
     if key not in segments:
         names = ", ".join(" ".join(name).strip() for name in list(segments)[:5])
         raise InputError(f"no candidates for segment {args.id!r}; there are: {names} ... (--system names the system)")
     src, mt, candidates, humans = segments[key]
     if args.model and not humans:
         raise useless("--model", "a segment that has no human annotation")
-    points = likelihood_points(mt, candidates, humans, args.utility)
+    points = likelihood_points(mt, candidates, humans, utility)
     if args.model and mt:  # of an empty translation no model is asked
         logprobs = _log_likelihoods(args.model, src, mt, humans)
     else:
         sampled = {point.annotation: point.logprob for point in points}
         logprobs = [sampled.get(human) for human in humans]
-    raters = human_points(mt, candidates, humans, logprobs, args.utility)
+    raters = human_points(mt, candidates, humans, logprobs, utility)
     _print_points(mt, [*points, *raters])
-    return plot_likelihood(points, raters, args.utility)
+    return plot_likelihood(points, raters, utility)
 
 
 def _log_likelihoods(name: str, src: str, mt: str, humans: list[Annotation]) -> list[float | None]:
@@ -134,7 +141,7 @@ def _judged(
     files = [source.path for source in sources if kind_of(source.path) == "candidates"]
     if len(files) != 1:
         raise OptionError(f"give one candidates file; there are {len(files)} among the inputs")
-    sheet = read_inputs(args)
+    sheet = read_inputs(args, None)
     by_text = {
         (row.system, row.source, row.translation): [
             opinion.annotation

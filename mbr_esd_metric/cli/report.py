@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set
+from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import OptionError
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, and where the page goes."""
     add_inputs(parser)
+    add_shown(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the page; one file, loads nothing")
     parser.add_argument("--title", help="heading of the page (default: the names of the inputs)")
     parser.epilog = (
@@ -28,26 +32,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """What `report` and `show` read."""
+    """What `report`, `show` and `plot` read."""
     parser.add_argument(
         "inputs", nargs="*", metavar="[NAME=]FILE",
         help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
     )  # fmt: skip
-    group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
-    group.add_argument("--data", metavar="DATA", help="the data folder (default: where mt-metrics-eval puts its own)")
-    group.add_argument("--test-set", metavar="T", help="such as wmt24")
-    group.add_argument("--direction", metavar="D", help="such as en-de")
-    group.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a stored metric (default: all that have error spans)",
+    add_data_arguments(parser, optional=True)
+    add_raters(parser)
+
+
+def add_shown(parser: argparse.ArgumentParser) -> None:
+    """What `report` and `show` show of it."""
+    parser.add_argument(
+        "--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all that have error spans)"
     )
-    group.add_argument(
-        "--rating", action="append", default=[], metavar="NAME", help="a human rating (default: the merged one, or all)"
-    )
-    parser.add_argument("--weights", default="paper", help="MQM weights: paper or google (default: %(default)s)")
+    parser.add_argument("--weights", choices=list(WEIGHTS), default="paper", help="of MQM scores (%(default)s)")
 
 
 def input_paths(args: argparse.Namespace) -> list[Path]:
@@ -57,21 +56,22 @@ def input_paths(args: argparse.Namespace) -> list[Path]:
     return [Source.parse(text).path for text in args.inputs]
 
 
-def read_inputs(args: argparse.Namespace) -> Sheet:
-    """The inputs side by side; what stands alone is said on standard error."""
-    from mbr_esd_metric.adapters.wmt.test_set import load_test_set
-    from mbr_esd_metric.core.mqm import weights_of
+def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:
+    """The inputs side by side; what stands alone, and what was repaired, is said on standard error.
+
+    Args:
+        args: with `add_inputs`.
+        metrics: of the test set, see `read_sheet`.
+    """
     from mbr_esd_metric.report.inputs import Source, read_sheet
 
-    weights_of(args.weights)
-    if bool(args.test_set) != bool(args.direction):
-        raise OptionError("--test-set and --direction belong together; give both, or neither")
-    if not args.inputs and not args.test_set:
+    if not args.inputs and not args.test_set and not args.direction:
         raise OptionError("there is nothing to show; name a file, or a test set with --test-set and --direction")
-    test_set = load_test_set(args.data, args.test_set, args.direction) if args.test_set else None
-    sheet = read_sheet([Source.parse(text) for text in args.inputs], test_set, ratings=args.rating, metrics=args.metric)
-    for name, count in sheet.unmatched:
-        print(f"note: {count} of the segments of {name} are in no other input", file=sys.stderr)
+    test_set = load_optional_test_set(args)
+    sheet = read_sheet([Source.parse(text) for text in args.inputs], test_set, ratings=args.raters, metrics=metrics)
+    alone = (f"{count} of the segments of {name} are in no other input" for name, count in sheet.unmatched)
+    for note in (*sheet.notes, *alone):
+        print(f"note: {note}", file=sys.stderr)
     return sheet
 
 
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.streams import check_output, write_whole
 
     check_output(args.output, input_paths(args))
-    sheet = read_inputs(args)
+    sheet = read_inputs(args, args.metric)
     page = render(sheet, args.title or _title(args, sheet), args.weights)
     write_whole(args.output, page)
     print(f"{args.output}: {len(sheet.rows)} segments, {len(sheet.columns)} columns, {len(page) / 1e6:.1f} MB")
@@ -90,4 +90,4 @@ def run(args: argparse.Namespace) -> int:
 
 def _title(args: argparse.Namespace, sheet: Sheet) -> str:
     names = ", ".join(column.name for column in sheet.columns)
-    return f"{args.test_set} {args.direction}: {names}" if args.test_set else f"Error spans: {names}"
+    return f"{args.test_set} {args.direction[0]}: {names}" if args.test_set else f"Error spans: {names}"

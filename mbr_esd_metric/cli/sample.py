@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set
+from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.models import ModelCard
     from mbr_esd_metric.pipeline import Segment
     from mbr_esd_metric.records import CandidateRecord
@@ -19,15 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Texts or a test set, the model, where the candidates go."""
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
-    parser.add_argument("--data", metavar="DATA", help="or a test set: the data folder")
-    parser.add_argument("--test-set", metavar="T", help="such as wmt24; its translations with a gold score are sampled")
-    parser.add_argument("--direction", metavar="D", help="such as en-de")
+    add_data_arguments(parser, optional=True)
     parser.add_argument("--model", default="mbr-esd-demo", help="model name with options (default: %(default)s)")
     parser.add_argument("--engine", help="short for ?engine=...")
     parser.add_argument("--server", help="short for ?server=URL")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="JSON lines; .gz and .zst compress")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.epilog = (
+        "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
         "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256' -o llama.jsonl.gz\n"
         "  mbr-esd sample --test-set wmt24 --direction en-de --model 'mbr-esd-llama?n=256' -o llama.en-de.jsonl.gz"
@@ -43,11 +44,15 @@ def run(args: argparse.Namespace) -> int:
     given = {"engine": args.engine, "server": args.server}
     card = with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None})
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates])
-    names = _from_test_set(args) if args.test_set else _from_files(args)
+    if args.test_set and (option := given_of(args, "--sources", "--translations")):
+        raise useless(option, "--test-set")
+    test_set = load_optional_test_set(args)
+    names = _from_files(args) if test_set is None else _from_test_set(test_set)
     if not names:
         raise InputError("there is no segment to sample")
     write_records(args.output, _records(card, names, not args.quiet))
-    print(f"{args.output}: {len(names)} segments, {card.samples} candidates each")
+    most = "at most " if card.adaptive else ""
+    print(f"{args.output}: {len(names)} segments, {most}{card.samples} candidates each")
     return 0
 
 
@@ -87,15 +92,11 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
     ]
 
 
-def _from_test_set(args: argparse.Namespace) -> list[Named]:
+def _from_test_set(test_set: TestSet) -> list[Named]:
     import numpy as np
 
-    from mbr_esd_metric.adapters.wmt import load_test_set
     from mbr_esd_metric.pipeline import Segment
 
-    if not args.direction:
-        raise OptionError("--test-set needs --direction, such as en-de")
-    test_set = load_test_set(args.data, args.test_set, args.direction)
     names: list[Named] = []
     for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():
         name = test_set.systems[system]

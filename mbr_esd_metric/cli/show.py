@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mbr_esd_metric.cli.report import add_inputs, read_inputs
+from mbr_esd_metric.cli.report import add_inputs, add_shown, read_inputs
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs as of `report`, and which segments."""
     add_inputs(parser)
+    add_shown(parser)
     parser.add_argument("--id", action="append", default=[], metavar="ID", help="only segments of this name")
     parser.add_argument("--system", metavar="NAME", help="only this system")
     parser.add_argument("--worst", metavar="COLUMN", help="lowest MQM score of this metric or rater first")
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n is a number from 1, not {args.limit}")
-    sheet = read_inputs(args)
+    sheet = read_inputs(args, args.metric)
     rows = list(range(len(sheet.rows)))
     systems = {text.system for text in sheet.rows}
     if args.system is not None:

@@ -66,7 +66,7 @@ def read_sheet(
     test_set: TestSet | None = None,
     *,
     ratings: Sequence[str] = (),
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | None = (),
 ) -> Sheet:
     """All inputs side by side; human ratings first.
 
@@ -74,7 +74,7 @@ def read_sheet(
         sources: files.
         test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
         ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
-        metrics: names of its metrics; none for all that have error spans.
+        metrics: names of its metrics; empty for all that have error spans, None for no metric.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two with
@@ -84,10 +84,11 @@ def read_sheet(
     candidates: list[CandidateLayer] = []
     texts: dict[tuple[str, str], Text] = {}
     decisions: list[Source] = []
+    notes: list[str] = []
     if test_set is not None:
         for row in _texts(test_set):
             texts[row.system, row.id] = row
-        layers += _layout_layers(test_set, ratings, metrics)
+        layers += _layout_layers(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of(source.path) for source in sources}
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
@@ -110,7 +111,7 @@ def read_sheet(
         else:
             decisions.append(source)
     layers += [decision_layer(source, texts) for source in decisions]
-    return join(sorted(layers, key=lambda layer: not layer.human), candidates)
+    return replace(join(sorted(layers, key=lambda layer: not layer.human), candidates), notes=notes)
 
 
 def kind_of(path: Path) -> Kind:
@@ -242,13 +243,17 @@ def mqm_layers(source: Source) -> list[Layer]:
     return [Layer(prefix + name, layers[name], human=True) for name in sorted(layers)]
 
 
-def _layout_layers(test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str]) -> list[Layer]:
+def _layout_layers(
+    test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str] | None, notes: list[str]
+) -> list[Layer]:
+    notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
     layers = [_rated(test_set, found, None, human=True) for found in human]
-    for name in test_set.find_metrics(metrics):
+    for name in test_set.find_metrics(metrics) if metrics is not None else ():
         if not metrics and not test_set.layout.metric_rating(name).is_file():
             continue
         metric = test_set.metric(name)
+        notes += metric.notes
         own = {s: [float(v) for v in scores] for s, scores in zip(test_set.systems, metric.scores, strict=True)}
         layers.append(_rated(test_set, metric.ratings or Ratings(name, {}, {}), own, human=False))
     return layers

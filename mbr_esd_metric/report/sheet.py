@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
@@ -110,12 +110,14 @@ class Sheet:
 
     Attributes:
         unmatched: (layer, rows of it that no other layer has) for layers that share only a part with the rest.
+        notes: what was repaired in the inputs.
     """
 
     rows: Sequence[Text]
     columns: Sequence[Column]
     candidates: Sequence[CandidateColumn]
-    unmatched: Sequence[tuple[str, int]] = field(default=())
+    unmatched: Sequence[tuple[str, int]] = ()
+    notes: Sequence[str] = ()
 
 
 def join(layers: Iterable[Layer], candidates: Iterable[CandidateLayer] = ()) -> Sheet:

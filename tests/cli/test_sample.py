@@ -10,6 +10,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.records import read_candidates
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+TINY = ["--data", "data", "--test-set", "tiny", "--direction", "en-de"]
 MODEL = f"mbr-esd-demo?engine=replay&candidates={EXAMPLES / 'candidates.jsonl'}&n=8"
 
 
@@ -49,12 +50,23 @@ def test_an_empty_translation_has_no_error(files: Path) -> None:
     assert record.texts == ('{"errors": []}',) * 8
 
 
-def test_the_rated_translations_of_a_test_set(files: Path) -> None:
+def test_the_rated_translations_of_a_test_set(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     human = str(EXAMPLES / "human.tsv")
     assert main(["wmt", "import-mqm", human, "--test-set", "tiny", "--direction", "en-de", "-o", "data"]) == 0
-    where = ["--data", "data", "--test-set", "tiny", "--direction", "en-de"]
-    assert main(["sample", *where, "--model", MODEL, "--quiet", "-o", "out.jsonl"]) == 0
+    sample = ["sample", *TINY, "--model", MODEL, "--quiet", "-o", "out.jsonl"]
+    assert main(sample) == 0
     assert [(r.system, r.id) for r in read_candidates("out.jsonl")] == [("mt", str(i)) for i in range(1, 5)]
+    for path in Path("data/tiny/human-scores").iterdir():
+        path.rename(path.with_name(path.name.replace(".mqm.", ".other.")))
+    assert main(sample) == 1
+    assert "there are: other; choose with --gold" in capsys.readouterr().err
+    assert main([*sample, "--gold", "other"]) == 0
+
+
+def test_as_many_as_needed_is_at_most(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = MODEL.replace("n=8", "n=auto&n_max=8")
+    assert main(["sample", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet", "-o", "out.jsonl"]) == 0
+    assert capsys.readouterr().out == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +75,9 @@ def test_the_rated_translations_of_a_test_set(files: Path) -> None:
         (["-o", "out.jsonl"], "say what to sample"),
         (["-s", "src.txt", "-t", "mt.txt", "-o", "no/out.jsonl"], "the folder does not exist"),
         (["-s", "src.txt", "-t", "mt.txt", "./mt.txt", "-o", "out.jsonl"], "-t ./mt.txt is given twice"),
-        (["--test-set", "tiny", "-o", "out.jsonl"], "--test-set needs --direction"),
+        (["--test-set", "tiny", "-o", "out.jsonl"], "--test-set and --direction belong together"),
+        (["-s", "src.txt", "-t", "mt.txt", "--lenient", "-o", "out.jsonl"], "--lenient changes nothing with files"),
+        (["-t", "mt.txt", *TINY, "-o", "out.jsonl"], "--translations changes nothing with --test-set; leave it out"),
     ],
 )
 def test_wrong_use(files: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,12 @@ def test_log_likelihood_of_human_annotations(tiny: Path, tmp_path: Path, capsys:
         (["likelihood", "CANDIDATES", "--model", "mbr-esd-demo"], "--model changes nothing with a segment that has no"),
         (["likelihood", "CANDIDATES", "--id", "99"], "no candidates for segment '99'"),
         (["likelihood", "HUMAN"], "give one candidates file; there are 0"),
+        (["likelihood", "CANDIDATES", "--system", "A"], "--system is the system of the segment that --id names"),
         (["loss"], "name one training run"),
+        *(
+            (["loss", "CANDIDATES", option, "x"], f"{option} changes nothing with plot loss; leave it out")
+            for option in ("--id", "--system", "--utility", "--model", "--test-set", "--direction", "--raters")
+        ),
     ],
 )
 def test_wrong_use_of_plot(

@@ -205,7 +205,7 @@ def test_a_test_set_of_the_layout(tmp_path: Path, mqm_folder: Path) -> None:
     out = tmp_path / "report.html"
     assert main(["report", *where, "-o", str(out)]) == 0
     assert out.stat().st_size > 100_000
-    assert main(["report", *where, "-o", str(out), "--rating", "none"]) == 1
+    assert main(["report", *where, "-o", str(out), "--raters", "none"]) == 1
 
 
 @pytest.fixture
@@ -242,8 +242,34 @@ def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: 
     arguments = ["show", "--data", str(layout.data), "--test-set", "tiny", "--direction", "en-de"]
     assert main(arguments) == 0
     assert "[ein](major)s" in capsys.readouterr().out
-    assert main([*arguments, "--rating", "mqm.merged"]) == 1
+    assert main([*arguments, "--raters", "mqm.merged"]) == 1
     assert "no human ratings of tiny en-de" in capsys.readouterr().err
+
+
+def test_what_an_error_advises_is_there(layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--gold, --reference and --lenient, of every verb that reads a test set if it is named."""
+    spans = {"A": [Annotation([ErrorSpan(2, 9, "major")]), None], "B": [None, None]}
+    files.write_ratings(layout.human_rating("mqm.r1"), spans, {"A": [None] * 2, "B": [None] * 2})
+    files.write_scores(layout.metric_scores("spans-src", "seg"), {"A": [0.8, 1]})
+    for name in ("refA", "refB"):
+        files.write_text(layout.reference(name), ["eins", "zwei"])
+    gold = layout.human_scores("mqm", "seg")
+    gold.rename(gold.with_name("en-de.esa.seg.score"))
+    where = ["--data", str(layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    for verb in (["show"], ["report", "-o", str(tmp_path / "r.html")]):
+        given: list[str] = []
+        for advice in (["--gold", "esa"], ["--lenient"]):
+            assert main([*verb, *where, *given]) == 1
+            assert advice[0] in capsys.readouterr().err
+            given += advice
+        assert main([*verb, *where, *given]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            "note: en-de.mqm.r1.seg.rating: in 1 ratings a span ends past the translation: cut there",
+            "note: spans-src has no scores for B in en-de: counted as 0",
+            "note: 2 of the segments of spans-src are in no other input",
+        ]
+        assert main([*verb, *where, *given, "--reference", "refC"]) == 1
+        assert "no reference 'refC' for en-de; there are: refA, refB; name it with --ref" in capsys.readouterr().err
 
 
 def test_report_and_show(decisions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,7 +292,9 @@ def test_report_and_show(decisions: Path, tmp_path: Path, capsys: pytest.Capture
     [
         (["report", "-o", "x.html"], "there is nothing to show"),
         (["report", str(CANDIDATES), "-o", "no/such/folder/x.html"], "the folder does not exist"),
-        (["report", str(CANDIDATES), "-o", "x.html", "--weights", "papr"], "did you mean 'paper'"),
+        (["report", str(CANDIDATES), "-o", "x.html", "--lenient"], "--lenient changes nothing with files alone"),
+        (["show", str(CANDIDATES), "--metric", "XCOMET"], "--metric changes nothing with files alone"),
+        (["show", str(CANDIDATES), "--raters", "mqm.merged"], "--raters changes nothing with files alone"),
         (["report", "-o", "x.html", "--test-set", "wmt23"], "belong together"),
         (["show", str(CANDIDATES), "--id", "99"], "no segment is named 99"),
         (["show", str(CANDIDATES), "--system", "A"], "unknown system 'A'"),
