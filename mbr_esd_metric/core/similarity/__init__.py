@@ -30,7 +30,8 @@ def _classes() -> dict[str, type[Similarity]]:
     found: dict[str, type[Similarity]] = {}
     for module in pkgutil.iter_modules(__path__):
         for value in vars(importlib.import_module(f"{__name__}.{module.name}")).values():
-            if isinstance(value, type) and issubclass(value, Similarity) and hasattr(value, "name"):
+            # Not issubclass: to Python 3.10 a module's `list[int]` is a class of which it cannot be asked.
+            if isinstance(value, type) and Similarity in value.__mro__ and hasattr(value, "name"):
                 found[value.name] = value
     return found
 
