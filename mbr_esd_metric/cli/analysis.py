@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mbr_esd_metric.cli.data import add_data_arguments, add_raters
+from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.choosing import RULES
@@ -150,11 +150,9 @@ def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
 
 def check_outputs(args: argparse.Namespace, *inputs: str | Path) -> None:
     """Check ``--output`` and ``--plot`` before any work; the files of the test set are inputs, too."""
-    from mbr_esd_metric.adapters.wmt.layout import default_data
     from mbr_esd_metric.streams import check_output
 
-    data = Path(args.data).expanduser() if args.data else default_data()
-    read = [*inputs, data / args.test_set]
+    read = [*inputs, test_set_folder(args)]
     if args.output:
         check_output(args.output, read)
     if getattr(args, "plot", None):

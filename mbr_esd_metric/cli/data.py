@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import OptionError, useless
@@ -68,6 +69,14 @@ def load_test_sets(args: argparse.Namespace) -> Iterator[TestSet]:
             gold=args.gold,
             strict=not args.lenient,
         )
+
+
+def test_set_folder(args: argparse.Namespace) -> Path | None:
+    """The folder whose files the verb reads; None where no test set is named."""
+    from mbr_esd_metric.adapters.wmt.layout import default_data
+
+    data = Path(args.data).expanduser() if args.data else default_data()
+    return data / args.test_set if args.test_set else None
 
 
 def given_of(args: argparse.Namespace, *options: str) -> str | None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set
+from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import OptionError
 
@@ -49,11 +49,11 @@ def add_shown(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", choices=list(WEIGHTS), default="paper", help="of MQM scores (%(default)s)")
 
 
-def input_paths(args: argparse.Namespace) -> list[Path]:
-    """The files that were named."""
+def input_paths(args: argparse.Namespace) -> list[Path | None]:
+    """The files that were named, and the folder of the test set."""
     from mbr_esd_metric.report.inputs import Source
 
-    return [Source.parse(text).path for text in args.inputs]
+    return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
 def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:

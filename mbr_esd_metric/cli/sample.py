@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set
+from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
 from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     given = {"engine": args.engine, "server": args.server}
     card = with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None})
-    check_output(args.output, [args.sources, *(args.translations or ()), card.candidates])
+    check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
     test_set = load_optional_test_set(args)

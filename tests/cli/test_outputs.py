@@ -37,6 +37,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["sample", *TEXTS, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["score", *TEXTS, "--to_json", "mt.txt"], "mt.txt"),
         (["report", "human.tsv", "mine=candidates.jsonl", "-o", "candidates.jsonl"], "candidates.jsonl"),
+        (["report", *TINY, "-o", HYPOTHESES], HYPOTHESES),
+        (["sample", *TINY, *TEXTS[4:], "-o", HYPOTHESES], HYPOTHESES),
         (["plot", "likelihood", "odd.png", "-o", "odd.png"], "odd.png"),
         (["oracle", "candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["scaling", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
