@@ -1,13 +1,15 @@
 """Times decoding: from annotations, from raw texts, and (`--stream`) from a file of many segments.
 
     python scripts/bench_decide.py                         every utility, N and L, against a plain reference
+    python scripts/bench_decide.py --different --sizes 1024 --lengths 180
+                                                           the same of candidates no two of which are equal
     python scripts/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
 
 Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
-of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct. The plain reference is
-the scalar definition for each distinct candidate against all N, as the authors' released code does it (for softf1
-character by character in Python, as there); it is timed on some pairs and scaled up. All times are the best of several
-on one core.
+of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct; those that are all
+different are of as many pools as it takes. The plain reference is the scalar definition for each distinct candidate
+against all N, as the authors' released code does it (for softf1 character by character in Python, as there); it is
+timed on some pairs and scaled up. All times are the best of several on one core.
 """
 
 # ruff: noqa: E402
@@ -75,6 +77,17 @@ def draw_texts(translation: str, n: int, rng: random.Random) -> list[str]:
     return texts
 
 
+def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
+    """n answers that are different annotations."""
+    texts: dict[Annotation, str] = {}
+    while len(texts) < n:
+        for text in draw_texts(translation, n, rng):
+            annotation = parse_candidate(text, translation)
+            assert isinstance(annotation, Annotation)
+            texts.setdefault(annotation, text)
+    return list(texts.values())[:n]
+
+
 def best(function: Callable[[], object], repeats: int) -> float:
     """Seconds of the fastest run."""
     times = []
@@ -119,15 +132,16 @@ def plain_seconds(name: str, annotations: Sequence[Annotation], distinct: int, l
     return seconds / len(pairs) * distinct * len(annotations)
 
 
-def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str]) -> None:
+def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str], different: bool) -> None:
     """The table of all utilities."""
+    draw = draw_different if different else draw_texts
     print("| utility | N | L | distinct | decide ms | from raw text ms | plain s | ratio | peak MB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for length in lengths:
         for n in sizes:
             rng = random.Random(1)
             translation = draw_translation(length, rng)
-            texts = draw_texts(translation, n, rng)
+            texts = draw(translation, n, rng)
             candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
             annotations: list[Annotation] = []
             for text in texts:
@@ -192,13 +206,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], metavar="N")
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
     parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
+    parser.add_argument("--different", action="store_true", help="no two candidates are the same annotation")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
     parser.add_argument("--workers", type=int, default=2, help="of --stream")
     args = parser.parse_args()
     if args.stream:
         stream(args.stream, 256, 180, args.workers)
     else:
-        grid(args.sizes, args.lengths, args.utilities)
+        grid(args.sizes, args.lengths, args.utilities, args.different)
 
 
 if __name__ == "__main__":
