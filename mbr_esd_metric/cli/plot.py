@@ -52,7 +52,7 @@ def _loss(args: argparse.Namespace) -> Any:
     from mbr_esd_metric.report.curves import loss_curves
     from mbr_esd_metric.report.plots import plot_curves
 
-    others = ("--id", "--system", "--utility", "--model", "--test-set", "--direction", *FOR_TEST_SETS)
+    others = ("--id", "--system", "--utility", "--model", "--location", "--test-set", "--direction", *FOR_TEST_SETS)
     if option := given_of(args, *others):
         raise useless(option, "plot loss")
     if len(args.inputs) != 1:
@@ -66,7 +66,7 @@ def _likelihood(args: argparse.Namespace) -> Any:
 
     if args.system is not None and args.id is None:
         raise OptionError("--system is the system of the segment that --id names; give both")
-    utility = args.utility or "softf1"
+    utility, location = args.utility or "softf1", args.location or "first"
     segments = _judged(args)
     key = (args.system or "", args.id) if args.id is not None else next(iter(segments), None)
     if key not in segments:
@@ -75,13 +75,13 @@ def _likelihood(args: argparse.Namespace) -> Any:
     src, mt, candidates, humans = segments[key]
     if args.model and not humans:
         raise useless("--model", "a segment that has no human annotation")
-    points = likelihood_points(mt, candidates, humans, utility)
+    points = likelihood_points(mt, candidates, humans, utility, location)
     if args.model and mt:  # of an empty translation no model is asked
         logprobs = _log_likelihoods(args.model, src, mt, humans)
     else:
         sampled = {point.annotation: point.logprob for point in points}
         logprobs = [sampled.get(human) for human in humans]
-    raters = human_points(mt, candidates, humans, logprobs, utility)
+    raters = human_points(mt, candidates, humans, logprobs, utility, location)
     _print_points(mt, [*points, *raters])
     return plot_likelihood(points, raters, utility)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
 from mbr_esd_metric.core.mqm import WEIGHTS
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.elicit.parse import LOCATIONS
+from mbr_esd_metric.errors import OptionError, useless
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="*", metavar="[NAME=]FILE",
         help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--location", choices=LOCATIONS,
+        help="of a span text in candidates, as of `mbr-esd decide`: its first occurrence (default), or successive",
     )  # fmt: skip
     add_data_arguments(parser, optional=True)
     add_raters(parser)
@@ -68,7 +73,15 @@ def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Shee
     if not args.inputs and not args.test_set and not args.direction:
         raise OptionError("there is nothing to show; name a file, or a test set with --test-set and --direction")
     test_set = load_optional_test_set(args)
-    sheet = read_sheet([Source.parse(text) for text in args.inputs], test_set, ratings=args.raters, metrics=metrics)
+    sheet = read_sheet(
+        [Source.parse(text) for text in args.inputs],
+        test_set,
+        ratings=args.raters,
+        metrics=metrics,
+        location=args.location or "first",
+    )
+    if args.location and not sheet.candidates:
+        raise useless(f"--location {args.location}", "inputs without candidates")
     alone = (f"{count} of the segments of {name} are in no other input" for name, count in sheet.unmatched)
     for note in (*sheet.notes, *alone):
         print(f"note: {note}", file=sys.stderr)

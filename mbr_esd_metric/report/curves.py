@@ -52,17 +52,22 @@ def likelihood_points(
     candidates: Sequence[Candidate],
     humans: Sequence[Annotation] = (),
     utility: str | Similarity = "softf1",
+    location: str = "first",
 ) -> list[Point]:
     """Log-probability beside expected utility, most probable first (paper, Table 1: why MAP fails).
+
+    Args:
+        translation, candidates, utility, location: as for `decide`.
+        humans: annotations, one a rater.
 
     Raises:
         NoValidCandidateError: none of the candidates is valid.
     """
-    hypotheses = fold(translation, candidates)
+    hypotheses = fold(translation, candidates, location)
     if hypotheses is None:
         raise NoValidCandidateError(f"none of the {len(candidates)} candidates is valid")
     similarity = get_similarity(utility)
-    decision = decide(candidates, translation, utility=similarity)
+    decision = decide(candidates, translation, utility=similarity, location=location)
     choices: dict[int, list[str]] = {hypotheses.of[decision.index]: ["MBR"]}
     choices.setdefault(hypotheses.best(hypotheses.counts.astype(float)), []).append("majority")
     if finite(float(hypotheses.logprobs.max())) is not None:
@@ -91,16 +96,16 @@ def human_points(
     humans: Sequence[Annotation],
     logprobs: Sequence[float | None],
     utility: str | Similarity = "softf1",
+    location: str = "first",
 ) -> list[Point]:
     """The human annotations as points: their expected utility, and the log-probability that the model gives them.
 
     Args:
-        translation, candidates, utility: as for `likelihood_points`.
-        humans: annotations, one a rater.
+        translation, candidates, humans, utility, location: as for `likelihood_points`.
         logprobs: of each; None where it is not known.
     """
     similarity = get_similarity(utility)
-    hypotheses = fold(translation, candidates)
+    hypotheses = fold(translation, candidates, location)
     if hypotheses is None:
         raise NoValidCandidateError(f"none of the {len(candidates)} candidates is valid")
     counted = list(zip(hypotheses.annotations, hypotheses.counts.tolist(), strict=True))

@@ -16,15 +16,18 @@ from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.report.sheet import Distribution, Said, Text
 
 
-def distribution(text: Text, candidates: Sequence[Candidate], most: int = 8) -> Distribution:
+def distribution(
+    text: Text, candidates: Sequence[Candidate], location: str = "first", most: int = 8
+) -> Distribution:
     """Count the candidates of one segment.
 
     Args:
         text: the translation.
         candidates: as sampled; invalid ones are counted and left out.
+        location: as for `decide`.
         most: how many annotations to keep, the most frequent first; ties in order of appearance.
     """
-    hypotheses = fold(text.translation, candidates)
+    hypotheses = fold(text.translation, candidates, location)
     if hypotheses is None:
         return Distribution(
             text, 0, 0, len(candidates), [(len(text.translation), 0, 0)] if text.translation else [], []
@@ -39,16 +42,22 @@ def distribution(text: Text, candidates: Sequence[Candidate], most: int = 8) -> 
     )
 
 
-def fold(translation: str, candidates: Sequence[Candidate]) -> Hypotheses | None:
+def fold(translation: str, candidates: Sequence[Candidate], location: str = "first") -> Hypotheses | None:
     """The distinct annotations among the candidates; None where none is valid."""
-    parser = CandidateParser(translation)
     try:
         return Hypotheses(
-            [_annotation(candidate, parser) for candidate in candidates],
-            [candidate.logprob for candidate in candidates],
+            parsed(translation, candidates, location), [candidate.logprob for candidate in candidates]
         )
     except NoValidCandidateError:
         return None
+
+
+def parsed(
+    translation: str, candidates: Sequence[Candidate], location: str = "first"
+) -> list[Annotation | None]:
+    """What each candidate says, each text read once; None where it is invalid."""
+    parser = CandidateParser(translation, location)
+    return [_annotation(candidate, parser) for candidate in candidates]
 
 
 def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:

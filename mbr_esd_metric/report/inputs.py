@@ -67,6 +67,7 @@ def read_sheet(
     *,
     ratings: Sequence[str] = (),
     metrics: Sequence[str] | None = (),
+    location: str = "first",
 ) -> Sheet:
     """All inputs side by side; human ratings first.
 
@@ -75,6 +76,7 @@ def read_sheet(
         test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
         ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
         metrics: names of its metrics; empty for all that have error spans, None for no metric.
+        location: of the candidates' spans, as for `decide`.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two with
@@ -92,7 +94,7 @@ def read_sheet(
     kinds = {source.path: kind_of(source.path) for source in sources}
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
-        layer, found = candidate_layer(source)
+        layer, found = candidate_layer(source, location)
         candidates.append(layer)
         for key, text in found.items():
             first = sampled.setdefault(key, source.path)
@@ -195,8 +197,8 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
     return Layer(source.label, opinions)
 
 
-def candidate_layer(source: Source) -> tuple[CandidateLayer, dict[tuple[str, str], Text]]:
-    """Candidates, and their translations by (system, id).
+def candidate_layer(source: Source, location: str) -> tuple[CandidateLayer, dict[tuple[str, str], Text]]:
+    """Candidates, with their spans located as for `decide`, and their translations by (system, id).
 
     Raises:
         InputError: as `read_candidates`, or two translations with one system and id.
@@ -211,7 +213,7 @@ def candidate_layer(source: Source) -> tuple[CandidateLayer, dict[tuple[str, str
                 "an id of its own"
             )
         texts[text.system, text.id] = text
-        distributions.append(distribution(text, record.candidates))
+        distributions.append(distribution(text, record.candidates, location))
     return CandidateLayer(source.label, distributions), texts
 
 

@@ -19,11 +19,11 @@ from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding import decide
-from mbr_esd_metric.elicit.parse import CandidateParser, Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, spa
 from mbr_esd_metric.metaeval.synthetic import EDITS
 from mbr_esd_metric.records import CandidateRecord, read_candidates
+from mbr_esd_metric.report.distribution import parsed
 from mbr_esd_metric.report.leaderboard import row_name
 from mbr_esd_metric.report.paper_rows import MODELS, PAPER, TABLES, TITLES, RowSpec
 from mbr_esd_metric.report.tables import Cell, Column, Table
@@ -198,7 +198,9 @@ class Study:
             if not cells:
                 continue
             fewest = min(fewest, len(record.texts))
-            candidates = _parsed(record)
+            read = zip(record.candidates, parsed(record.mt, record.candidates), strict=True)
+            # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
+            candidates = [Candidate(c.text, a, c.logprob, truncated=a is None) for c, a in read]
             for spec in specs:
                 if spec.samples > fewest or (spec.rule == "oracle" and not humans):
                     continue
@@ -394,19 +396,6 @@ def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
     """Major and minor spans, added up over the directions."""
     majors, minors = zip(*counts, strict=True)
     return {"major": float(sum(majors)), "minor": float(sum(minors))}
-
-
-def _parsed(record: CandidateRecord) -> list[Candidate]:
-    """The record's candidates, each text read once; what cannot be read is cut, and so invalid."""
-    parser = CandidateParser(record.mt)
-    candidates = []
-    for candidate in record.candidates:
-        parsed = Invalid("cut") if candidate.truncated else parser.parse(candidate.text)
-        if isinstance(parsed, Invalid):
-            candidates.append(Candidate(annotation=EMPTY, logprob=candidate.logprob, truncated=True))
-        else:
-            candidates.append(Candidate(candidate.text, parsed.annotation, candidate.logprob))
-    return candidates
 
 
 def _above(matrix: Sequence[Sequence[Annotation | None]], least: float) -> Matrix:

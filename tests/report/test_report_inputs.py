@@ -17,8 +17,10 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding import decide
+from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.records import DecisionRecord, read_candidates, write_records
+from mbr_esd_metric.records import CandidateRecord, DecisionRecord, read_candidates, write_records
+from mbr_esd_metric.report.curves import human_points, likelihood_points
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.inputs import Source, kind_of, read_sheet
 from mbr_esd_metric.report.sheet import Sheet, Text
@@ -325,6 +327,29 @@ def test_distribution_counts_characters() -> None:
     expanded = [pair for width, *pair in found.runs for _ in range(width)]
     assert expanded == [list(pair) for pair in zip(marked, major, strict=True)]
     assert [(said.count, said.logprob) for said in found.said] == [(2, None), (1, None)]
+
+
+def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = ("error_span", "category", "sub_category", "severity")
+    answer = render_answer([dict(zip(keys, ("und", "style", "", "minor"), strict=True))] * 2)
+    record = CandidateRecord("1", "and and", "und und", (answer, "not JSON"), (-1.0, -2.0), (False, False))
+    candidates, out = tmp_path / "candidates.jsonl", tmp_path / "decisions.jsonl"
+    write_records(candidates, [record])
+    for location, words in (("first", 1), ("successive", 2)):
+        assert main(["decide", str(candidates), "-o", str(out), "--location", location, "--quiet"]) == 0
+        sheet = read_sheet([Source(out), Source(candidates)], location=location)
+        (found,) = (d for d in sheet.candidates[0].distributions if d)
+        assert [len(said.annotation) for said in found.said] == [words]
+        assert annotations(sheet, "decisions") == [found.said[0].annotation]
+        (point,) = likelihood_points(record.mt, record.candidates, location=location)
+        assert point.annotation == found.said[0].annotation
+        (human,) = human_points(record.mt, record.candidates, [point.annotation], [None], location=location)
+        assert (point.utility, human.utility, human.count) == (1.0, 1.0, 1)
+        assert main(["show", str(candidates), "--location", location]) == 0
+        assert capsys.readouterr().out.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
+    out.unlink()
+    assert main(["show", str(EXAMPLES / "human.tsv"), "--location", "successive"]) == 1
+    assert "--location successive changes nothing with inputs without candidates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("mt", "runs"), [("", []), ("abc", [(3, 0, 0)])])
