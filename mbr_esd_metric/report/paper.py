@@ -20,7 +20,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding import decide
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, spa
+from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
 from mbr_esd_metric.metaeval.synthetic import EDITS
 from mbr_esd_metric.records import CandidateRecord, read_candidates
 from mbr_esd_metric.report.distribution import parsed
@@ -33,7 +33,6 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
 
 _MEASURES = {"spa": "SPA", "acc_eq": "acc_eq*", "softf1": "SoftF1", "f1": "F1", "softdice-corpus": "SoftDice corpus"}
 _SPAN_MEASURES = ("softf1", "f1", "softdice-corpus")
-_LAMBDAS = tuple(step / 10 for step in range(11))
 _MBR_SOFTF1 = RowSpec("Llama 3.3 70B MBR-SoftF1", "llama")
 
 
@@ -380,11 +379,15 @@ class Study:
 
     def _swept(self, name: str, matrices: Sequence[Matrix]) -> list[_Row]:
         """One row a threshold; a matrix a direction."""
+        swept = [
+            lambda_sweep(t.gold, matrix, human=human, lengths=t.lengths, measures=_SPAN_MEASURES)
+            for t, human, matrix in zip(self.test_sets, self._human, matrices, strict=True)
+        ]
         rows = []
-        for least in _LAMBDAS:
-            found = [e.evaluate(_above(m, least)) for e, m in zip(self._evaluators, matrices, strict=True)]
+        for points in zip(*swept, strict=True):
+            found = [point.evaluation for point in points]
             values = {**_means(found), **_totals((e.major, e.minor) for e in found)}
-            rows.append(_Row(f"{name} lambda {least:.1f}", values, self._unrated))
+            rows.append(_Row(f"{name} lambda {points[0].threshold:.1f}", values, self._unrated))
         return rows
 
 
@@ -398,14 +401,8 @@ def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
     return {"major": float(sum(majors)), "minor": float(sum(minors))}
 
 
-def _above(matrix: Sequence[Sequence[Annotation | None]], least: float) -> Matrix:
-    return [
-        [None if a is None else Annotation(s for s in a if s.confidence is None or s.confidence >= least) for a in row]
-        for row in matrix
-    ]
-
-
 def _confident(ratings: Ratings) -> bool:
+    """Whether there are spans and all have a confidence; one without is neither above nor below a threshold."""
     spans = [span for row in ratings.annotations.values() for a in row if a is not None for span in a]
     return bool(spans) and all(span.confidence is not None for span in spans)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: The paper's numbers of candidates (Section 5).
-SIZES = (16, 64, 256, 1024)
+from mbr_esd_metric.metaeval.choosing import SIZES
 
 #: The paper's models: how their candidate files are named -> (title, billions of parameters).
 MODELS: Mapping[str, tuple[str, float]] = {

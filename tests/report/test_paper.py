@@ -250,6 +250,14 @@ def test_values_are_means_over_the_directions(wmt24: tuple[Layout, Layout]) -> N
     }  # fmt: skip
 
 
+def test_a_sweep_is_of_spans_that_all_have_confidences(wmt24: tuple[Layout, Layout]) -> None:
+    path = wmt24[1].metric_rating("XCOMET-refA")
+    path.write_text(path.read_text(encoding="utf-8").replace('"score": 0.5', '"score": null'), encoding="utf-8")
+    found = cells(Study(loaded(wmt24)).table("lambda"))
+    assert "XCOMET (src+ref) lambda 0.0" not in found
+    assert found["XCOMET (src+ref)"]["missing"] == "error spans with confidences in en-es"
+
+
 def test_a_row_without_human_spans_says_so(wmt24: tuple[Layout, Layout], tmp_path: Path) -> None:
     wmt24[1].human_rating("mqm.merged").unlink()
     test_sets = loaded(wmt24)
