@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 from mbr_esd_metric.generation.base import EngineOptions, Sampling
+from mbr_esd_metric.generation.registry import ENGINES
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric import Metric
@@ -90,9 +91,6 @@ def _utility(text: str) -> str:
 
 def _option(default: Any, convert: Callable[[str], Any], meaning: str) -> Any:
     return field(default=default, metadata={"convert": convert, "help": meaning})
-
-
-ENGINES = ("transformers", "server", "vllm", "ray", "replay")
 
 
 @dataclass(frozen=True)

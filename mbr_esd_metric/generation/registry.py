@@ -1,4 +1,4 @@
-"""Names of the engines, and the choice among them where the user makes none."""
+"""Names of the engines, and where each one is."""
 
 from __future__ import annotations
 

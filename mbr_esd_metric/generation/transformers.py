@@ -35,6 +35,10 @@ from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 if TYPE_CHECKING:
     from torch import Tensor
 
+# OpenMP's threads spin while they wait for each other, and where another process has one of their cores, that makes
+# sampling ten times slower (measured on two cores). This is read when torch is loaded; COMET has loaded it already.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 #: Where a group of samples that are decoded together ends. A sample's value hangs on it: never a matter of settings.
 _FIRST_GROUPS = (16, 64)
 _GROUP = 64
