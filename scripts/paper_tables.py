@@ -16,7 +16,7 @@ import json
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.cli.data import add_reading_arguments, load_test_sets
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.report.paper import Cost, Study
 from mbr_esd_metric.report.paper_rows import PAPER, TITLES
@@ -26,9 +26,9 @@ from mbr_esd_metric.report.tables import FORMATS, render
 def main() -> int:
     """Print the tables; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", metavar="DATA", help="folder of the test sets (default: mt-metrics-eval's own)")
     parser.add_argument("--test-set", default="wmt24", metavar="T", help="(%(default)s)")
     parser.add_argument("--direction", nargs="+", default=["en-de", "en-es", "ja-zh"], metavar="D")
+    add_reading_arguments(parser)
     parser.add_argument("--candidates", type=Path, metavar="FOLDER", help="stored candidates")
     parser.add_argument("--table", nargs="+", choices=list(TITLES), default=list(TITLES), metavar="TABLE",
                         help=f"of: {', '.join(TITLES)} (default: all)")  # fmt: skip
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
     args = parser.parse_args()
     try:
-        test_sets = [load_test_set(args.data, args.test_set, direction) for direction in args.direction]
+        test_sets = list(load_test_sets(args))
         paper = {**PAPER, **_figures(args.paper)}
         study = Study(test_sets, args.candidates, args.invalid, Cost(args.tokens, args.teraflops), paper)
         print("\n".join(render(study.table(name), args.format) for name in args.table), end="")

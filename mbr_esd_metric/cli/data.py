@@ -25,14 +25,19 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
         optional: whether the verb can do without a test set; then it takes one direction.
     """
     group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
-    group.add_argument(
-        "--data", metavar="DATA", help="folder of the test sets (default: ~/.mt-metrics-eval/mt-metrics-eval-v2)"
-    )
     group.add_argument("--test-set", required=not optional, metavar="T", help="such as wmt24")
     if optional:
         group.add_argument("--direction", nargs=1, default=[], metavar="D", help="such as en-de")
     else:
         group.add_argument("--direction", required=True, nargs="+", metavar="D", help="one or several, such as en-de")
+    add_reading_arguments(group)
+
+
+def add_reading_arguments(group: argparse._ActionsContainer) -> None:
+    """--data, and what changes how a test set is read."""
+    group.add_argument(
+        "--data", metavar="DATA", help="folder of the test sets (default: ~/.mt-metrics-eval/mt-metrics-eval-v2)"
+    )
     group.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
     group.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: mqm)")
     group.add_argument(

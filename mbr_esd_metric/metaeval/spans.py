@@ -64,10 +64,6 @@ class SpanScores:
     rated: int
     statistics: Mapping[str, FloatMatrix] = field(repr=False, compare=False)
 
-    def by_system(self, measure: str) -> FloatMatrix:
-        """The measure of each system on its own, shape (systems,)."""
-        return span_measure(measure).value(np.nansum(self.statistics[measure], axis=1))
-
 
 def evaluate_spans(
     predicted: AnnotationMatrix,
