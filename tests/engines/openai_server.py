@@ -6,6 +6,7 @@ The server's candidates are a function of (prompt, seed + index), as vLLM's are,
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import random
 import re
@@ -170,7 +171,8 @@ class FaultyProxy:
     """Stands before a server and spoils a share of the replies to POST requests; a context manager.
 
     Faults: the connection dropped before the request is passed on, dropped after the server has done the work, 500, 429
-    with Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), a stall.
+    with Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), a stall. They
+    take turns, so that seven faults are one of each.
     """
 
     FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "stall")
@@ -179,7 +181,7 @@ class FaultyProxy:
         target = urlsplit(url)
         self.faults: Counter[str] = Counter()
         self.requests = 0
-        rng, lock, outer = random.Random(seed), threading.Lock(), self
+        rng, turns, lock, outer = random.Random(seed), itertools.cycle(self.FAULTS), threading.Lock(), self
 
         class Handler(_Handler):
             def do_GET(self) -> None:
@@ -189,7 +191,7 @@ class FaultyProxy:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with lock:
                     outer.requests += 1
-                    fault = rng.choice(outer.FAULTS) if rng.random() < share else None
+                    fault = next(turns) if rng.random() < share else None
                     if fault:
                         outer.faults[fault] += 1
                 if fault == "drop":

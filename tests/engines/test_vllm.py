@@ -1,6 +1,7 @@
 """A real vLLM server (CPU build, own environment) and vLLM in process, held against the engine of transformers.
 
-Everything runs on the embedded model in float32. The server is started by `mbr-esd serve`.
+Everything runs on the embedded model in float32. The server is started by `mbr-esd serve`, once for the whole file and
+once more where it is killed; vLLM in process is loaded once. What is asked for is small: the processor is slow.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +29,9 @@ from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.elicit.parse import parse_candidate
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation import server as server_module
+from mbr_esd_metric.generation import transformers as transformers_module
+from mbr_esd_metric.generation.base import Engine, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.server import Patience, ServerEngine
 from mbr_esd_metric.generation.transformers import TransformersEngine
 from mbr_esd_metric.models import load_card
@@ -40,12 +46,48 @@ pytestmark = [
     pytest.mark.model,
     pytest.mark.skipif(not PYTHON, reason="MBR_ESD_VLLM_PYTHON names no python (see scripts/setup_vllm_cpu.sh)"),
 ]
-CARD = "mbr-esd-demo?dtype=float32&max_model_len=2048&max_tokens=64"
+CARD = "mbr-esd-demo?dtype=float32&max_model_len=2048&max_tokens=56"
 SEGMENTS = [
     Segment("The cat sat on the old mat.", "Der Hund sass auf der neuen Matte.", "segment 1"),
     Segment("I like tea.", "Ich mag Kaffee.", "segment 2"),
     Segment("He gave a talk on physics.", "Er hielt eine Rede über Chemie gestern.", "segment 3"),
 ]
+#: The paper's sampling, with which log-probabilities are compared, and one at which so small a model ends its answers.
+PAPER = Sampling(temperature=2.0, top_k=10, max_tokens=56)
+MILD = Sampling(temperature=1.0, max_tokens=56)
+GREEDY = Sampling(temperature=0, max_tokens=56)
+#: Log-probabilities of up to 56 tokens, in float32, may differ by this much between engines.
+TOLERANCE = 1e-2
+
+#: vLLM starts three processes, each of which imports it: what Python compiles is kept, whatever the tests are told.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+#: Several of our commands on one vLLM, which is loaded once; notes the tokens of every sample.
+IN_PROCESS = """
+import json, pathlib, sys
+import vllm
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.generation import vllm as ours
+
+load, read, close = vllm.LLM, ours._sample, ours.VllmEngine.close
+loaded, tokens, still_open = [], [], []
+
+def once(**arguments):
+    if not loaded:
+        loaded.append(load(**arguments, enforce_eager=True))
+    return loaded[0]
+
+def noted(completion):
+    tokens.append(list(completion.token_ids))
+    return read(completion)
+
+vllm.LLM, ours._sample, ours.VllmEngine.close = once, noted, lambda engine: still_open.append(engine)
+for command in json.loads(sys.argv[1]):
+    if main(command):
+        sys.exit(1)
+close(still_open.pop())
+pathlib.Path("tokens.json").write_text(json.dumps(tokens))
+"""
 
 
 class Server:
@@ -58,9 +100,11 @@ class Server:
         self.log, self.url = log, f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        command = [PYTHON, "-m", "mbr_esd_metric", "serve", CARD, "--port", str(self.port), "--enforce-eager"]
+        # Tokens are named by their number, so that a reply tells how a text was split.
+        flags = ["--enforce-eager", "--return-tokens-as-token-ids"]
+        command = [PYTHON, "-m", "mbr_esd_metric", "serve", CARD, "--port", str(self.port), *flags]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT, start_new_session=True)
 
     def wait(self, seconds: float = 400) -> None:
         deadline = time.monotonic() + seconds
@@ -109,136 +153,236 @@ def engine(server: Server) -> ServerEngine:
     return ServerEngine(load_card(f"{CARD}&server={server.url}").engine_options("server"))
 
 
-def in_process(folder: Path, verb: str, segments: Sequence[Segment], options: str, *output: str) -> None:
-    """A command of ours with `engine=vllm`, in vLLM's environment, over the segments; it writes into the folder."""
-    (folder / "src").write_text("".join(f"{segment.source}\n" for segment in segments))
-    (folder / "mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
-    command = [PYTHON, "-m", "mbr_esd_metric", verb, "-s", "src", "-t", "mt", "--engine", "vllm", "--quiet", *output]
-    command += ["--model", f"{CARD}&{options}&store={folder}/store"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
-def test_sixteen_guided_candidates(server: Server) -> None:
-    parts = list(engine(server).generate(wanted(16), Sampling(max_tokens=64)))
-    assert sorted(part.key for part in parts) == [segment.label for segment in SEGMENTS]
-    samples = [sample for part in parts for sample in part.samples]
-    assert len(samples) == 48
-    grammar = re.compile(output_grammar())
-    assert all(sample.truncated or grammar.fullmatch(sample.text) for sample in samples)
-    assert all(sample.logprob < 0 and 1 <= sample.tokens <= 64 for sample in samples)
-    assert len({sample.text for sample in samples}) > 5, "the seeds of the samples are not apart"
-    assert engine(server).count_tokens("hello") == 31
-
-
-def test_grounded_spans_are_all_in_the_translation(server: Server) -> None:
-    spans = 0
-    by_key = {segment.label: segment.translation for segment in SEGMENTS}
-    for part in engine(server).generate(wanted(8, grounded=True), Sampling(max_tokens=64)):
-        for sample in part.samples:
-            if not sample.truncated:
-                for error in json.loads(sample.text)["errors"]:
-                    spans += 1
-                    assert error["error_span"] in by_key[part.key]
-    assert spans > 0
-
-
-def test_greedy_output_and_its_probability_are_those_of_transformers(server: Server) -> None:
+@pytest.fixture(scope="module")
+def here() -> Iterator[TransformersEngine]:
     pytest.importorskip("torch")
+    loaded = TransformersEngine(load_card(CARD).engine_options("transformers"))
+    yield loaded
+    loaded.close()
 
-    def greedy(of: object) -> dict[str, Sample]:
-        parts = of.generate(wanted(1), Sampling(temperature=0, max_tokens=64))  # type: ignore[attr-defined]
-        return {part.key: part.samples[0] for part in parts}
 
-    here = TransformersEngine(load_card(CARD).engine_options("transformers"))
-    plain, served = greedy(here), greedy(engine(server))
-    here.close()
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what our commands with `engine=vllm` wrote in vLLM's environment.
+
+    greedy.json: decisions of SEGMENTS. mild.jsonl, paper.jsonl: 64 and 16 free candidates of the first of them.
+    tokens.json: of every sample, in order.
+    """
+    folder = tmp_path_factory.mktemp("in_process")
+    for name, segments in (("one", SEGMENTS[:1]), ("all", SEGMENTS)):
+        (folder / f"{name}.src").write_text("".join(f"{segment.source}\n" for segment in segments))
+        (folder / f"{name}.mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
+
+    def command(verb: str, segments: str, options: str, *output: str) -> list[str]:
+        model = f"{CARD}&grounded=false&lp=en-de&store={folder}/store&{options}"
+        files = ["-s", f"{segments}.src", "-t", f"{segments}.mt"]
+        return [verb, *files, "--engine", "vllm", "--model", model, "--quiet", *output]
+
+    commands = [
+        command("score", "all", "decision=greedy", "--to_json", "greedy.json"),
+        command("sample", "one", "n=64&temperature=1", "-o", "mild.jsonl"),
+        command("sample", "one", "n=16&temperature=2&top_k=10", "-o", "paper.jsonl"),
+    ]
+    done = subprocess.run(
+        [PYTHON, "-c", IN_PROCESS, json.dumps(commands)], cwd=folder, capture_output=True, text=True, timeout=600,
+        env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def test_greedy_answers_are_the_same_everywhere(server: Server, here: TransformersEngine, in_process: Path) -> None:
+    """Text and log-probability from the server, and the annotations that `mbr-esd score --engine vllm` writes."""
+
+    def greedy(of: Engine) -> dict[str, Sample]:
+        return {part.key: part.samples[0] for part in of.generate(wanted(1), GREEDY)}
+
+    client = engine(server)
+    assert client.count_tokens("hello") == here.count_tokens("hello")
+    plain, served = greedy(here), greedy(client)
     for key, sample in plain.items():
         assert (served[key].text, served[key].tokens) == (sample.text, sample.tokens)
-        assert served[key].logprob == pytest.approx(sample.logprob, abs=1e-2)
+        assert served[key].logprob == pytest.approx(sample.logprob, abs=TOLERANCE)
+    expected = [parse_candidate(plain[segment.label].text, segment.translation) for segment in SEGMENTS]
+    rows = json.loads((in_process / "greedy.json").read_text())["all.mt"]
+    found = [Annotation(row.get("errors", [])) for row in rows]
+    assert found == expected
+    assert any(annotation.spans for annotation in found), "no span to compare"
 
 
-def test_vllm_in_process_finds_the_same_greedy_annotations(server: Server, tmp_path: Path) -> None:
-    card = load_card(f"{CARD}&decision=greedy&invalid=empty&server={server.url}&store={tmp_path}/served&engine=server")
-    served = annotate(card, SEGMENTS)
-    in_process(tmp_path, "score", SEGMENTS, "decision=greedy&invalid=empty", "--to_json", "out.json")
-    rows = json.loads((tmp_path / "out.json").read_text())["mt"]
-    found = [[(e["start"], e["end"], e["severity"]) for e in row.get("errors", [])] for row in rows]
-    assert found == [list(decision.annotation.key) for decision in served.decisions]
+def test_log_probabilities_are_before_temperature_and_top_k(
+    server: Server, here: TransformersEngine, in_process: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the server and vLLM in process sampled at temperature 2 with top-k 10, token by token under transformers."""
+    request = wanted(16)[0]
+    replies: list[Any] = []
+    read = server_module._read
+    monkeypatch.setattr(server_module, "_read", lambda reply, n: replies.append(reply) or read(reply, n))
+    (part,) = engine(server).generate([request], PAPER)
+    (reply,) = replies
+    content = [choice.logprobs.content for choice in sorted(reply.choices, key=lambda choice: choice.index)]
+    served = [[int(token.token.removeprefix("token_id:")) for token in tokens] for tokens in content]
+    (record,) = read_candidates(in_process / "paper.jsonl")
+    drawn = {
+        "server": (served, [sample.logprob for sample in part.samples]),
+        "vllm": (json.loads((in_process / "tokens.json").read_text())[-16:], list(record.logprobs)),
+    }
+    for name, (tokens, reported) in drawn.items():
+        assert len({tuple(one) for one in tokens}) > 8
+        assert reported == pytest.approx(_logprobs_here(here, request, tokens, monkeypatch), abs=TOLERANCE), name
 
 
-def test_a_faulty_network_before_the_server_changes_nothing(server: Server) -> None:
-    """Three in ten requests spoilt on their way: greedy answers as without faults, samples each once."""
-    patience = Patience(timeout=120, first_wait=0.05, longest_wait=0.5, tries=20)
-    options = load_card(CARD).engine_options("server")
-    segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(16)]
-    greedy = Sampling(temperature=0, max_tokens=64)
+def _logprobs_here(
+    here: TransformersEngine, request: Request, drawn: Sequence[Sequence[int]], monkeypatch: pytest.MonkeyPatch
+) -> list[float | None]:
+    """What transformers reports of these tokens, given in place of those that it would draw."""
+    import torch
 
-    def texts(url: str) -> dict[str, str]:
-        running = ServerEngine(dataclasses.replace(options, server=(url,)), patience)
-        return {part.key: part.samples[0].text for part in running.generate(wanted(1, of=segments), greedy)}
+    steps = itertools.count()
 
-    clean = texts(server.url)
-    with FaultyProxy(server.url, 0.3, stall=1.0) as proxy:
-        assert texts(proxy.url) == clean
-        spoilt = ServerEngine(dataclasses.replace(options, server=(proxy.url,)), patience)
-        found = [
-            (part.key, index)
-            for part in spoilt.generate(wanted(16), Sampling(max_tokens=64))
-            for index in range(part.first, part.first + len(part.samples))
-        ]
-    assert len(clean) == 16
-    assert len(found) == len(set(found)) == 3 * 16
-    assert sum(proxy.faults.values()) >= 3
+    def given(*_: object) -> Any:
+        step = next(steps)
+        return torch.tensor([tokens[step] for tokens in drawn if len(tokens) > step])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transformers_module, "_choose", given)
+        longest = Sampling(max_tokens=max(len(tokens) for tokens in drawn))
+        (part,) = here.generate([request], longest)
+    return [sample.logprob for sample in part.samples]
 
 
-def test_all_engines_draw_from_one_distribution(server: Server, tmp_path: Path) -> None:
+def test_all_engines_draw_from_one_grammar_and_distribution(
+    server: Server, here: TransformersEngine, in_process: Path
+) -> None:
     """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
-    pytest.importorskip("torch")
-    n, segments, sampling = 64, SEGMENTS[:1], Sampling(temperature=1.0, max_tokens=64)
-    here = TransformersEngine(load_card(CARD).engine_options("transformers"))
-    drawn = {"transformers": _texts(here.generate(wanted(n, of=segments), sampling))}
-    here.close()
-    drawn["server"] = _texts(engine(server).generate(wanted(n, of=segments), sampling))
-    in_process(tmp_path, "sample", segments, f"n={n}&temperature=1.0&grounded=false&lp=en-de", "-o", "out.jsonl")
-    records = read_candidates(tmp_path / "out.jsonl")
-    drawn["vllm"] = [(record.mt, None if c.truncated else str(c.text)) for record in records for c in record.candidates]
-    shares = {name: _shares(texts) for name, texts in drawn.items()}
+    n, (request, *_) = 64, wanted(64)
+    (record,) = read_candidates(in_process / "mild.jsonl")
+    drawn = {
+        "transformers": _texts(here.generate([request], MILD)),
+        "server": _texts(engine(server).generate([request], MILD)),
+        "vllm": [None if c.truncated else str(c.text) for c in record.candidates],
+    }
+    for name, texts in drawn.items():
+        assert len(texts) == n
+        assert all(text is None or re.fullmatch(request.grammar, text) for text in texts), name
+        assert len(set(texts)) > n / 4, f"{name}: the seeds of the samples are not apart"
+    shares = {name: _shares(texts, record.mt) for name, texts in drawn.items()}
     for one, other in itertools.combinations(shares, 2):
         for kind, a in shares[one].items():
             b = shares[other][kind]
             mean = (a + b) / 2
-            error = (2 * mean * (1 - mean) / (n * len(segments))) ** 0.5
+            error = (2 * mean * (1 - mean) / n) ** 0.5
             assert abs(a - b) <= 3.5 * error, (one, other, kind, shares)
 
 
-def _texts(parts: Iterable[Generated]) -> list[tuple[str, str | None]]:
-    """(translation, text or None where cut) of each sample."""
-    by_key = {segment.label: segment.translation for segment in SEGMENTS}
-    return [(by_key[p.key], None if s.truncated else s.text) for p in parts for s in p.samples]
+def _texts(parts: Iterable[Generated]) -> list[str | None]:
+    """The text of each sample, None where it is cut."""
+    return [None if sample.truncated else sample.text for part in parts for sample in part.samples]
 
 
-def _shares(texts: list[tuple[str, str | None]]) -> dict[str, float]:
-    assert len(texts) == 64
-    read = [None if text is None else parse_candidate(text, translation) for translation, text in texts]
+def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
+    read = [None if text is None else parse_candidate(text, translation) for text in texts]
     valid = [annotation for annotation in read if isinstance(annotation, Annotation)]
     return {
         "invalid": 1 - len(valid) / len(texts),
-        "empty": sum(text == '{"errors": []}' for _, text in texts) / len(texts),
+        "empty": sum(text == '{"errors": []}' for text in texts) / len(texts),
         "located": sum(bool(annotation.spans) for annotation in valid) / len(texts),
     }
 
 
-def test_a_killed_server_is_waited_for(server: Server) -> None:
-    """Last in the file: the server is killed while it works and started again."""
-    found: set[tuple[str, int]] = set()
-    killed = False
-    for part in engine(server).generate(wanted(32), Sampling(max_tokens=64)):
-        for index in range(part.first, part.first + len(part.samples)):
-            assert (part.key, index) not in found
-            found.add((part.key, index))
-        if not killed:
-            server.kill()
-            server.start()
-            killed = True
-    assert len(found) == 3 * 32
+def test_grounded_spans_are_in_the_translation(server: Server) -> None:
+    request = wanted(8, grounded=True)[2]
+    (part,) = engine(server).generate([request], PAPER)
+    whole = [sample.text for sample in part.samples if not sample.truncated]
+    spans = [error["error_span"] for text in whole for error in json.loads(text)["errors"]]
+    assert spans
+    assert all(span in request.translation for span in spans)
+
+
+def test_a_faulty_network_before_the_server_changes_nothing(server: Server) -> None:
+    """Half of the requests spoilt on their way, in every way: greedy answers as without faults, samples each once."""
+    # A stall is longer than the test may take, so that only the client's own time-out ends it.
+    stall, begun = 300.0, time.monotonic()
+    patience = Patience(timeout=12, first_wait=0.05, longest_wait=0.5, tries=20)
+    options = load_card(CARD).engine_options("server")
+    segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(10)]
+
+    def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:
+        running = ServerEngine(dataclasses.replace(options, server=(url,)), patience)
+        found: dict[tuple[str, int], str] = {}
+        for part in running.generate(requests, dataclasses.replace(sampling, max_tokens=16)):
+            for index, sample in enumerate(part.samples, part.first):
+                assert (part.key, index) not in found, "a candidate came twice"
+                found[part.key, index] = sample.text
+        return found
+
+    clean = generated(server.url, wanted(1, of=segments), GREEDY)
+    with FaultyProxy(server.url, 0.5, stall=stall) as proxy:
+        assert generated(proxy.url, wanted(1, of=segments), GREEDY) == clean
+        assert len(generated(proxy.url, wanted(4), MILD)) == 3 * 4
+    assert len(clean) == 10
+    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
+    assert time.monotonic() - begun < stall
+
+
+def test_comet_score_goes_on_after_kills(server: Server, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    """Last in the file: the stock command is killed and started again, then the server is, while the command waits."""
+    pytest.importorskip("comet")
+    pairs, n = ted_pairs[:3], 16
+    for name, texts in (("src", [source for source, _ in pairs]), ("mt", [translation for _, translation in pairs])):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    store = tmp_path / "store"
+    # One request at a time, so that there is something left to do at each kill.
+    model = f"{CARD}&n={n}&engine=server&server={server.url}&concurrency=1&utility=softdice&store={store}"
+
+    def scoring() -> subprocess.Popen[bytes]:
+        command = [str(Path(sys.executable).parent / "comet-score"), "--quiet", "-s", "src", "-t", "mt"]
+        command += ["--model", model, "--to_json", "out.json"]
+        with (tmp_path / "log").open("ab") as log:
+            return subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
+
+    def stored_when(enough: Callable[[int], bool]) -> list[tuple[Any, ...]]:
+        """The stored samples, as soon as there are enough."""
+        deadline = time.monotonic() + 300
+        while True:
+            rows = _stored(store)
+            if enough(len(rows)):
+                return rows
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
+            time.sleep(0.2)
+
+    first = scoring()
+    kept = stored_when(lambda count: count >= n)
+    first.kill()
+    first.wait()
+    kept = _stored(store)
+    second = scoring()
+    try:
+        stored_when(lambda count: count > len(kept))
+        server.kill()
+        assert len(_stored(store)) < n * len(pairs), "the kill should come in the middle"
+        server.start()
+        assert second.wait(timeout=500) == 0, (tmp_path / "log").read_text()[-3000:]
+    finally:
+        second.kill()
+        second.wait()
+
+    rows = _stored(store)
+    assert len(rows) == n * len(pairs)
+    assert set(kept) <= set(rows), "what was stored before is sampled again"
+    assert len({row[:2] for row in rows}) == len(rows)
+    # All are stored, so that no server is asked: the file holds the decisions over these candidates.
+    segments = [Segment(*pair, str(number)) for number, pair in enumerate(pairs)]
+    run = annotate(load_card(model), segments)
+    written = json.loads((tmp_path / "out.json").read_text())["mt"]
+    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.score) / 25 for d in run.decisions])
+    assert any(row.get("errors") for row in written)
+
+
+def _stored(path: Path) -> list[tuple[Any, ...]]:
+    """(request, number, text) of the samples in a store that another process may be writing to."""
+    if not path.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(path)) as connection, contextlib.suppress(sqlite3.OperationalError):
+        return connection.execute("SELECT request, number, text FROM sample").fetchall()
+    return []
