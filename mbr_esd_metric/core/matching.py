@@ -203,8 +203,10 @@ def _enumerated(precision: Floats, recall: Floats) -> Iterator[tuple[Indices, Fl
         least_p, least_r = np.where(r == most_r, p, 0).max(0), np.where(p == most_p, r, 0).max(0)
         both = least_p == most_p
         yield np.flatnonzero(both) + start, most_p[both], most_r[both]
-        # Elsewhere it is between those that are best for one of the sums.
         rest = np.flatnonzero(~both)
+        if not len(rest):
+            continue
+        # Elsewhere it is between those that are best for one of the sums.
         problem, matching = np.nonzero(((p >= least_p) & (r >= least_r))[:, rest].T)
         problem = rest[problem]
         p, r = p[matching, problem], r[matching, problem]
