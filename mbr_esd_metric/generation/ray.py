@@ -1,7 +1,7 @@
 """`engine=ray`: copies of an engine in process on the machines of a Ray cluster, fed by Ray Data.
 
 Each actor holds one copy of the model, run by vLLM where it is installed and by transformers elsewhere. A row is a run
-of up to `PART` samples of one segment. An actor samples `ROWS` of them in one call and then hands them back together, so
+of up to `PART` samples of one segment. An actor samples `ROWS` of them in one call and hands them back together, so
 that a run that is ended loses these at most, for each actor. The samples are those that the same engine draws on one
 machine: Ray only says where. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
 """
