@@ -4,6 +4,7 @@
     python scripts/bench_decide.py --different --sizes 1024 --lengths 180
                                                            the same of candidates no two of which are equal
     python scripts/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
+    python scripts/bench_decide.py --profile               where its time goes
 
 Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
 of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct; those that are all
@@ -16,6 +17,7 @@ timed on some pairs and scaled up. All times are the best of several on one core
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -35,7 +37,8 @@ from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.decision import Hypotheses, choose
 from mbr_esd_metric.core.similarity import get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.elicit.parse import parse_candidate
+from mbr_esd_metric.elicit.parse import CandidateParser, parse_candidate
+from mbr_esd_metric.records import CandidateRecord, DecisionRecord, json_line
 
 CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
 
@@ -173,19 +176,59 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
                 )
 
 
+def draw_lines(segments: int, n: int, length: int) -> list[str]:
+    """Lines of a candidates file, without their beginning ``{"id": "...", ``."""
+    rng = random.Random(1)
+    lines = []
+    for _ in range(segments):
+        translation = draw_translation(length, rng)
+        texts = draw_texts(translation, n, rng)
+        candidates = [{"text": text, "logprob": -rng.random() * 40} for text in texts]
+        lines.append(json.dumps({"src": "source", "mt": translation, "candidates": candidates})[1:])
+    return lines
+
+
+def profile(n: int, length: int) -> None:
+    """Where the time of `mbr-esd decide` goes, its steps one after the other as in a run."""
+    lines = [f'{{"id": "1", {line}'.encode() for line in draw_lines(300, n, length)]
+    similarity = get_similarity("softf1")
+    seconds: dict[str, float] = {}
+
+    def step(name: str, start: float) -> float:
+        now = time.perf_counter()
+        seconds[name] = seconds.get(name, 0.0) + now - start
+        return now
+
+    repeats = 3
+    gc.disable()  # as a run does while it works on a block
+    for line in lines * repeats:
+        at = time.perf_counter()
+        value = json.loads(line)
+        at = step("JSON decoding", at)
+        record = CandidateRecord.from_json(value)
+        at = step("checking the record", at)
+        annotations = CandidateParser(record.mt).annotations(record.texts)
+        at = step("reading and locating answers", at)
+        folded = Hypotheses(annotations, record.logprobs, record.texts)  # type: ignore[arg-type]
+        at = step("folding duplicates", at)
+        decision = choose(folded, length, rule="mbr", utility=similarity)
+        at = step("utilities and choice", at)
+        json_line(DecisionRecord.of(record, decision).to_json())
+        step("writing the decision", at)
+    total = sum(seconds.values())
+    print("| step | ms a segment | share |")
+    print("|---|---|---|")
+    for name, spent in {**seconds, "together": total}.items():
+        print(f"| {name} | {1e3 * spent / len(lines) / repeats:.2f} | {spent / total:.0%} |")
+
+
 def stream(segments: int, n: int, length: int, workers: int) -> None:
     """`mbr-esd decide` over a file of distinct segments, in a process of its own."""
-    rng = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "candidates.jsonl")
         with path.open("w", encoding="utf-8") as file:
             # Some hundred segments of their own, repeated: the decisions are taken anew each time.
-            own = []
-            for _ in range(min(segments, 300)):
-                translation = draw_translation(length, rng)
-                texts = draw_texts(translation, n, rng)
-                candidates = [{"text": text, "logprob": -rng.random() * 40} for text in texts]
-                own.append(json.dumps({"src": "source", "mt": translation, "candidates": candidates})[1:])
+            own = draw_lines(min(segments, 300), n, length)
             for number in range(segments):
                 file.write(f'{{"id": "{number}", {own[number % len(own)]}\n')
         size = path.stat().st_size
@@ -208,10 +251,13 @@ def main() -> None:
     parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
     parser.add_argument("--different", action="store_true", help="no two candidates are the same annotation")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
+    parser.add_argument("--profile", action="store_true", help="show what each step takes instead")
     parser.add_argument("--workers", type=int, default=2, help="of --stream")
     args = parser.parse_args()
     if args.stream:
         stream(args.stream, 256, 180, args.workers)
+    elif args.profile:
+        profile(256, 180)
     else:
         grid(args.sizes, args.lengths, args.utilities, args.different)
 
