@@ -46,5 +46,6 @@ install --requirement "$folder/requirements.txt" gguf peft pytest 'ray[data]'
 # This package, with the few packages of its own; `vllm` itself is there already under the name of its CPU build.
 install --editable "$scripts/.."
 
-"$folder/bin/python" -c 'import vllm; print("vLLM", vllm.__version__)'
+# Compiled here, once, what every start of vLLM would else compile again where Python is told to write no bytecode.
+env -u PYTHONDONTWRITEBYTECODE "$folder/bin/python" -c 'import vllm; vllm.LLM; print("vLLM", vllm.__version__)'
 echo "$wanted" > "$stamp"
