@@ -12,7 +12,7 @@ sums of softdice are those of its definition. As the sums of segments are all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -51,13 +51,6 @@ def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> F1C
     left = np.minimum(major_c + minor_c - same, major_s + minor_s - same)
     total = (major_c + minor_c + major_s + minor_s).sum()
     return 2 * (BETA * float(same.sum()) + GAMMA * float(left.sum())), float(total)
-
-
-#: Name -> counts of one segment.
-CORPUS_F1: Mapping[str, Callable[[Annotation, Annotation, int], F1Counts]] = {
-    "wmt23": wmt23_counts,
-    "wmt25": wmt25_counts,
-}
 
 
 def corpus_f1(counts: Iterable[F1Counts]) -> float:
