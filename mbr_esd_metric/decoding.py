@@ -214,12 +214,7 @@ def _hypotheses(
     if invalid not in INVALID_MODES:
         raise unknown("invalid", invalid, INVALID_MODES)
     columns = CandidateColumns.of(candidates)
-    texts = columns.texts
-    read: list[Annotation | Invalid]
-    if columns.annotations is None and True not in columns.truncated and None not in texts:
-        read = parser.annotations(cast("Sequence[str]", texts))
-    else:
-        read = [_annotation(index, columns, parser) for index in range(len(columns))]
+    texts, read = columns.texts, read_annotations(columns, parser)
     reasons: Counter[str] = Counter()
     annotations = cast("list[Annotation | None]", read)
     if Invalid in set(map(type, read)):
@@ -232,6 +227,20 @@ def _hypotheses(
         why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
         raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None
     return folded, Counts(len(columns), dict(reasons), parser.not_found(texts))
+
+
+def read_annotations(
+    candidates: Sequence[Candidate] | CandidateColumns, parser: CandidateParser
+) -> list[Annotation | Invalid]:
+    """What each candidate says of the parser's translation, or why it is invalid.
+
+    Raises:
+        InputError: a candidate without text and annotation.
+    """
+    columns = CandidateColumns.of(candidates)
+    if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
+        return parser.annotations(cast("Sequence[str]", columns.texts))
+    return [_annotation(index, columns, parser) for index in range(len(columns))]
 
 
 def _annotation(index: int, columns: CandidateColumns, parser: CandidateParser) -> Annotation | Invalid:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation, as_annotation
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
+from mbr_esd_metric.decoding import read_annotations
 from mbr_esd_metric.elicit.parse import CandidateParser, Invalid
 from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.report.sheet import Distribution, Said, Text
@@ -56,8 +57,8 @@ def parsed(
     translation: str, candidates: Sequence[Candidate], location: str = "first"
 ) -> list[Annotation | None]:
     """What each candidate says, each text read once; None where it is invalid."""
-    parser = CandidateParser(translation, location)
-    return [_annotation(candidate, parser) for candidate in candidates]
+    read = read_annotations(candidates, CandidateParser(translation, location))
+    return [None if isinstance(annotation, Invalid) else annotation for annotation in read]
 
 
 def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
@@ -87,12 +88,3 @@ def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
 def finite(value: float) -> float | None:
     """`value`, or None where it is infinite: a log-probability that is not known."""
     return value if math.isfinite(value) else None
-
-
-def _annotation(candidate: Candidate, parser: CandidateParser) -> Annotation | None:
-    if candidate.truncated:
-        return None
-    if candidate.annotation is not None:
-        return as_annotation(candidate.annotation)
-    parsed = parser.parse(candidate.text)
-    return None if isinstance(parsed, Invalid) else parsed.annotation
