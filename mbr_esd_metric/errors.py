@@ -58,7 +58,7 @@ def unknown(kind: str, value: str, valid: Iterable[str]) -> OptionError:
     close = difflib.get_close_matches(value.lower(), {name.lower(): None for name in names}, n=3, cutoff=0.5)
     near = [name for lowered in close for name in names if name.lower() == lowered]
     hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
-    return OptionError(f"unknown {kind} {value!r}; {hint}valid: {', '.join(names)}")
+    return OptionError(f"unknown {kind} {value!r}; {hint}valid: {', '.join(names) or 'none'}")
 
 
 def useless(option: str, beside: str) -> OptionError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.errors import useless
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.server import PER_REQUEST
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -67,9 +68,11 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     The embedded model's weights are fetched where they are missing: stored candidates are named by their digest.
 
     Raises:
-        OptionError, EngineError, StoreError: as `pipeline.annotate`.
+        OptionError, EngineError, StoreError: as `pipeline.annotate`; `engine=replay`, which samples nothing.
     """
     todo = plan(card, segments)
+    if todo.engine == "replay":
+        raise useless("a dry run", "engine=replay, which samples nothing")
     keep = engine_class(todo.engine).stored and store_path(card.store).exists()
     stored = tokens = prompts = characters = requests = 0
     per_request = PER_REQUEST if todo.engine == "server" else card.samples

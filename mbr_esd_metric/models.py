@@ -309,6 +309,8 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
             raise OptionError(f"model option {key}={text}: give {convert.__doc__}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
+    if "candidates" in changes and changes.setdefault("engine", "replay") not in ("auto", "replay"):
+        raise useless(f"candidates={changes['candidates']}", f"engine={changes['engine']}; it is for engine=replay")
     changed = dataclasses.replace(card, **changes)
     if "n_max" in options and changed.n != "auto":
         raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")

@@ -39,6 +39,8 @@ def main() -> int:
     parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
     args = parser.parse_args()
     try:
+        if args.candidates is not None and not args.candidates.is_dir():
+            raise InputError(f"{args.candidates}: no such folder; give the one that holds the candidates")
         test_sets = list(load_test_sets(args))
         paper = {**PAPER, **_figures(args.paper)}
         study = Study(test_sets, args.candidates, args.invalid, Cost(args.tokens, args.teraflops), paper)

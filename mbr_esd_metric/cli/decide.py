@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
         raise useless(f"--utility {args.utility}", "--rule mbr-corpus, which maximises the corpus softdice")
     names = ("utility", "weights", "invalid", "mqm", "location")
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    options = Options(args.rule, **given, preset=args.preset)
     for name in names[1:]:
         if args.preset is not None and name in given:
             raise useless(f"--{name} {given[name]}", f"--preset {args.preset}, which decides as the released code does")
-    options = Options(args.rule, **given, preset=args.preset)
     summary = decide_file(
         args.candidates,
         args.output,

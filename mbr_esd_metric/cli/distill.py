@@ -94,6 +94,9 @@ def _pairs(args: argparse.Namespace) -> int:
     options = PairOptions(
         args.utility, args.weights, args.prompt, args.lp, args.location, args.validation, args.seed
     )
+    files = [Path(path).resolve() for path in args.candidates]
+    if len(set(files)) < len(files):
+        raise OptionError("a file of candidates is given twice; its pairs would count twice")
     folder = Path(args.output)
     check_folder(folder)
     if folder.exists():

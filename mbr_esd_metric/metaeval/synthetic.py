@@ -16,7 +16,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.core.similarity import Similarity, get_similarity
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 Edit = Literal["add", "delete"]
 EDITS: tuple[Edit, ...] = ("add", "delete")
@@ -90,10 +90,12 @@ def decline_ratio(
 
     Raises:
         InputError: where annotations and lengths do not fit.
-        OptionError: for an unknown edit or similarity.
+        OptionError: for an unknown edit or similarity, or no edits at all.
     """
     if edit not in EDITS:
         raise unknown("edit", edit, EDITS)
+    if edits < 1:
+        raise OptionError(f"edits are a number from 1, not {edits}")
     if len(annotations) != len(lengths):
         raise InputError(f"{len(annotations)} annotations and {len(lengths)} lengths; give one length each")
     if isinstance(similarities, (str, Similarity)):

@@ -183,7 +183,7 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
     """Decisions; `texts` has the translations by (system, id), as decisions name them only.
 
     Raises:
-        InputError: a decision whose translation is not in `texts`.
+        InputError: a decision whose translation is not in `texts`, or whose error spans are of another one.
     """
     opinions = []
     for record in read_decisions(source.path):
@@ -193,6 +193,12 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
                 f"{source.path}: segment {record.id} is in no other input, and decisions do not repeat the "
                 "translation; give the candidates file that they were made from as well"
             )
+        for span, said in zip(record.annotation, record.texts, strict=True):
+            if said and said != text.translation[span.start : span.end]:
+                raise InputError(
+                    f"{source.path}: segment {record.id}: the error span {said!r} does not stand at {span.start} of "
+                    f"{text.translation[:60]!r}; give the candidates file that the decisions were made from"
+                )
         opinions.append(Opinion(text, record.annotation))
     return Layer(source.label, opinions)
 

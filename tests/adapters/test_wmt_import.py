@@ -55,6 +55,11 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
     assert first.annotations["B"] == (Annotation(), None)  # an error without a place is none either
 
 
+def test_what_is_of_another_direction_is_counted(tmp_path: Path) -> None:
+    both = data(rating("A", "1", direction="en-de"), rating("A", "2", direction="de-en"))
+    assert import_mqm(both, tmp_path, "t", "en-de").notes == ("1 ratings of other directions are left out",)
+
+
 def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
     import_mqm(data(rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2")), tmp_path, "t", "en-de")
     (merged,) = load_test_set(tmp_path, "t", "en-de").human_ratings()

@@ -276,6 +276,11 @@ def test_a_preset_takes_no_option_that_it_settles(
     assert [path.name for path in tmp_path.iterdir()] == [source.name]
 
 
+def test_an_unknown_preset_is_said_first(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(source, "-o", tmp_path / "out", "--preset", "released", "--weights", "model") == 1
+    assert "unknown preset 'released'; did you mean 'released-code'" in capsys.readouterr().err
+
+
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "none", "-o", tmp_path / "out") == 1
     assert "no such file" in capsys.readouterr().err

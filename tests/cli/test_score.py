@@ -84,6 +84,20 @@ def test_bad_input_is_one_line_with_the_mend(
     assert err.count("\n") == 1
 
 
+def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--quiet", "--model"]
+    assert main([*words, MODEL]) == 0
+    shown = capsys.readouterr().out
+    assert main([*words, "mbr-esd-demo?candidates=candidates.jsonl&n=3"]) == 0
+    assert capsys.readouterr().out == shown
+    assert main([*words, "mbr-esd-demo?candidates=candidates.jsonl&engine=server"]) == 1
+    assert "candidates=candidates.jsonl changes nothing with engine=server" in capsys.readouterr().err
+    assert main([*words, MODEL, "--dry-run"]) == 1
+    assert "a dry run changes nothing with engine=replay" in capsys.readouterr().err
+
+
 def test_crlf_and_byte_order_mark_change_nothing(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--quiet"])
     plain = capsys.readouterr().out

@@ -199,6 +199,9 @@ def test_a_file_without_candidates_leaves_no_folder(tmp_path: Path, capsys: pyte
     assert main(["distill", "pairs", str(tmp_path / "decisions.jsonl"), "-o", str(tmp_path / "pairs")]) == 1
     assert "decisions.jsonl, line 1: this is a decision" in capsys.readouterr().err
     assert not (tmp_path / "pairs").exists()
+    twice = [str(tmp_path / "decisions.jsonl")] * 2
+    assert main(["distill", "pairs", *twice, "-o", str(tmp_path / "pairs")]) == 1
+    assert "is given twice" in capsys.readouterr().err
 
 
 def test_signatures_tell_kinds_of_pairs_apart() -> None:

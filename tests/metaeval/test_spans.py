@@ -273,6 +273,8 @@ def test_edits_depend_on_the_seed_and_end_where_there_is_no_room() -> None:
     assert results[0].marked.edits != results[2].marked.edits
     full = Annotation([ErrorSpan(0, LENGTH, "major")])
     assert decline_ratio([full], [LENGTH], "add")[0].marked.edits == 0
+    with pytest.raises(OptionError, match="a number from 1, not 0"):
+        decline_ratio([full], [LENGTH], "add", edits=0)
 
 
 def test_at_most_six_edits_each_on_top_of_the_last() -> None:

@@ -104,6 +104,13 @@ def test_decisions_alone_lack_their_texts(decisions: Path) -> None:
         read_sheet([Source(decisions)])
 
 
+def test_decisions_beside_the_candidates_of_another_text(decisions: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in read_candidates(CANDIDATES)])
+    with pytest.raises(InputError, match=r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of"):
+        read_sheet([Source(decisions), Source(other)])
+
+
 def test_decisions_between_two_candidates_files(decisions: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     records = list(read_candidates(CANDIDATES))

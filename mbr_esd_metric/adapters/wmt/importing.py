@@ -98,6 +98,8 @@ def import_mqm(
     if not ratings:
         there = ", ".join(sorted({r.direction for r in human if r.direction}))
         raise InputError(f"{human.path}: no ratings of {direction}; there are: {there}")
+    if len(ratings) < len(human):
+        notes.append(f"{len(human) - len(ratings)} ratings of other directions are left out")
     ratings = _renamed(ratings, rename or {}, references, info, notes)
     ratings = _identified(ratings, notes)
     table = _Table.of(ratings, notes)
