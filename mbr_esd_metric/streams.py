@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 
 _CHUNK = 1 << 20
 
@@ -112,6 +112,23 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
     given = [Path(each) for each in inputs if each is not None]
     if target.exists() and any(each.exists() and target.samefile(each) for each in given):
         raise InputError(f"{path} is an input, which the output would replace; write to another folder")
+
+
+def check_given_once(paths: Sequence[str], what: str, option: str = "") -> None:
+    """Make sure that no file is named twice; it would count twice.
+
+    Args:
+        paths: of the files.
+        what: they hold, for the message.
+        option: that names them, such as "-t ".
+
+    Raises:
+        OptionError: names the second one.
+    """
+    files = [Path(path).resolve() for path in paths]
+    for at, path in enumerate(paths):
+        if files[at] in files[:at]:
+            raise OptionError(f"{option}{path} is given twice; name each file of {what} once")
 
 
 @contextmanager

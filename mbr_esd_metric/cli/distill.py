@@ -89,14 +89,12 @@ def _changes(items: list[str]) -> dict[str, str]:
 def _pairs(args: argparse.Namespace) -> int:
     from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
     from mbr_esd_metric.records import read_candidates
-    from mbr_esd_metric.streams import check_folder, check_output
+    from mbr_esd_metric.streams import check_folder, check_given_once, check_output
 
     options = PairOptions(
         args.utility, args.weights, args.prompt, args.lp, args.location, args.validation, args.seed
     )
-    files = [Path(path).resolve() for path in args.candidates]
-    if len(set(files)) < len(files):
-        raise OptionError("a file of candidates is given twice; its pairs would count twice")
+    check_given_once(args.candidates, "candidates")
     folder = Path(args.output)
     check_folder(folder)
     if folder.exists():

@@ -74,13 +74,13 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
-    from mbr_esd_metric.cli.score import check_given_once, read_translations
+    from mbr_esd_metric.cli.score import read_translations
     from mbr_esd_metric.pipeline import Segment
-    from mbr_esd_metric.streams import read_segments, short_names
+    from mbr_esd_metric.streams import check_given_once, read_segments, short_names
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --direction D")
-    check_given_once(args.translations)
+    check_given_once(args.translations, "translations", "-t ")
     systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)
     return [

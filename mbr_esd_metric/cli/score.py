@@ -6,11 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.streams import check_output, read_segments, write_whole
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.streams import check_given_once, check_output, read_segments, write_whole
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric import Metric
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     metric = Metric(with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None}))
     if args.to_json:
         check_output(args.to_json, [args.sources, *args.translations, metric.card.candidates])
-    check_given_once(args.translations)
+    check_given_once(args.translations, "translations", "-t ")
     sources = read_segments(args.sources)
     systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
     samples = [
@@ -78,14 +77,6 @@ def _dry_run(metric: Metric, samples: Sequence[dict[str, str]]) -> int:
     segments = [Segment(sample["src"], sample["mt"], f"sample {index}") for index, sample in enumerate(samples)]
     print("\n".join(estimate(metric.card, segments).lines()))
     return 0
-
-
-def check_given_once(translations: Sequence[str]) -> None:
-    """Raise `OptionError` for a file of translations that is named twice."""
-    files = [Path(path).resolve() for path in translations]
-    for at, path in enumerate(translations):
-        if files[at] in files[:at]:
-            raise OptionError(f"-t {path} is given twice; name each file of translations once")
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.registry import engine_class
 
@@ -97,7 +97,7 @@ class RayEngine(Engine):
             if isinstance(cause, EngineError):
                 raise EngineError(str(cause)) from None
             last = str(cause).strip().splitlines()[-1]
-            raise EngineError(f"Ray: {last}; what was sampled is kept, the same command goes on from there") from error
+            raise EngineError(f"Ray: {last}; {KEPT}") from error
 
 
 class _Copy:
