@@ -24,7 +24,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.metric.cards import ModelCard, load_card
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Plan, Segment, annotate, plan
 
 #: An asyncio server that reads a request and sends the same bytes, whatever was asked.

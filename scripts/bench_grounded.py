@@ -22,7 +22,8 @@ from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
 from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.generation.base import Sample
-from mbr_esd_metric.metric.cards import ModelCard, load_card, with_options
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, sample
 
 Drawn = list[tuple[Segment, Sequence[Sample]]]

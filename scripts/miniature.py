@@ -39,7 +39,8 @@ from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write
 from mbr_esd_metric.metaeval import Evaluation, perm_both, span_bootstrap
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.metric.cards import CARDS, ModelCard, load_card, with_options
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.pipeline import Segment, sample
 
 #: The base model.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.metric.cards import ModelCard
+    from mbr_esd_metric.metric.card import ModelCard
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, or one card."""
     from mbr_esd_metric.generation.server.address import shown
-    from mbr_esd_metric.metric.cards import CARDS, load_card, options_help, settings
+    from mbr_esd_metric.metric.card import options_help, settings
+    from mbr_esd_metric.metric.cards import CARDS, load_card
 
     if args.name:
         card = load_card(args.name)

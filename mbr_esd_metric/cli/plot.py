@@ -96,7 +96,8 @@ def _log_likelihoods(name: str, src: str, mt: str, humans: list[Annotation]) -> 
     """
     from mbr_esd_metric.elicit.formats import get_format
     from mbr_esd_metric.generation.likelihood import LikelihoodEngine
-    from mbr_esd_metric.metric.cards import load_card, with_options
+    from mbr_esd_metric.metric.card import with_options
+    from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.pipeline import Segment, plan
 
     card = with_options(load_card(name), {"engine": "transformers"})

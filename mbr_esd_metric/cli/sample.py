@@ -13,7 +13,7 @@ from mbr_esd_metric.errors import InputError, OptionError, useless
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.files.records import CandidateRecord
-    from mbr_esd_metric.metric.cards import ModelCard
+    from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.pipeline import Segment
 
 
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import write_records
-    from mbr_esd_metric.metric.cards import load_card, with_options
+    from mbr_esd_metric.metric.card import with_options
+    from mbr_esd_metric.metric.cards import load_card
 
     given = {"engine": args.engine, "server": args.server}
     card = with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None})

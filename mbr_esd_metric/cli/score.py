@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric.cards import load_card, with_options
+    from mbr_esd_metric.metric.card import with_options
+    from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.metric import Metric, losses, mean, warnings
 
     given = {"engine": args.engine, "server": args.server}

@@ -334,7 +334,7 @@ def save_result(
     import torch
     import yaml
 
-    from mbr_esd_metric.metric.cards import CLASS_IDENTIFIER
+    from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER
 
     hparams: dict[str, Any] = {"class_identifier": CLASS_IDENTIFIER}
     if hasattr(model, "peft_config"):

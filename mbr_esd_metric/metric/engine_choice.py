@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mbr_esd_metric.errors import EngineError, MbrEsdError
 from mbr_esd_metric.generation.base import Engine
 from mbr_esd_metric.generation.registry import ENGINES
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 
 
 @dataclass(frozen=True, slots=True)

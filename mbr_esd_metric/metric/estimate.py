@@ -10,7 +10,7 @@ from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.server.budget import Prices
 from mbr_esd_metric.generation.server.dialect import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.pipeline import Segment, missing, plan
 
 #: Tokens of a candidate where the store holds none to learn from: what the demo model writes on TED talks.

@@ -9,7 +9,8 @@ from typing import Any
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, printable
-from mbr_esd_metric.metric.cards import ModelCard, load_card
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
 from mbr_esd_metric.metric.suspects import counted, suspicion
 

@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.base import Engine, EngineOptions, Request, Sampl
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.adaptive import check_stops_early, rounds, settled
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine
 from mbr_esd_metric.metric.pooled import Origins, joined, members, origins, with_models
 from mbr_esd_metric.metric.signature import signature

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 
 #: The models that have each span of a decision, in the order of its spans.
 Origins = tuple[tuple[str, ...], ...]

@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 
 #: Settings of the sampling whose name is shorter in a signature.
 _SHORT = {"temperature": "t", "top_k": "k", "top_p": "p", "min_p": "minp", "epsilon": "eps"}

@@ -11,7 +11,8 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.base import Sampling
-from mbr_esd_metric.metric.cards import CARDS, load_card, with_options
+from mbr_esd_metric.metric.card import with_options
+from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.signature import signature
 
 

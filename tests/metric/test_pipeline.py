@@ -20,7 +20,8 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
 from mbr_esd_metric.generation import registry
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
-from mbr_esd_metric.metric.cards import ModelCard, load_card, with_options
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, warnings
 from mbr_esd_metric.metric.pipeline import Segment, annotate, missing
 from mbr_esd_metric.metric.suspects import suspicion

@@ -21,7 +21,8 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, unknown, useless
-from mbr_esd_metric.metric.cards import CARDS, is_model_folder, joined_names, load_card
+from mbr_esd_metric.metric.cards import CARDS, joined_names, load_card
+from mbr_esd_metric.metric.model_folder import is_model_folder
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 CONFIDENT = 0.7

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metric.cards import ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 from tests.helpers.comet_commands import SOURCES, TRANSLATIONS, Files, Outcome
 from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
 

@@ -1,0 +1,291 @@
+"""A model card: the weights and settings behind a name, and the options that change them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from mbr_esd_metric.core.similarity import similarity_names
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices
+from mbr_esd_metric.errors import OptionError, unknown, useless
+from mbr_esd_metric.generation.base import EngineOptions, Sampling
+from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
+from mbr_esd_metric.generation.registry import ENGINES, engine_class
+from mbr_esd_metric.generation.server.detection import dialect_option
+from mbr_esd_metric.metric.catalogue import CATALOGUE
+
+
+def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        value = int(text)
+        if value < low or (high is not None and value > high):
+            raise ValueError
+        return value
+
+    convert.__doc__ = f"a whole number from {low}" + (f" to {high}" if high is not None else "")
+    return convert
+
+
+def _number(low: float, high: float) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    convert.__doc__ = f"a number from {low:g} to {high:g}"
+    return convert
+
+
+def _choice(*valid: str) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in valid:
+            raise unknown("value", text, valid)
+        return text
+
+    convert.__doc__ = "one of " + ", ".join(valid)
+    return convert
+
+
+def _engine(text: str) -> str:
+    """auto, or the name of an engine"""
+    if text != "auto":
+        if text not in ENGINES.names():
+            raise unknown("engine", text, ["auto", *ENGINES.names()])
+        engine_class(text)
+    return text
+
+
+def _whole_or_auto(text: str) -> int | Literal["auto"]:
+    """a whole number from 1 to 65536, or auto"""
+    return "auto" if text == "auto" else _whole(1, 65536)(text)
+
+
+def _flag(text: str) -> bool:
+    """true or false"""
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+
+
+def _text(text: str) -> str:
+    """a text that is not empty"""
+    if not text:
+        raise ValueError
+    return text
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    """one or several URLs, separated by commas"""
+    return tuple(url.strip() for url in text.split(",") if url.strip())
+
+
+def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False) -> Any:
+    """A field that is an option. A `place` is a path or address that a run reads, writes or sends to; only the user
+    may name it."""
+    return field(default=default, metadata={"convert": convert, "help": meaning, "place": place})
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """Everything that a run depends on. The fields with help are the options of a name's query.
+
+    Attributes:
+        name: as the user wrote it, without the query.
+        description: one line for `mbr-esd models`.
+        memory_gb: weights in bfloat16, in GB (10^9 bytes): what an engine in process needs at least; 0 if somebody
+            else runs the model.
+        context: of the model, in tokens; 0 if nothing is said.
+        recommended: dialects of the servers that suit the model, the best first.
+        others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
+        decision: how candidates become a decision; its fields are options of the query, too, the rule under the name
+            `decision`.
+    """
+
+    name: str
+    description: str = ""
+    memory_gb: float = 0.0
+    context: int = 0
+    recommended: tuple[str, ...] = ("vllm",)
+    model: str = _option("", _text, "hub id or folder of the language model")
+    adapter: str | None = _option(None, _text, "folder of a LoRA adapter, merged on load")
+    revision: str | None = _option(None, _text, "revision of the hub model")
+    engine: str = _option("auto", _engine, "how the model is run")
+    n: int | Literal["auto"] = _option(256, _whole_or_auto, "candidates a segment; auto: until the decision is settled")
+    n_max: int = _option(256, _whole(1, 65536), "candidates a segment at most, with n=auto")
+    decision: DecisionOptions = DecisionOptions()
+    temperature: float = _option(2.0, _number(0, 100), "sampling temperature")
+    top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all")
+    top_p: float = _option(1.0, _number(0.01, 1), "nucleus; 1 keeps all")
+    min_p: float = _option(0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all")
+    epsilon: float = _option(0.0, _number(0, 1), "least probability of a token; 0 keeps all")
+    max_tokens: int = _option(512, _whole(1), "longest answer in tokens")
+    seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
+    grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
+    prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
+    lp: str | None = _option(None, _text, "direction such as en-de, so that the prompt can name the languages")
+    calibration: str | None = _option(None, _text, "file of `mbr-esd calibrate` that recalibrates the confidences")
+    dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
+    device: str = _option("auto", _text, "auto, cpu, cuda, cuda:1, or a device map")
+    server: tuple[str, ...] = _option((), _urls, "URL of an OpenAI-compatible server", place=True)
+    dialect: str = _option("auto", dialect_option, "what the server speaks; auto asks it")
+    reasoning_effort: str | None = _option(None, _text, "of a model that reasons first, such as low")
+    price_in: float | None = _option(None, _number(0, 1e6), "price of a million tokens of prompts")
+    price_out: float | None = _option(None, _number(0, 1e6), "price of a million tokens of answers")
+    max_cost: float | None = _option(None, _number(0, 1e9), "what a run may cost at most, at these prices")
+    max_model_len: int | None = _option(None, _whole(16), "context length to reserve")
+    tensor_parallel: int = _option(1, _whole(1), "GPUs a copy of the model")
+    data_parallel: int = _option(1, _whole(1), "copies of the model")
+    concurrency: int | None = _option(None, _whole(1), "parallel requests")
+    candidates: str | None = _option(None, _text, "file of stored candidates, for engine=replay", place=True)
+    store: str | None = _option(None, _text, "file that keeps the candidates; default in the cache folder", place=True)
+    others: tuple[ModelCard, ...] = ()
+
+    @property
+    def hosted(self) -> bool:
+        """Whether a service runs the model, whose weights are not to be had."""
+        return self.model in _HOSTED
+
+    @property
+    def sampling(self) -> Sampling:
+        """How candidates are drawn; a rule that takes one candidate decodes it at temperature 0, without chance."""
+        if self.decision.decided_by.candidates == "one" or self.temperature == 0:
+            return Sampling(temperature=0.0, top_k=0, top_p=1.0, max_tokens=self.max_tokens, seed=0)
+        return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed, self.min_p, self.epsilon)
+
+    @property
+    def samples(self) -> int:
+        """N, the candidates for each segment (at most, with `n=auto`). One if decoding is greedy, because all would
+        be equal."""
+        if self.sampling.greedy:
+            return 1
+        return self.n_max if self.n == "auto" else self.n
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether sampling stops when a segment's decision is settled."""
+        return self.n == "auto" and not self.sampling.greedy
+
+    def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
+        """What that engine is given: the embedded model's folder is filled in, and the servers of the environment.
+
+        A server is asked for the model by the name it serves it under; `replay` reads the file of candidates.
+
+        Args:
+            engine: its name.
+            fetch: download the weights of the embedded model if they are missing; to look at what works, they are not
+                needed.
+
+        Raises:
+            EngineError: the embedded model's weights are not there and cannot be downloaded.
+        """
+        model, cls = self.model, engine_class(engine)
+        if cls.place == "candidates":
+            if self.candidates is None:
+                raise OptionError(cls.how_to_place)
+            model = self.candidates
+        elif fetch and cls.loads_weights and model in EMBEDDED:
+            model = str(embedded_weights(model))
+        return EngineOptions(
+            model=_at_home(model),
+            adapter=self.adapter and _at_home(self.adapter),
+            revision=self.revision,
+            dtype=self.dtype,
+            device=self.device,
+            server=self.servers,
+            max_model_len=self.max_model_len,
+            tensor_parallel=self.tensor_parallel,
+            data_parallel=self.data_parallel,
+            concurrency=self.concurrency,
+            dialect=self.dialect,
+            reasoning_effort=self.reasoning_effort,
+            price_in=self.price_in,
+            price_out=self.price_out,
+            max_cost=self.max_cost,
+            weights_gb=self.memory_gb,
+        )
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers of the option, else those of the environment variable ``MBR_ESD_SERVER``."""
+        return self.server or _urls(os.environ.get("MBR_ESD_SERVER", ""))
+
+
+#: Names under which services offer the models of the catalogue whose weights are not to be had.
+_HOSTED = {entry.model for entry in CATALOGUE if entry.hosted}
+
+OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
+#: Option of the query -> field of `DecisionOptions`.
+_DECISION = {"decision" if name == "rule" else name: name for name in FIELDS}
+
+
+def _at_home(name: str) -> str:
+    """A path that begins with ``~`` written out; hub ids and other paths as they are."""
+    return str(Path(name).expanduser()) if name.startswith("~") else name
+
+
+def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
+    """`card` with options changed; values are texts as in a query, or already of the right type as in YAML.
+
+    A value of None leaves the card's; a list is what a query separates by commas.
+
+    Raises:
+        OptionError: an unknown option, a value that it does not take, or one that changes nothing.
+    """
+    changes: dict[str, Any] = {}
+    deciding: dict[str, str] = {}
+    for key, value in options.items():
+        if key not in OPTIONS and key not in _DECISION:
+            raise unknown("model option", key, [*OPTIONS, *_DECISION])
+        if value is None:
+            continue
+        if key in _DECISION:
+            deciding[_DECISION[key]] = str(value)
+            continue
+        convert = OPTIONS[key].metadata["convert"]
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        try:
+            changes[key] = convert(text.lower() if isinstance(value, bool) else text)
+        except (ValueError, KeyError):
+            raise OptionError(f"model option {key}={text}: give {convert.__doc__}") from None
+        except OptionError as error:
+            raise OptionError(f"model option {key}: {error}") from None
+    if "candidates" in changes and changes.setdefault("engine", "replay") not in ("auto", "replay"):
+        raise useless(f"candidates={changes['candidates']}", f"engine={changes['engine']}; it is for engine=replay")
+    if {"server", "dialect"} & changes.keys():
+        changes.setdefault("engine", "server")
+    if deciding:
+        changes["decision"] = card.decision.changed(deciding, _spelled)
+    changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
+    if "n_max" in options and changed.n != "auto":
+        raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")
+    if changed.max_cost is not None and (changed.price_in is None or changed.price_out is None):
+        raise OptionError("max_cost needs the prices: add price_in=P&price_out=P, per million tokens")
+    return changed
+
+
+def _spelled(name: str, value: str) -> str:
+    """An option of `DecisionOptions` as a query has it."""
+    return f"{'decision' if name == 'rule' else name}={value}"
+
+
+def settings(card: ModelCard) -> dict[str, object]:
+    """What is set on a card: its description, and every option of the query with its value."""
+    values = {f.name: getattr(card, f.name) for f in fields(ModelCard) if f.name not in ("decision", "others")}
+    decided = card.decision.described()
+    return values | {option: decided[name] for option, name in _DECISION.items()}
+
+
+def options_help() -> str:
+    """One line for each option: name, values, meaning."""
+    rows = [(name, f.metadata["convert"].__doc__ or "", f.metadata["help"]) for name, f in OPTIONS.items()]
+    engines = "one of " + ", ".join(["auto", *ENGINES.names()])
+    rows = [(name, engines if name == "engine" else takes, meaning) for name, takes, meaning in rows]
+    for option, name in _DECISION.items():
+        valid = option_choices(name)
+        similarities = "one of " + ", ".join(similarity_names()) + ", or several joined by +"
+        takes = str(FIELDS[name].metadata["takes"]) or similarities if valid is None else "one of " + ", ".join(valid)
+        rows.append((option, takes, FIELDS[name].metadata["help"]))
+    return "\n".join(f"  {name:<18}{meaning} ({takes})" for name, takes, meaning in rows)

@@ -1,0 +1,80 @@
+"""A model folder: weights and a COMET-style ``hparams.yaml`` with the options of a card."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mbr_esd_metric.elicit.prompt import TEMPLATES
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+#: What ``hparams.yaml`` of a model folder says to be one of ours.
+CLASS_IDENTIFIER = "mbr_esd_metric"
+
+
+def is_model_folder(path: str | Path) -> bool:
+    """Whether a folder holds an ``hparams.yaml`` with our class identifier."""
+    hparams = Path(path) / "hparams.yaml"
+    return hparams.is_file() and CLASS_IDENTIFIER in hparams.read_text(encoding="utf-8", errors="replace")
+
+
+def folder_card(folder: Path) -> ModelCard:
+    """The card that a model folder describes.
+
+    Raises:
+        InputError: an ``hparams.yaml`` that is not one of ours, or that names a place that only the user may name.
+        OptionError: an unknown option, or a value that it does not take; names the file.
+    """
+    import yaml
+
+    path = folder / "hparams.yaml"
+    try:
+        hparams = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(hparams, dict) or hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
+        raise InputError(f"{path} needs the line class_identifier: {CLASS_IDENTIFIER}")
+    description = str(hparams.pop("description", f"model folder {folder}"))
+    for key in hparams:
+        if key in OPTIONS and OPTIONS[key].metadata.get("place"):
+            raise InputError(
+                f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
+                f"take the line out, and write {folder}?{key}=... where you want it"
+            )
+    for key in ("model", "adapter", "prompt", "calibration"):
+        if hparams.get(key) is not None:
+            hparams[key] = _of_folder(folder, key, str(hparams[key]))
+    hparams.setdefault("model", str(folder.resolve()))
+    try:
+        return with_options(ModelCard(str(folder), description), hparams)
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from None
+
+
+def _of_folder(folder: Path, key: str, value: str) -> str:
+    """What a model folder names: a path in it in full, a model of the hub or a version of the prompt as it is.
+
+    Raises:
+        InputError: a place outside of the folder. The text of a prompt goes to a server, so a folder that comes from
+            anywhere could have any file sent. The base model alone may be elsewhere on this disk, named in full.
+    """
+    inside, home = folder / value, folder.resolve()
+    target = inside.resolve()
+    linked = home.parent.name == "snapshots" and target.is_relative_to(home.parents[1])  # a download of the hub's
+    if inside.exists() and (target.is_relative_to(home) or linked):
+        return str(target)
+    elsewhere = inside.exists() or Path(value).exists() or ".." in Path(value).parts
+    known = {
+        "model": not elsewhere or Path(value).is_absolute(),
+        "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
+        "prompt": value in TEMPLATES,
+        "calibration": False,
+    }
+    if not known[key]:
+        raise InputError(
+            f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there, or name it yourself: "
+            f"{folder}?{key}=..."
+        )
+    return value

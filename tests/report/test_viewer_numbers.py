@@ -1,0 +1,159 @@
+"""The viewer's numbers equal Python's: scores, similarities, ranking, sweep."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.similarity import f1, soft_dice, soft_f1
+from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
+from tests.helpers.pages import Page, random_opinions, some_texts
+
+pytestmark = pytest.mark.browser
+
+
+def kept(annotation: Annotation, threshold: float) -> Annotation:
+    """The spans at least as sure; of a person, two on the same characters stay two."""
+    return Annotation.of_rater(s for s in annotation if s.confidence is None or s.confidence >= threshold)
+
+
+def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "paper") -> None:
+    """Every score and similarity in the page equals Python's."""
+    numbers = page.numbers()
+    assert numbers["lambda"] == threshold
+    human = next(at for at, column in enumerate(sheet.columns) if column.human)
+    for at, column in enumerate(sheet.columns):
+        similar = {"softf1": [], "f1": [], "softdice": []}
+        for row, text in enumerate(sheet.rows):
+            opinion, gold = column.opinions[row], sheet.columns[human].opinions[row]
+            if opinion is None:
+                assert numbers["scores"][at][row] is None
+                assert numbers["agreements"][at][row] is None
+                continue
+            spans = kept(opinion.annotation, threshold)
+            assert numbers["scores"][at][row] == pytest.approx(mqm_score(spans, weights), abs=1e-12)
+            if gold is None:
+                assert numbers["agreements"][at][row] is None
+                continue
+            reference, length = kept(gold.annotation, threshold), len(text.translation)
+            for name, measure in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
+                value = measure(spans, reference, length)
+                assert numbers["agreements"][at][row][name] == pytest.approx(value, abs=1e-12), (column.name, row, name)
+                similar[name].append(value)
+        for name, values in similar.items():
+            assert numbers["figures"][at][name] == pytest.approx(math.fsum(values) / len(values), abs=1e-9)
+        annotations = [kept(o.annotation, threshold) for o in column.opinions if o is not None]
+        assert numbers["figures"][at]["major"] == sum(a.count("major") for a in annotations)
+        assert numbers["figures"][at]["minor"] == sum(a.count("minor") for a in annotations)
+
+
+def test_slider_equals_python(page: Page) -> None:
+    """Overlapping spans and astral characters included; 0.7 is a value that spans have exactly."""
+    texts = some_texts(200)
+    metric = random_opinions(texts, 2, confident=True)
+    metric[0] = Opinion(
+        texts[0], Annotation([ErrorSpan(0, 5, "major", None, 0.7), ErrorSpan(2, 9, "minor", None, 0.69)])
+    )
+    sheet = join([Layer("human", random_opinions(texts, 1, confident=False), human=True), Layer("metric", metric)])
+    page.open(sheet)
+    check_numbers(page, sheet, 0)
+    for threshold in (0.7, 1, 0.35):
+        page.set("lambda", threshold)
+        check_numbers(page, sheet, threshold)
+    assert page.text("#lambda-value") == "0.35"
+
+
+def test_slider_equals_python_on_real_segments(page: Page, mqm_folder: Path) -> None:
+    """200 translations of WMT23 en-de with two raters each, who stand in for a metric with made-up confidences."""
+    by_text: dict[Text, list[Annotation]] = {}
+    for rating in read_mqm(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"):
+        text = Text(rating.segment, rating.system, rating.source, rating.target)
+        by_text.setdefault(text, []).append(rating.annotation)
+    chosen = [(text, ratings) for text, ratings in by_text.items() if len(ratings) > 1][:200]
+    assert len(chosen) == 200
+    rng = random.Random(5)
+    metric = [
+        Annotation(ErrorSpan(s.start, s.end, s.severity, s.category, round(rng.random(), 2)) for s in ratings[1])
+        for _, ratings in chosen
+    ]
+    sheet = join(
+        [
+            Layer("rater", [Opinion(text, ratings[0]) for text, ratings in chosen], human=True),
+            Layer("metric", [Opinion(text, a) for (text, _), a in zip(chosen, metric, strict=True)]),
+        ]
+    )
+    page.open(sheet)
+    for threshold in (0, 0.3, 0.5, 0.9):
+        page.set("lambda", threshold)
+        check_numbers(page, sheet, threshold)
+
+
+def test_slider_equals_python_with_googles_weights(page: Page, sheet: Sheet) -> None:
+    """Minor punctuation and non-translation weigh what they weigh in Python."""
+    page.open(sheet, weights="google")
+    for threshold in (0, 0.5):
+        page.set("lambda", threshold)
+        check_numbers(page, sheet, threshold, "google")
+    page.set("lambda", 0)
+    annotations = [opinion.annotation for column in sheet.columns for opinion in column.opinions if opinion]
+    scores = [score for column in page.numbers()["scores"] for score in column]
+    assert sum(abs(s - mqm_score(a)) > 0.5 for s, a in zip(scores, annotations, strict=True)) > 10
+
+
+def test_systems_are_ranked_with_intervals(page: Page, sheet: Sheet) -> None:
+    page.open(sheet)
+    page.js("document.getElementById('tab-overview').click()")
+    numbers = page.numbers()
+    for at, system in enumerate(numbers["ranking"]):
+        for column, cell in zip(sheet.columns, system["cells"], strict=True):
+            scores = [
+                mqm_score(o.annotation)
+                for o, t in zip(column.opinions, sheet.rows, strict=True)
+                if t.system == system["name"]
+            ]
+            mean = sum(scores) / len(scores)
+            deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / (len(scores) - 1))
+            assert cell["mean"] == pytest.approx(mean, abs=1e-12)
+            assert cell["half"] == pytest.approx(1.959963984540054 * deviation / math.sqrt(len(scores)), abs=1e-12), at
+    metric = 1
+    best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][metric]["mean"])]
+    assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == best
+    assert len(page.texts("#panel-overview figure")) == 3
+
+
+def test_a_system_without_an_error_is_ranked_first(page: Page) -> None:
+    """A mean of 0 is the best; a system that the metric does not score comes last."""
+    good, bad, other = (Text("1", name, "source", f"translation {name}") for name in ("good", "bad", "other"))
+    major = Annotation([ErrorSpan(0, 3, "major")])
+    human = Layer("human", [Opinion(text, Annotation()) for text in (other, bad, good)], human=True)
+    page.open(join([human, Layer("metric", [Opinion(bad, major), Opinion(good, Annotation())])]))
+    page.js("document.getElementById('tab-overview').click()")
+    assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == ["good", "bad", "other"]
+    assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")[2].endswith("–")
+
+
+def test_sweep_in_the_overview(page: Page, sheet: Sheet) -> None:
+    """The chart's lines are those of Python: lowest and highest value of SoftF1 over the thresholds."""
+    page.open(sheet)
+    page.js("document.getElementById('tab-overview').click()")
+    means = []
+    for column in sheet.columns[1:]:
+        for step in range(11):
+            values = [
+                soft_f1(kept(o.annotation, step / 10), gold.annotation, len(o.text.translation))
+                for o, gold in zip(column.opinions, sheet.columns[0].opinions, strict=True)
+            ]
+            means.append(sum(values) / len(values))
+    labels = page.texts("#panel-overview figure:first-child text")[:3]
+    assert [float(label) for label in (labels[0], labels[2])] == pytest.approx([min(means), max(means)], abs=6e-4)
+    before = page.text("#panel-overview figure polyline") + str(labels)
+    page.set("lambda", 0.5)
+    assert before == page.text("#panel-overview figure polyline") + str(
+        page.texts("#panel-overview figure:first-child text")[:3]
+    )
