@@ -1,21 +1,26 @@
 """Is MBR better than MAP? Every decision rule on stored candidates against human annotations, as a page in Markdown.
 
     python scripts/rules_page.py --set three-raters candidates.jsonl ratings.tsv -o page.md
-    python scripts/rules_page.py --set A a.jsonl a.tsv --set B b.jsonl b.tsv --greedy A greedy.jsonl -o page.md
+    python scripts/rules_page.py --set A a.jsonl a.tsv --greedy A greedy.jsonl --scores A "log p" lp.jsonl \
+        --set B b.jsonl b.tsv --answers marked --tokenizer mbr-esd-small -o page.md
 
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
-by source and translation; several raters of a translation count their mean. Each rule is set against MAP in pairs, by
-a bootstrap over sources. What the page concludes is written from these intervals and from nothing else.
+by source and translation; several raters of a translation count their mean. `--greedy` adds the answers decoded at
+temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better.
+
+Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
+its utility. What the page concludes is written from these intervals and from nothing else.
 """
 
 # ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -27,31 +32,31 @@ import numpy.typing as npt
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.rules import get_rule
+from mbr_esd_metric.core.similarity import similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
+from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
+from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.files.records import read_candidates
-from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.correlation import COEFFICIENTS, coefficient_of
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
 Floats = npt.NDArray[np.float64]
 
-SPAN_MEASURES = ("softf1", "softdice", "mpp-corpus", "softdice-corpus")
-#: Pearson's correlation of the score with the human MQM score, over translations.
-SCORE = "score, Pearson"
-MEASURES = (*SPAN_MEASURES, SCORE)
+#: Measures of spans, then correlations of the score with the human MQM score over translations.
+MEASURES = (*DEFAULT_MEASURES, *COEFFICIENTS)
 RULES: dict[str, DecisionOptions] = {
+    "no error": DecisionOptions("empty"),
     "MAP": DecisionOptions("map"),
     "majority": DecisionOptions("majority"),
-    **{f"MBR {u}": DecisionOptions("mbr", u) for u in ("softf1", "softdice", "f1", "mpp", "scoresim")},
+    **{f"MBR {u}": DecisionOptions("mbr", u) for u in (*similarity_names(), "softf1+scoresim")},
     "MBR corpus": DecisionOptions("mbr-corpus"),
-    **{f"consensus {u}": DecisionOptions("consensus", u) for u in ("softf1", "softdice", "mpp")},
+    **{f"consensus {u}": DecisionOptions("consensus", u) for u in ("softf1", "softdice", "f1", "mpp")},
     "consensus corpus": DecisionOptions("consensus-corpus"),
-    "MBR softf1, expected score": DecisionOptions("mbr", score="expected"),
-    "always no error": DecisionOptions("empty"),
+    "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
 }
-BASE = "MAP"
 
 
 @dataclass(frozen=True)
@@ -64,159 +69,346 @@ class Item:
     ratings: Sequence[MqmRating]
 
 
-def read(candidates: str, human: str, n: int | None, answers: str, most: int | None) -> list[Item]:
-    """The translations that have both; candidates beyond the first n are left out."""
-    rated: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
-    for rating in read_mqm(human).ratings:
-        rated[rating.source.rstrip(), rating.target.rstrip()].append(rating)
-    items = []
-    for record in islice(read_candidates(candidates), most):
-        found = rated.get((record.src.rstrip(), record.mt.rstrip()))
-        if found:
-            columns = CandidateColumns(record.texts[:n], record.logprobs[:n], record.truncated[:n])
-            items.append(Item(record.src, record.mt, columns, found))
-    if not items:
-        raise SystemExit(f"{candidates} and {human} have no translation in common")
-    return items
+@dataclass(frozen=True)
+class Answers:
+    """What a rule says of each translation; of a row of other scores the annotations are None."""
+
+    scores: Floats
+    annotations: Sequence[Annotation] | None
+    cost: float
+
+    @classmethod
+    def of(cls, decisions: Sequence[Decision], cost: float) -> Answers:
+        """The decisions of a rule."""
+        return cls(np.array([d.score for d in decisions]), [d.annotation for d in decisions], cost)
 
 
-def decided(items: Sequence[Item], options: DecisionOptions) -> list[Decision]:
-    """The decision for each translation."""
-    if options.whole_set:
-        return list(decide_corpus([(item.candidates, item.translation) for item in items], options).decisions)
-    return [decide_segment(item.candidates, item.translation, options) for item in items]
+class Reader:
+    """Files into items, by the options of the command line."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.answers, self._n, self._most = args.answers, args.n, args.most
+        self.unit, self._count = "characters", len
+        if args.tokenizer:
+            self.unit, self._count = "tokens", _tokenizer(args.tokenizer)
+
+    def items(self, candidates: str, human: str) -> list[Item]:
+        """The translations that have both; candidates beyond the first n are left out."""
+        rated: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
+        for rating in read_mqm(human).ratings:
+            rated[rating.source.rstrip(), rating.target.rstrip()].append(rating)
+        items = []
+        for record in islice(read_candidates(candidates), self._most):
+            found = rated.get((record.src.rstrip(), record.mt.rstrip()))
+            if found:
+                columns = CandidateColumns(
+                    record.texts[: self._n], record.logprobs[: self._n], record.truncated[: self._n]
+                )
+                items.append(Item(record.src, record.mt, columns, found))
+        if not items:
+            raise SystemExit(f"{candidates} and {human} have no translation in common")
+        return items
+
+    def greedy(self, items: Sequence[Item], path: str) -> list[Item]:
+        """The same translations, each with the one answer that a file of decoded answers has for it."""
+        decoded = _by_text(path, ((r.src, r.mt, r.columns) for r in read_candidates(path)), items)
+        return [replace(item, candidates=columns) for item, columns in zip(items, decoded, strict=True)]
+
+    def without_answer(self, items: Sequence[Item]) -> tuple[list[Item], int]:
+        """The items, where no candidate can be read with the answer "no error" instead; and how many those are."""
+        parser = DecisionOptions(format=self.answers).parser
+        kept, silent = [], 0
+        for item in items:
+            if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, parser(item.translation))):
+                silent += 1
+                item = replace(item, candidates=CandidateColumns([None], [0.0], [False], [EMPTY]))
+            kept.append(item)
+        return kept, silent
+
+    def cost(self, items: Sequence[Item]) -> float:
+        """Tokens (or characters) of all answers of a translation, on average."""
+        return sum(self._count(text or "") for item in items for text in item.candidates.texts) / len(items)
+
+    def decided(self, items: Sequence[Item], options: DecisionOptions) -> list[Decision]:
+        """The decision for each translation."""
+        options = replace(options, format=self.answers)
+        if options.whole_set:
+            return list(decide_corpus([(item.candidates, item.translation) for item in items], options).decisions)
+        return [decide_segment(item.candidates, item.translation, options) for item in items]
+
+
+def _tokenizer(name: str):  # type: ignore[no-untyped-def]
+    """How many tokens a text has, by the tokenizer of a model of ours, of the hub, or in a folder."""
+    from transformers import AutoTokenizer
+
+    from mbr_esd_metric.metric.cards import CARDS
+
+    path = CARDS[name].engine_options("transformers").model if name in CARDS else name
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    return lambda text: len(tokenizer(text, add_special_tokens=False).input_ids)
+
+
+def _by_text(path: str, records: Iterable[tuple[str, str, object]], items: Sequence[Item]) -> list:  # type: ignore[type-arg]
+    """What a file has for each item, by source and translation."""
+    found = {(source.rstrip(), translation.rstrip()): value for source, translation, value in records}
+    keys = [(item.source.rstrip(), item.translation.rstrip()) for item in items]
+    missing = sum(key not in found for key in keys)
+    if missing:
+        raise SystemExit(f"{path} lacks {missing} of {len(items)} translations, such as {items[0].translation!r}")
+    return [found[key] for key in keys]
+
+
+def read_scores(path: str, items: Sequence[Item]) -> Floats:
+    """The score of each item in a file of JSON lines."""
+    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return np.array(_by_text(path, ((line["src"], line["mt"], line["score"]) for line in lines), items), dtype=float)
 
 
 class Evaluation:
-    """Decisions against the ratings, as sums by source, from which every measure and its bootstrap follow."""
+    """Every measure of answers, on all translations and on resamples of the sources."""
 
     def __init__(self, items: Sequence[Item], resamples: int) -> None:
+        self.items = items
+        self.gold = np.array([np.mean([rating.score("google") for rating in item.ratings]) for item in items])
         sources = {source: at for at, source in enumerate(dict.fromkeys(item.source for item in items))}
         self.cluster = np.array([sources[item.source] for item in items])
-        self.items = items
+        self.sources = len(sources)
         rng = np.random.default_rng(0)
-        n = len(sources)
-        self.weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
+        self._weights = rng.multinomial(self.sources, np.full(self.sources, 1 / self.sources), size=resamples)
+        self._drawn = [np.repeat(np.arange(len(items)), row[self.cluster]) for row in self._weights]
+        self._measures = [span_measure(name) for name in DEFAULT_MEASURES]
+        self._known: dict[tuple[int, object], Floats] = {}
 
-    def sums(self, decisions: Sequence[Decision]) -> dict[str, Floats]:
-        """Measure -> (sources, statistics)."""
-        found = {}
-        for name in SPAN_MEASURES:
-            measure = span_measure(name)
-            rows = [
-                np.mean([measure.statistics(d.annotation, r.annotation, len(i.translation)) for r in i.ratings], axis=0)
-                for i, d in zip(self.items, decisions, strict=True)
-            ]
-            found[name] = self._by_source(np.array(rows))
-        x = np.array([decision.score for decision in decisions])
-        y = np.array([np.mean([rating.score("google") for rating in item.ratings]) for item in self.items])
-        found[SCORE] = self._by_source(np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1))
+    def measured(self, answers: Answers) -> dict[str, Floats]:
+        """Measure -> its value on all translations, then on each resample; NaN where there is none."""
+        found = {name: np.full(1 + len(self._drawn), np.nan) for name in MEASURES}
+        if answers.annotations is not None:
+            rows = np.array([self._statistics(at, one) for at, one in enumerate(answers.annotations)])
+            sums = np.zeros((self.sources, rows.shape[1]))
+            np.add.at(sums, self.cluster, rows)
+            resampled = np.concatenate([sums.sum(0, keepdims=True), self._weights @ sums])
+            first = 0
+            for measure in self._measures:
+                found[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
+                first += measure.width
+        for at, drawn in enumerate([np.arange(len(self.items)), *self._drawn]):
+            for name in COEFFICIENTS:
+                value = coefficient_of(self.gold[drawn], answers.scores[drawn], name)
+                found[name][at] = np.nan if value is None else value
         return found
 
-    def _by_source(self, rows: Floats) -> Floats:
-        total = np.zeros((self.weights.shape[1], rows.shape[1]))
-        np.add.at(total, self.cluster, rows)
-        return total
+    def _statistics(self, at: int, annotation: Annotation) -> Floats:
+        """Of one translation for all span measures, means over the raters."""
+        item, key = self.items[at], (at, annotation.key)
+        if key not in self._known:
+            length = len(item.translation)
+            rows = [
+                [x for m in self._measures for x in m.statistics(annotation, rating.annotation, length)]
+                for rating in item.ratings
+            ]
+            self._known[key] = np.mean(rows, axis=0)
+        return self._known[key]
 
 
-def value(name: str, sums: Floats) -> Floats:
-    """The measure, of sums of statistics in the last axis; NaN for a correlation with a constant."""
-    if name != SCORE:
-        return np.asarray(span_measure(name).value(sums))
-    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-    spread = (n * xx - x * x) * (n * yy - y * y)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(spread > 1e-9, (n * xy - x * y) / np.sqrt(np.maximum(spread, 1e-300)), np.nan)
+@dataclass(frozen=True)
+class Difference:
+    """Of a rule to the base, with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "nothing significant"
+
+    def __str__(self) -> str:
+        text = f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+        return text if self.verdict == "nothing significant" else f"**{text}**"
+
+
+def difference(one: Floats, other: Floats) -> Difference | None:
+    """Of two measured rows; None where one of them has no value."""
+    deltas = (one - other)[1:]
+    deltas = deltas[~np.isnan(deltas)]
+    if np.isnan(one[0] - other[0]) or not len(deltas):
+        return None
+    low, high = np.percentile(deltas, [2.5, 97.5])
+    return Difference(float(one[0] - other[0]), float(low), float(high))
+
+
+SAME = "MBR of the same utility"
+#: What rules are compared with -> rule -> the row that it is compared with, where that is not the base itself.
+BASES: dict[str, dict[str, str]] = {
+    "MAP": {},
+    "greedy": {},
+    SAME: {row: row.replace("consensus", "MBR") for row in RULES if row.startswith("consensus")}
+    | {"expected score (MBR softf1)": "MBR softf1"},
+}
+#: Base -> measure -> rule -> set -> difference.
+Found = dict[str, dict[str, dict[str, dict[str, Difference]]]]
+
+
+def section(name: str, candidates: str, human: str, args: argparse.Namespace, reader: Reader, found: Found) -> str:
+    """The tables of one set; its differences go into `found`."""
+    given = reader.items(candidates, human)
+    items, silent = reader.without_answer(given)
+    evaluation = Evaluation(items, args.resamples)
+    cost = reader.cost(given)
+    answers: dict[str, Answers] = {}
+    for row, options in RULES.items():
+        if row == "MAP" and any(p is None for item in items for p in item.candidates.logprobs):
+            continue
+        answers[row] = Answers.of(reader.decided(items, options), 0.0 if row == "no error" else cost)
+    for file in (path for known, path in args.greedy if known == name):
+        decoded = reader.greedy(given, file)
+        spent = reader.cost(decoded)
+        answers["greedy"] = Answers.of(
+            reader.decided(reader.without_answer(decoded)[0], DecisionOptions("greedy")), spent
+        )
+    answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
+    for label, path in ((label, path) for known, label, path in args.scores if known == name):
+        answers[label] = Answers(read_scores(path, items), None, 0.0)
+    measured = {row: evaluation.measured(one) for row, one in answers.items()}
+    n = sum(len(item.candidates) for item in given) / len(given)
+    ratings = sum(len(item.ratings) for item in items)
+    clean = sum(not rating.annotation for item in items for rating in item.ratings) / ratings
+    lines = [
+        f"## {name}",
+        "",
+        f"{len(items)} translations of {evaluation.sources} sources; {ratings} ratings, {clean:.0%} without an error; "
+        f"{n:.0f} candidates a translation"
+        + (f", none of which can be read for {silent} (taken as no error)" if silent else "")
+        + ".",
+        "",
+        "| rule | " + " | ".join(MEASURES) + f" | spans | empty | {reader.unit} |",
+        "|---|" + "--:|" * (len(MEASURES) + 3),
+    ]
+    for row, one in answers.items():
+        cells = [_number(measured[row][measure][0]) for measure in MEASURES]
+        if one.annotations is None:
+            cells += ["-", "-", "-"]
+        else:
+            cells.append(f"{sum(map(len, one.annotations)) / len(items):.2f}")
+            cells.append(f"{sum(not a for a in one.annotations) / len(items):.0%}")
+            cells.append(f"{one.cost:.0f}")
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    for base, pairs in BASES.items():
+        if not pairs and base not in answers:
+            continue
+        lines += ["", f"Difference to {base}, with its 95% interval; in bold where 0 is outside:", ""]
+        lines += ["| rule | " + " | ".join(MEASURES) + " |", "|---|" + "--:|" * len(MEASURES)]
+        for row, other in (pairs or dict.fromkeys(answers, base)).items():
+            if row == other:
+                continue
+            cells = []
+            for measure in MEASURES:
+                one_to_other = difference(measured[row][measure], measured[other][measure])
+                cells.append("-" if one_to_other is None else str(one_to_other))
+                if one_to_other is not None:
+                    found[base][measure][row][name] = one_to_other
+            lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _number(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.3f}"
+
+
+def conclusions(found: Found) -> list[str]:
+    """What the intervals say, and nothing else."""
+    lines: list[str] = []
+    for base, by_measure in found.items():
+        if base == "MAP":
+            mbr = [d for rows in by_measure.values() for r, d in _each(rows) if r.startswith("MBR")]
+            lines += [f"Is MBR better than MAP? {_answer(mbr)}", ""]
+        lines += [f"Against {base}:", ""]
+        for measure, rows in by_measure.items():
+            said: dict[str, list[str]] = defaultdict(list)
+            for row, by_set in rows.items():
+                said[_over_sets(by_set)].append(row)
+            lines.append(
+                f"- **{measure}**: " + "; ".join(f"{verdict}: {', '.join(of)}" for verdict, of in said.items())
+            )
+        lines.append("")
+    tests = sum(len(by_set) for rules in found.values() for rows in rules.values() for by_set in rows.values())
+    lines += [
+        f"Of these {tests} intervals about {round(0.05 * tests)} would leave 0 out by chance alone if no rule differed "
+        "from another; a rule that is better on one measure of one set only has not been shown to be better.",
+        "",
+    ]
+    return lines
+
+
+def _each(rows: Mapping[str, Mapping[str, Difference]]) -> Iterable[tuple[str, Difference]]:
+    return ((row, one) for row, by_set in rows.items() for one in by_set.values())
+
+
+def _answer(found: Sequence[Difference]) -> str:
+    """In words, over all utilities, measures and sets."""
+    better, worse = (sum(one.verdict == which for one in found) for which in ("better", "worse"))
+    if not better and not worse:
+        return f"Nothing significant in {len(found)} comparisons (rules x measures x sets)."
+    return (
+        f"Significantly better in {better} of {len(found)} comparisons (rules x measures x sets), significantly worse "
+        f"in {worse}, nothing significant in {len(found) - better - worse}."
+    )
+
+
+def _over_sets(by_set: Mapping[str, Difference]) -> str:
+    """The verdict of one rule on one measure over the sets."""
+    by_verdict: dict[str, list[str]] = defaultdict(list)
+    for name, one in by_set.items():
+        by_verdict[one.verdict].append(name)
+    said = [
+        f"significantly {which} on {'all sets' if len(by_set) == len(names) > 1 else ' and '.join(names)}"
+        for which in ("better", "worse")
+        if (names := by_verdict[which])
+    ]
+    return " but ".join(said) or "nothing significant"
 
 
 def page(args: argparse.Namespace) -> str:
     """The whole page."""
-    lines = ["# Is MBR better than MAP?", "", args.note, ""] if args.note else ["# Is MBR better than MAP?", ""]
-    conclusions: dict[str, dict[str, list[str]]] = {name: defaultdict(list) for name in MEASURES}
-    greedy = dict(args.greedy)
-    for name, candidates, human in args.set:
-        items = read(candidates, human, args.n, args.answers, args.most)
-        evaluation = Evaluation(items, args.resamples)
-        answers = args.answers
-        every = {row: _with_format(options, answers) for row, options in RULES.items()}
-        if any(p is None for item in items for p in item.candidates.logprobs):
-            every.pop("MAP")
-        decisions = {row: decided(items, options) for row, options in every.items()}
-        if name in greedy:
-            decisions = {"greedy": _greedy(items, greedy[name], answers), **decisions}
-        base = BASE if BASE in decisions else "majority"
-        sums = {row: evaluation.sums(found) for row, found in decisions.items()}
-        n = sum(len(item.candidates) for item in items) / len(items)
-        characters = sum(len(t or "") for item in items for t in item.candidates.texts) / len(items)
-        lines += [f"## {name}", ""]
-        lines += [
-            f"{len(items)} translations of {evaluation.weights.shape[1]} sources, {n:.0f} candidates each, which are "
-            f"{characters:.0f} characters of answers a translation; "
-            f"{sum(len(item.ratings) for item in items)} ratings. In brackets: the 95% interval of the difference to "
-            f"{base}.",
-            "",
-            "| rule | " + " | ".join(MEASURES) + " | spans | empty | answers used |",
-            "|---|" + "--:|" * (len(MEASURES) + 3),
-        ]
-        for row, found in decisions.items():
-            cells = []
-            for measure in MEASURES:
-                own = value(measure, sums[row][measure].sum(0))
-                cell = "-" if np.isnan(own) else f"{own:.3f}"
-                if row != base and not np.isnan(own):
-                    a, b = (value(measure, evaluation.weights @ sums[r][measure]) for r in (row, base))
-                    difference = (a - b)[~np.isnan(a - b)]
-                    if len(difference):
-                        low, high = np.percentile(difference, [2.5, 97.5])
-                        cell += f" [{low:+.3f}, {high:+.3f}]"
-                        kind = "better" if low > 0 else "worse" if high < 0 else "no difference shown"
-                        conclusions[measure][row].append(f"{name}: {kind}")
-                cells.append(cell)
-            spans = sum(len(d.annotation) for d in found) / len(found)
-            empty = sum(not d.annotation.spans for d in found) / len(found)
-            used = {"greedy": "1", "always no error": "0"}.get(row, f"{n:.0f}")
-            lines.append(f"| {row} | " + " | ".join(cells) + f" | {spans:.2f} | {empty:.0%} | {used} |")
-        lines.append("")
-    lines += ["## What follows", ""]
-    for measure in MEASURES:
-        lines += [f"**{measure}**, each rule against {BASE}:", ""]
-        for row, said in conclusions[measure].items():
-            kinds = [one.split(": ")[-1] for one in said]
-            better, worse = kinds.count("better"), kinds.count("worse")
-            lines.append(f"- {row}: better on {better}, worse on {worse} of {len(kinds)} sets ({'; '.join(said)})")
-        lines.append("")
-    tests = sum(len(said) for rows in conclusions.values() for said in rows.values())
-    lines += [
-        f"Of {tests} intervals about {round(0.05 * tests)} would leave 0 out by chance alone if no rule differed from "
-        f"{BASE}; a rule that is better on one measure of one set only has not been shown to be better.",
+    found: Found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    reader = Reader(args)
+    sections = [section(*one, args, reader, found) for one in args.set]
+    lines = [
+        "# Is MBR better than MAP?",
         "",
+        *([args.note, ""] if args.note else []),
+        "Made by `python scripts/rules_page.py`. Each row is a decision rule on the same stored candidates. Spans are "
+        f"measured by {', '.join(DEFAULT_MEASURES)} ([similarities](similarities.md)), scores by their correlation "
+        f"({', '.join(COEFFICIENTS)}) with the human MQM score over all translations. Intervals are of a paired "
+        f"bootstrap over sources, {args.resamples} resamples. `{reader.unit}` are those of all answers that the rule "
+        "needs for a translation; the prompt comes on top.",
+        "",
+        "## What follows",
+        "",
+        *conclusions(found),
+        *sections,
     ]
     return "\n".join(lines)
-
-
-def _with_format(options: DecisionOptions, answers: str) -> DecisionOptions:
-    return DecisionOptions(options.rule, options.utility, score=options.score, format=answers)
-
-
-def _greedy(items: Sequence[Item], path: str, answers: str) -> list[Decision]:
-    """The decoded answers of the same translations."""
-    by_text = {(record.src, record.mt): record.columns for record in read_candidates(path)}
-    assert get_rule("greedy").candidates == "one"
-    options = DecisionOptions("greedy", format=answers)
-    return [decide_segment(by_text[item.source, item.translation], item.translation, options) for item in items]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", nargs=3, action="append", required=True, metavar=("NAME", "CANDIDATES", "HUMAN"))
     parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
-    parser.add_argument("--answers", default="json", help="format of the answers (%(default)s)")
+    parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
+    parser.add_argument("--answers", default="json", choices=list(FORMATS), help="format of the answers (%(default)s)")
+    parser.add_argument("--tokenizer", metavar="MODEL", help="count tokens of answers, not characters")
     parser.add_argument("--n", type=int, help="candidates of each translation; all by default")
     parser.add_argument("--most", type=int, help="read so many records of each file; all by default")
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--note", default="", help="where the candidates come from")
     parser.add_argument("-o", "--output", required=True)
     args = parser.parse_args()
+    names = {name for name, _, _ in args.set}
+    for name in [one[0] for one in (*args.greedy, *args.scores)]:
+        if name not in names:
+            parser.error(f"{name!r} is not the name of a --set; those are {', '.join(sorted(names))}")
     Path(args.output).write_text(page(args), encoding="utf-8")
 
 

@@ -9,34 +9,117 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "rules_page.py"
 TEXT = "one two three four five six seven eight"
+ERROR = {"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "major"}
 
 
-def test_the_conclusions_follow_from_the_tables(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    error = {"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "major"}
-    records = []
+def answer(marked: bool) -> str:
+    return json.dumps({"errors": [ERROR] if marked else []})
+
+
+def write(path: Path, records: list[dict[str, object]]) -> str:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def made(folder: Path, name: str, useful: bool) -> list[str]:
+    """The options for a made set. Most samples are right, the likeliest and the greedy one is wrong: so MBR and
+    majority beat MAP, unless the human ratings have nothing to do with the samples. One translation has no candidate
+    that can be read."""
+    rng = random.Random(name)
+    candidates, decoded, scores = [], [], []
     ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
     for number in range(40):
         wrong = rng.random() < 0.5
-        text = f"{TEXT} {number}"
-        # Most samples are right, the likeliest is wrong: MBR and majority beat MAP.
+        pair = {"id": str(number), "src": f"s{number}", "mt": f"{TEXT} {number}"}
         samples = [wrong if rng.random() < 0.8 else not wrong for _ in range(9)]
-        answers = [json.dumps({"errors": [error] if marked else []}) for marked in [not wrong, *samples]]
-        candidates = [{"text": answer, "logprob": -1.0 - i} for i, answer in enumerate(answers)]
-        records.append({"id": str(number), "src": f"s{number}", "mt": text, "candidates": candidates})
-        marked, kind = (text.replace("two", "<v>two</v>"), "A\tMajor") if wrong else (text, "No-error\tNo-error")
+        texts = [answer(marked) for marked in [not wrong, *samples]] if number else ["none"] * 10
+        each = [{"text": text, "logprob": -1.0 - i} for i, text in enumerate(texts)]
+        candidates.append(pair | {"candidates": each})
+        decoded.append(pair | {"candidates": each[:1]})
+        scores.append({"src": pair["src"], "mt": pair["mt"], "score": -5.0 * wrong})
+        said = wrong if useful else rng.random() < 0.5
+        marked, kind = (pair["mt"].replace("two", "<v>two</v>"), "A\tMajor") if said else (pair["mt"], "No-error\tNo")
         ratings.append(f"X\td\t1\t{number}\tr\ts{number}\t{marked}\t{kind}")
-    files = tmp_path / "c.jsonl", tmp_path / "h.tsv", tmp_path / "page.md"
-    files[0].write_text("".join(json.dumps(record) + "\n" for record in records))
-    files[1].write_text("\n".join(ratings) + "\n")
-    command = [sys.executable, str(SCRIPT), "--set", "made", *map(str, files[:2]), "-o", str(files[2])]
-    subprocess.run([*command, "--resamples", "200"], check=True)
-    page = files[2].read_text()
-    rows = {row[0]: row for line in page.splitlines() if (row := [c.strip() for c in line.strip("|").split("|")])}
-    for rule in ("majority", "MBR softdice", "consensus softdice"):
-        low, high = map(float, re.findall(r"[+-]\d\.\d+", rows[rule][2]))
-        assert 0 < low < high
-        assert page.count(f"- {rule}: better on 1, worse on 0 of 1 sets (made: better)") == 5
-    assert float(rows["MAP"][2]) < float(rows["MBR softdice"][2].split()[0])
+    human = folder / f"{name}.tsv"
+    human.write_text("\n".join(ratings).replace("\tNo\n", "\tNo-error\n") + "\n")
+    files = [write(folder / f"{name}{i}.jsonl", part) for i, part in enumerate((candidates, decoded, scores))]
+    return ["--set", name, files[0], str(human), "--greedy", name, files[1], "--scores", name, "gold itself", files[2]]
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    return {row[0]: row for line in text.splitlines() if (row := [c.strip() for c in line.strip("|").split("|")])}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    sets = [*made(folder, "useful", True), *made(folder, "useless", False)]
+    command = [sys.executable, str(SCRIPT), *sets, "--resamples", "200", "-o", str(folder / "page.md")]
+    subprocess.run(command, check=True)
+    return (folder / "page.md").read_text()
+
+
+def test_every_rule_is_in_the_tables(page: str) -> None:
+    useful = page.split("## useful\n")[1].split("## useless\n")[0]
+    values, to_map, to_greedy = (rows_of(part) for part in useful.split("Difference to ")[:3])
+    for rule in ("no error", "majority", "MBR softf1", "MBR mpp", "MBR corpus", "consensus f1", "consensus corpus"):
+        assert len(values[rule]) == 13
+        assert rule in to_map
+        assert rule in to_greedy
+    assert values["MAP"][1:10] == values["greedy"][1:10], "the decoded answers are the likeliest"
+    assert float(values["MBR softdice"][3]) > float(values["MAP"][3])
+    assert values["gold itself"][1] == "-"
+    assert values["gold itself"][7:10] == ["1.000"] * 3
+    assert "none of which can be read for 1 " in useful
+    assert int(values["no error"][-1]) == 0 < int(values["greedy"][-1]) < int(values["MAP"][-1])
+    assert values["length"][7] == "-" or -1 <= float(values["length"][7]) <= 1
+
+
+def test_the_conclusions_follow_from_the_tables(page: str) -> None:
+    """Each verdict is that of the interval in the set's table."""
+    said = page.split("## What follows\n")[1].split("## useful\n")[0]
+    tables = page.split("## useful\n")[1].split("## useless\n")
+    names = [c.strip() for c in re.findall(r"\| rule \|(.*)\|", page)[0].split("|")][:9]
+    seen = set()
+    for base in ("MAP", "greedy", "MBR of the same utility"):
+        bullets = dict(re.findall(r"- \*\*(.*?)\*\*: (.*)", said.split(f"Against {base}:")[1].split("Against")[0]))
+        assert set(bullets) == set(names)
+        by_set = {
+            name: rows_of(table.split(f"Difference to {base}, ")[1].split("Difference to")[0])
+            for name, table in zip(("useful", "useless"), tables, strict=True)
+        }
+        for at, measure in enumerate(names, 1):
+            for part in bullets[measure].split("; "):
+                verdict, _, rules = part.partition(": ")
+                for rule in rules.split(", "):
+                    for name, rows in by_set.items():
+                        interval = rows[rule][at]
+                        if interval == "-":
+                            continue
+                        low, high = map(float, re.findall(r"[+-]\d\.\d+", interval)[1:])
+                        better = "better on all sets" in verdict or re.search(rf"better on .*{name}\b", verdict)
+                        worse = "worse on all sets" in verdict or re.search(rf"worse on .*{name}\b", verdict)
+                        assert ("**" in interval) == bool(better or worse)
+                        if low > 0:
+                            assert better
+                        if high < 0:
+                            assert worse
+                        seen.add((bool(better), bool(worse)))
+    assert len(seen) > 1
+    assert "significantly better on useful: " in said
+    number, better = re.findall(r"Significantly better in (\d+) of (\d+)", said)[0]
+    assert 0 < int(number) < int(better)
+
+
+def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
+    options = made(tmp_path, "one", True)
+    options[options.index("--greedy") + 1] = "other"
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *options, "-o", str(tmp_path / "page.md")], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "'other' is not the name of a --set; those are one" in done.stderr
