@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sft.add_argument("--examples", type=int, help="at most so many annotations a file")
     sft.add_argument("--clean-share", type=float, default=0.1, help="of examples without errors (default: %(default)s)")
     sft.add_argument("--max-characters", type=int, default=350, help="longest translation (default: %(default)s)")
+    sft.add_argument("--validation", type=float, default=0.05, help="share held out, by source (default: %(default)s)")
     sft.add_argument("--format", default="json", choices=list(FORMATS), help="of the answers (default: %(default)s)")
     sft.add_argument("--planted", type=float, default=0.0, help="share of errors planted in clean translations")
     sft.add_argument(
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="D=WEIGHT",
         help="mix directions, such as en-de=2 zh-en=1 (default: all)",
     )
-    _options(sft, "learning_rate, epochs, batch_size, per_device, lora_rank, ...")
+    _options(sft, "adapter, learning_rate, decay, epochs, updates, batch_size, per_device, lora_rank, ...")
     sft.set_defaults(run_step=_sft)
 
     train = steps.add_parser("train", help="preference pairs -> a model whose greedy answer is MBR's choice (DPO)")
@@ -137,8 +138,8 @@ def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.elicit.prompt import load_prompt
 
     options = with_changes(SftOptions(), _changes(args.set))
-    _check_result(args.output, args.model)
-    limits = Selection(args.examples, args.clean_share, args.max_characters)
+    _check_result(args.output, args.model, options.adapter)
+    limits = Selection(args.examples, args.clean_share, args.max_characters, validation=args.validation)
     answers = get_format(args.format)
     prompt = load_prompt(args.prompt, answers.templates)
     shares = with_weights(args.share)

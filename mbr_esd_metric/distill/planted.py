@@ -18,6 +18,13 @@ from mbr_esd_metric.distill.supervision import HumanAnnotation
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NEGATIONS = {"de": ("nicht", "nie", "niemals"), "en": ("not", "never"), "ru": ("не", "никогда")}
+#: Words that deny by themselves, and what stands there without it.
+_DENYING = {
+    "de": (("kein", "ein"), ("keine", "eine"), ("keinen", "einen"), ("keinem", "einem"), ("keiner", "einer")),
+    "en": (("cannot", "can"),),
+}
+#: English "isn't", "doesn't" ...: what goes.
+_SHORT_NOT = re.compile(r"(?<=\w)n['’]t\b")
 _AUXILIARIES = {
     "en": {"is", "are", "was", "were", "will", "can", "has", "have", "could", "should", "would", "must"},
     "de": {
@@ -91,13 +98,12 @@ class Planter:
 
     def plant(self, item: HumanAnnotation, rng: random.Random) -> HumanAnnotation | None:
         """`item` with one error of a kind that suits it, drawn by `rng`; None if none does."""
-        order = list(KINDS)
-        rng.shuffle(order)
-        for kind in order:
+        # The greatest of u^(1/weight), u uniform in [0, 1), is each with a probability in proportion to its weight.
+        for kind in sorted(KINDS, key=lambda kind: -(rng.random() ** (1 / WEIGHTS.get(kind, 1.0)))):
             edit = KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
                 span = ErrorSpan(edit.start, edit.end, edit.severity, f"planted/{kind}")
-                return HumanAnnotation(item.source, edit.text, item.direction, Annotation([span]))
+                return HumanAnnotation(item.source, edit.text, item.direction, Annotation([span]), item.translation)
         return None
 
     def number(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
@@ -112,14 +118,23 @@ class Planter:
         return Edit(edit.text, number.start(), number.end(), "major")
 
     def negation(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
-        """A negation less, marked at the word before it; or one more, after an auxiliary."""
+        """A negation less, marked at the word before it, or where the word that denies stood; or one more, after an
+        auxiliary."""
         text, language = item.translation, _language(item)
         words = _words(text)
-        there = [i for i, word in enumerate(words) if i and word.text.lower() in _NEGATIONS.get(language, ())]
-        if there:
-            at = rng.choice(there)
-            without = text[: words[at].start].rstrip(" ") + text[words[at].end :]
-            return Edit(without, words[at - 1].start, words[at - 1].end, "major")
+        less: list[Edit] = []
+        for i, word in enumerate(words):
+            if i and word.text.lower() in _NEGATIONS.get(language, ()):
+                without = text[: word.start].rstrip(" ") + text[word.end :]
+                less.append(Edit(without, words[i - 1].start, words[i - 1].end, "major"))
+            for denying, plain in _DENYING.get(language, ()):
+                if word.text.lower() == denying:
+                    less.append(_replaced(text, word, plain.capitalize() if word.text[0].isupper() else plain))
+        for match in _SHORT_NOT.finditer(text) if language == "en" else ():
+            start = max(text.rfind(" ", 0, match.start()), text.rfind("\n", 0, match.start())) + 1
+            less.append(Edit(text[: match.start()] + text[match.end() :], start, match.start(), "major"))
+        if less:
+            return rng.choice(less)
         places = [word for word in words if word.text.lower() in _AUXILIARIES.get(language, ())]
         return _inserted(text, rng.choice(places), _NEGATIONS[language][0]) if places else None
 
@@ -205,6 +220,9 @@ KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], Edit | None
         Planter.form,
     )
 }
+
+#: How often a kind is tried first, where that is not 1: a small model finds what is missing last.
+WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
 
 
 def planted(annotations: Sequence[HumanAnnotation], share: float, seed: int = 0) -> list[HumanAnnotation]:

@@ -119,21 +119,27 @@ class SftOptions:
     """How to train; the defaults suit a small model with LoRA.
 
     Attributes:
-        learning_rate: peak, reached after `warmup_steps` and falling linearly to 0.
+        adapter: folder of a LoRA adapter to train further, in place of a new one.
+        learning_rate: peak, reached after `warmup_steps`.
+        decay: share of the updates, the last ones, over which it falls linearly to 0.
         epochs: passes over the examples.
+        updates: how many there are, whatever `epochs` says.
         batch_size: examples an update, over all processes.
         per_device: examples of one forward pass of one process.
         weight_decay: of AdamW.
         warmup_steps: updates until the peak.
-        lora_rank: rank of the adapters on all linear layers; 0 trains all weights.
+        lora_rank: rank of new adapters on all linear layers; 0 trains all weights.
         lora_first_layer: layers before this one get no adapter; the gradient then stops there, which saves time.
         max_length: longest question and answer, in tokens. Longer ones are an error: nothing is cut in silence.
         seed: of adapters and order.
         save_steps: updates between checkpoints (and validations).
     """
 
+    adapter: str | None = None
     learning_rate: float = 1e-3
+    decay: float = 1.0
     epochs: float = 2.0
+    updates: int | None = None
     batch_size: int = 16
     per_device: int = 8
     weight_decay: float = 0.0
@@ -146,3 +152,5 @@ class SftOptions:
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        if self.decay > 1:
+            raise OptionError(f"decay is a share of the updates, at most 1, not {self.decay:g}")

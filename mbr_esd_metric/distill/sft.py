@@ -10,14 +10,15 @@ the full examples (a test compares them), with about half the work.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.distill.encoding import NO_LOSS, collate, encode
 from mbr_esd_metric.distill.settings import SftOptions
-from mbr_esd_metric.distill.supervision import Example, Supervision, messages
+from mbr_esd_metric.distill.supervision import Supervision
 from mbr_esd_metric.distill.training import (
     bf16_works,
     check_same_run,
@@ -25,137 +26,17 @@ from mbr_esd_metric.distill.training import (
     last_checkpoint,
     load_tokenizer,
     load_trainable,
+    load_weights,
     need_training_packages,
     quiet_libraries,
-    resolved,
     trainer_arguments,
     training_errors,
 )
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.distill.walks import WalkCollator, encode_walk
+from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
-
-#: Label of tokens without loss.
-_NO_LOSS = -100
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Tokens of one example: question, then answer from `answer_start` on.
-
-    Attributes:
-        tokens: of both.
-        answer_start: the place of the answer's first token.
-        choices: the tokens that the model chooses among; none if that is the whole vocabulary.
-        chosen: the places of the tokens that were chosen, in an answer with `choices`; the others are given.
-    """
-
-    tokens: tuple[int, ...]
-    answer_start: int
-    choices: tuple[int, ...] = ()
-    chosen: tuple[int, ...] = ()
-
-
-def encode(example: Example, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None) -> Encoded:
-    """The example in the tokenizer's chat template.
-
-    The answer ends with the token that ends an assistant's turn, so that the model learns to stop.
-
-    Raises:
-        InputError: the example is longer than `max_length`.
-    """
-    turns = messages(example)
-    question: str = tokenizer.apply_chat_template(turns["prompt"], tokenize=False, add_generation_prompt=True)
-    head: list[int] = tokenizer(question, add_special_tokens=False)["input_ids"]
-    tail: list[int] = tokenizer(example.answer, add_special_tokens=False)["input_ids"]
-    tokens = (*head, *tail, tokenizer.eos_token_id)
-    _check_length(tokens, max_length, example)
-    return Encoded(tokens, len(head))
-
-
-def encode_walks(examples: Sequence[Example], model: str, max_length: int | None = None) -> list[Encoded]:
-    """Examples whose answers are walks: the base model measures how surprising each word is, the marks are learnt.
-
-    Raises:
-        EngineError: the model cannot be loaded, or its tokenizer does not know the digits.
-        InputError: an example is longer than `max_length`.
-    """
-    import torch
-
-    from mbr_esd_metric.generation.base import EngineOptions
-    from mbr_esd_metric.generation.engines.transformers import load_merged
-    from mbr_esd_metric.generation.walking import Walker
-
-    base, tokenizer = load_merged(EngineOptions(resolved(model)))
-    walker = Walker(base, base, tokenizer)
-    found = []
-    with torch.inference_mode():
-        for example in examples:
-            assert example.walk is not None
-            question, units = walker.question(example.walk)
-            marks = walker.marks(example.walk)
-            tokens, chosen, at = list(question), [], 0
-            # The answer has no blank before its first word; the walk, as a continuation, does.
-            words = (example.walk.units[0].removeprefix(" "), *example.walk.units[1:])
-            for word, unit in zip(words, units, strict=True):
-                at += len(word) + 1
-                tokens += unit
-                chosen.append(len(tokens))
-                tokens.append(marks[example.walk.marks.index(example.answer[at - 1])])
-            _check_length(tokens, max_length, example)
-            found.append(Encoded(tuple(tokens), len(question), tuple(marks), tuple(chosen)))
-    return found
-
-
-def _check_length(tokens: Sequence[int], max_length: int | None, example: Example) -> None:
-    if max_length is not None and len(tokens) > max_length:
-        raise InputError(
-            f"an example has {len(tokens)} tokens, more than max_length={max_length}; raise it, or leave out long "
-            f"translations. It begins: {example.answer[:60]!r}"
-        )
-
-
-def common_prefix(rows: Sequence[Encoded]) -> int:
-    """The number of tokens that all questions of a batch begin with. At least one token of each question is not
-    shared."""
-    first = min(row.tokens[: row.answer_start - 1] for row in rows)
-    last = max(row.tokens[: row.answer_start - 1] for row in rows)
-    length = 0
-    while length < min(len(first), len(last)) and first[length] == last[length]:
-        length += 1
-    return length
-
-
-def collate(rows: Sequence[Encoded], pad: int) -> dict[str, torch.Tensor]:
-    """A batch: ``prefix`` (1 x p), and ``input_ids``, ``attention_mask``, ``labels`` (B x n) after it.
-
-    Rows are padded on the right; the mask covers prefix and row (B x (p + n)).
-    """
-    import torch
-
-    choices = rows[0].choices
-    p = 0 if choices else common_prefix(rows)
-    width = max(len(row.tokens) for row in rows) - p
-    ids = torch.full((len(rows), width), pad)
-    labels = torch.full((len(rows), width), _NO_LOSS)
-    mask = torch.ones((len(rows), p + width), dtype=torch.long)
-    for i, row in enumerate(rows):
-        n = len(row.tokens) - p
-        ids[i, :n] = torch.tensor(row.tokens[p:])
-        if choices:
-            labels[i, list(row.chosen)] = ids[i, list(row.chosen)]
-        else:
-            labels[i, row.answer_start - p : n] = torch.tensor(row.tokens[row.answer_start :])
-        mask[i, p + n :] = 0
-    return {
-        "prefix": torch.tensor([rows[0].tokens[:p]], dtype=torch.long),
-        "input_ids": ids,
-        "attention_mask": mask,
-        "labels": labels,
-        **({"choices": torch.tensor(choices)} if choices else {}),
-    }
 
 
 def answer_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,7 +54,7 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Te
         cache = model(input_ids=batch["prefix"], use_cache=True, logits_to_keep=1).past_key_values
         cache.batch_repeat_interleave(len(batch["input_ids"]))
     targets = batch["labels"][:, 1:]
-    chosen = targets != _NO_LOSS
+    chosen = targets != NO_LOSS
     first = int(chosen.any(dim=0).nonzero()[0])
     logits = model(
         input_ids=batch["input_ids"],
@@ -196,7 +77,7 @@ def _choice_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.T
         input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
     ).last_hidden_state
     targets = batch["labels"][:, 1:]
-    chosen = targets != _NO_LOSS
+    chosen = targets != NO_LOSS
     rows = plain.get_output_embeddings().weight[batch["choices"]]
     logits = (states[:, :-1][chosen] @ rows.to(states.dtype).T).float()
     wanted = (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
@@ -227,22 +108,37 @@ def train_sft(
     need_training_packages()
     quiet_libraries()
     digest = hashlib.sha256(repr((supervision.train, supervision.validation)).encode())
-    check_same_run(folder, options, model, None, examples=f"sha256:{digest.hexdigest()[:16]}")
+    check_same_run(folder, options, model, options.adapter, examples=f"sha256:{digest.hexdigest()[:16]}")
     import torch
     from transformers import TrainingArguments
 
-    tokenizer = load_tokenizer(model)
-    train, validation = (
-        encode_walks(part, model, options.max_length)
-        if part and part[0].walk is not None
-        else [encode(example, tokenizer, options.max_length) for example in part]
-        for part in (supervision.train, supervision.validation)
-    )
-    bf16 = bf16_works()
+    tokenizer, bf16 = load_tokenizer(model), bf16_works()
+    parts: list[list[Any]] = []
+    if any(example.walk is not None for example in supervision.train):
+        walks = WalkTokenizer(tokenizer)
+        for part in (supervision.train, supervision.validation):
+            given = [(example.walk, example.answer) for example in part]
+            parts.append([encode_walk(walk, answer, walks, options.max_length) for walk, answer in given if walk])
+        base = load_weights(model, bf16=bf16).eval()
+        if torch.cuda.is_available():
+            base.to(torch.device("cuda", torch.cuda.current_device()))
+        collator: Any = WalkCollator(base, walks, tokenizer.pad_token_id)
+    else:
+        for part in (supervision.train, supervision.validation):
+            parts.append([encode(example, tokenizer, options.max_length) for example in part])
+        collator = partial(collate, pad=tokenizer.pad_token_id)
+    train, validation = parts
     torch.manual_seed(options.seed)
-    trained = load_trainable(model, lora_rank=options.lora_rank, lora_first_layer=options.lora_first_layer, bf16=bf16)
+    trained = load_trainable(
+        model,
+        adapter=options.adapter,
+        lora_rank=options.lora_rank,
+        lora_first_layer=options.lora_first_layer,
+        bf16=bf16,
+    )
     arguments = TrainingArguments(
-        **trainer_arguments(folder, options, bf16=bf16, validated=bool(validation), every=options.save_steps),
+        **trainer_arguments(folder, options, bf16=bf16, validated=bool(validation), every=options.save_steps)
+        | schedule(options, len(train)),
         logging_steps=5,
         remove_unused_columns=False,
         label_names=["labels"],
@@ -250,15 +146,22 @@ def train_sft(
         ddp_find_unused_parameters=False,
     )
     trainer = _trainer_class()(
-        model=trained,
-        args=arguments,
-        train_dataset=train,
-        eval_dataset=validation or None,
-        data_collator=partial(collate, pad=tokenizer.pad_token_id),
+        model=trained, args=arguments, train_dataset=train, eval_dataset=validation or None, data_collator=collator
     )
     with training_errors("lower per_device, or leave out long translations with max_characters"):
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     return finish(trainer, tokenizer, folder, model, card, "examples")
+
+
+def schedule(options: SftOptions, examples: int) -> dict[str, Any]:
+    """Arguments of the trainer that say how long it trains, and when the learning rate falls."""
+    updates = options.updates or math.ceil(examples / options.batch_size * options.epochs)
+    if options.decay == 1:
+        how: dict[str, Any] = {"lr_scheduler_type": "linear"}
+    else:
+        falling = {"num_decay_steps": math.ceil(options.decay * updates), "decay_type": "linear"}
+        how = {"lr_scheduler_type": "warmup_stable_decay", "lr_scheduler_kwargs": falling}
+    return how | ({"max_steps": updates} if options.updates else {})
 
 
 def _trainer_class() -> Any:
@@ -283,9 +186,7 @@ def _trainer_class() -> Any:
 
             return LengthGroupedSampler(
                 self.args.train_batch_size * self.args.gradient_accumulation_steps,
-                # The length of the questions. With the answers, some batches would have clean translations only, and
-                # each would teach the model to mark nothing.
-                lengths=[row.answer_start for row in self.train_dataset],
+                lengths=[row.length for row in self.train_dataset],
                 generator=torch.Generator().manual_seed(self.args.seed),
             )
 

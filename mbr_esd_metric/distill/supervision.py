@@ -33,12 +33,14 @@ class HumanAnnotation:
         direction: such as "en-de".
         annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
             An answer is a set of errors. If two have the same characters and severity, the model learns the first.
+        planted_in: the translation without the error that was planted in it, if one was.
     """
 
     source: str
     translation: str
     direction: str
     annotation: Annotation
+    planted_in: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "annotation", Annotation(self.annotation))
@@ -133,6 +135,7 @@ def select(
     """
     with_errors: list[tuple[str, Example]] = []
     clean: list[tuple[str, Example]] = []
+    about: dict[str, tuple[str, str]] = {}
     inexpressible = 0
     for item in annotations:
         if not 0 < len(item.translation) <= selection.max_characters or len(item.annotation) > selection.max_errors:
@@ -146,16 +149,20 @@ def select(
         texts = (item.source, item.translation, item.direction)
         walk = answers.walk(prompt, *texts)
         example = Example(prompt.render(*texts), answer, item.group, item.direction, walk)
-        (with_errors if item.annotation else clean).append((_digest(selection.seed, example), example))
+        digest = _digest(selection.seed, example)
+        about[digest] = (item.source, item.planted_in or item.translation)
+        (with_errors if item.annotation else clean).append((digest, example))
     if not with_errors and not clean:
         raise InputError(
             f"no annotation fits the limits (translations of at most {selection.max_characters} characters, at most "
             f"{selection.max_errors} errors); raise them"
         )
     with_errors.sort(key=_key)
-    clean.sort(key=_key)
     most = None if selection.examples is None else round(selection.examples * (1 - selection.clean_share))
     chosen = with_errors[:most]
+    # Translations that also stand there with an error come first: the difference between the two is what to learn.
+    twice = {about[digest] for digest, _ in chosen}
+    clean.sort(key=lambda item: (about[item[0]] not in twice, item[0]))
     chosen_clean = clean[: round(len(chosen) * selection.clean_share / (1 - selection.clean_share))]
     held_out = held_out_groups((e.group for _, e in chosen + chosen_clean), selection.validation, selection.seed)
     drawn = [example for _, example in sorted(chosen + chosen_clean, key=_key)]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.elicit.formats import Walk
-from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,13 +29,9 @@ class Walker:
 
     def __init__(self, model: Any, base: Any, tokenizer: Any) -> None:
         from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
-        from mbr_esd_metric.generation.surprisal import DIGITS, SHOTS
 
-        self._model, self._base, self._tokenizer = model, base, tokenizer
+        self._model, self._base, self._tokenizer = model, base, WalkTokenizer(tokenizer)
         self._cache, self._base_cache = SharedPromptCache(), SharedPromptCache()
-        self._begin = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None else []
-        self._shots = self._begin + self._encode(SHOTS)
-        self._digits = [self._single(digit) for digit in DIGITS]
 
     def question(self, walk: Walk) -> tuple[list[int], list[list[int]]]:
         """The tokens of the prompt, and those of each unit with the digit that says how surprising it is."""
@@ -43,14 +39,15 @@ class Walker:
 
         from mbr_esd_metric.generation.surprisal import by_word, level, token_surprisals
 
-        before, units = self._encode(walk.before), [self._encode(unit) for unit in walk.units]
-        read = [*self._shots, *before]
-        first, tokens = len(read), [token for unit in units for token in unit]
-        states = self._base_cache.read_states(self._base.get_decoder(), [*read, *tokens])[first - 1 : -1]
+        read = self._tokenizer.walk(walk)
+        before, tokens = [*self._tokenizer.shots, *read.before], read.translation
+        states = self._base_cache.read_states(self._base.get_decoder(), [*before, *tokens])[len(before) - 1 : -1]
         output = self._base.get_output_embeddings().weight
-        surprisals = by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), units)
-        prompt = [*self._begin, *before, *tokens, *self._encode(walk.after)]
-        return prompt, [[*unit, self._digits[level(x)]] for unit, x in zip(units, surprisals, strict=True)]
+        surprisals = by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), read.units)
+        digits = self._tokenizer.digits
+        return self._tokenizer.question(read), [
+            [*unit, digits[level(x)]] for unit, x in zip(read.units, surprisals, strict=True)
+        ]
 
     def sample(
         self,
@@ -71,7 +68,7 @@ class Walker:
 
         prompt, units = question
         decoder, output = self._model.get_decoder(), self._model.get_output_embeddings().weight
-        marks = torch.tensor(self.marks(walk), device=output.device)
+        marks = torch.tensor(self._tokenizer.marks(walk), device=output.device)
         rows = output[marks].float()
         self._cache.read_states(decoder, prompt)
         self._cache.start(1)
@@ -94,20 +91,3 @@ class Walker:
             Sample("".join(w + walk.marks[m] for w, m in zip(words, row, strict=True)), logprob, len(units))
             for row, logprob in zip(torch.stack(chosen, 1).tolist(), logprobs.tolist(), strict=True)
         ]
-
-    def marks(self, walk: Walk) -> list[int]:
-        """The token of each mark."""
-        return [self._single(mark) for mark in walk.marks]
-
-    def _encode(self, text: str) -> list[int]:
-        tokens: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return tokens
-
-    def _single(self, text: str) -> int:
-        tokens = self._encode(text)
-        if len(tokens) != 1:
-            raise EngineError(
-                f"the model's tokenizer splits {text!r} into {len(tokens)} tokens, so format=marked cannot ask this "
-                "model; take format=json or format=compact"
-            )
-        return tokens[0]

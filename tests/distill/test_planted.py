@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -54,6 +55,33 @@ def test_numbers_and_negations() -> None:
     assert " nicht " not in lost.text
     assert lost.text[lost.start : lost.end] == "Mai"
     assert planter.negation(human("x", "Sie ist krank."), random.Random(0)) == ("Sie ist nicht krank.", 8, 13, "major")
+
+
+@pytest.mark.parametrize(
+    ("direction", "text", "without", "marked"),
+    [
+        ("zh-en", "It doesn't rain.", "It does rain.", "does"),
+        ("zh-en", "We cannot go.", "We can go.", "can"),
+        ("en-de", "Keine Katze, sagte er.", "Eine Katze, sagte er.", "Eine"),
+        ("en-de", "Das ist kein Hund.", "Das ist ein Hund.", "ein"),
+    ],
+)
+def test_words_that_deny_lose_it(direction: str, text: str, without: str, marked: str) -> None:
+    item = HumanAnnotation("x", text, direction, Annotation([]))
+    edit = Planter([item]).negation(item, random.Random(0))
+    assert edit is not None
+    assert (edit.text, edit.text[edit.start : edit.end]) == (without, marked)
+
+
+def test_what_is_missing_is_planted_more_often_than_the_rest() -> None:
+    kinds: Counter[str] = Counter()
+    for seed in range(300):
+        made = Planter(CLEAN).plant(CLEAN[0], random.Random(seed))
+        assert made is not None
+        assert made.planted_in == TEXT
+        kinds[str(made.annotation.spans[0].category).removeprefix("planted/")] += 1
+    assert min(kinds["omission"], kinds["negation"]) > 1.5 * max(kinds["order"], kinds["form"], kinds["number"])
+    assert set(kinds) == set(KINDS)
 
 
 def test_the_share_is_kept_and_the_draw_repeats() -> None:

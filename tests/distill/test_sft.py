@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.distill.encoding import collate, common_prefix, encode
 from mbr_esd_metric.distill.options import with_changes
 from mbr_esd_metric.distill.settings import SftOptions
-from mbr_esd_metric.distill.sft import answer_loss, collate, common_prefix, encode, train_sft
+from mbr_esd_metric.distill.sft import answer_loss, train_sft
 from mbr_esd_metric.distill.supervision import Example, Supervision
 from mbr_esd_metric.distill.training import load_tokenizer, load_trainable
 from mbr_esd_metric.elicit.grammar import render_answer

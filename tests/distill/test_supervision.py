@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import Example, HumanAnnotation, Selection, Supervision, merged, mixed, select
@@ -96,3 +96,12 @@ def test_directions_are_mixed_in_the_shares_that_are_asked_for() -> None:
     assert Counter(example.direction for example in chosen.train) == {"en-de": 20, "zh-en": 10}
     with pytest.raises(InputError, match=r"no example is de-en; there are en-de, en-ru, zh-en"):
         mixed(Supervision(tuple(examples), (), 0, 0), {"de-en": 1})
+
+
+def test_clean_translations_that_an_error_was_planted_in_come_first() -> None:
+    clean = [HumanAnnotation(f"s{i}", f"Satz {i}", "en-de", Annotation([])) for i in range(40)]
+    error = Annotation([ErrorSpan(0, 4, "major")])
+    wrong = [HumanAnnotation(f"s{i}", f"Wort {i}", "en-de", error, f"Satz {i}") for i in (7, 9)]
+    drawn = select([*clean, *wrong], load_prompt("v1"), Selection(clean_share=0.5, validation=0.0))
+    assert {example.group for example in drawn.train} == {"s7", "s9"}
+    assert drawn.clean == 2

@@ -1,0 +1,116 @@
+"""Walks as examples (`format=marked`): words are given, marks are learnt, and a digit before each mark says how
+surprising the word is to the base model.
+
+The base model measures each batch when its turn comes. A run that is killed loses no measurement but those of its last
+batch, and a long run begins at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mbr_esd_metric.distill.encoding import Encoded, check_length, collate, padded
+from mbr_esd_metric.elicit.formats import Walk
+from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWalk:
+    """A walk with its marks, before it is measured.
+
+    Attributes:
+        read: its tokens.
+        row: question and answer; where a digit goes, level 0 stands.
+    """
+
+    read: WalkTokens
+    row: Encoded
+
+    @property
+    def length(self) -> int:
+        """Tokens of question and answer, by which batches are grouped: a clean translation's answer is as long."""
+        return len(self.row.tokens)
+
+
+def encode_walk(walk: Walk, answer: str, tokenizer: WalkTokenizer, max_length: int | None = None) -> EncodedWalk:
+    """A walk and its answer as tokens.
+
+    Raises:
+        EngineError: the tokenizer splits a mark.
+        InputError: the example is longer than `max_length`.
+    """
+    read, marks = tokenizer.walk(walk), tokenizer.marks(walk)
+    question = tokenizer.question(read)
+    tokens, chosen, at = list(question), [], 0
+    # The answer has no blank before its first word; the walk, as a continuation, does.
+    words = (walk.units[0].removeprefix(" "), *walk.units[1:])
+    for word, unit in zip(words, read.units, strict=True):
+        at += len(word) + 1
+        tokens += [*unit, tokenizer.digits[0]]
+        chosen.append(len(tokens))
+        tokens.append(marks[walk.marks.index(answer[at - 1])])
+    check_length(tokens, max_length, answer)
+    return EncodedWalk(read, Encoded(tuple(tokens), len(question), tuple(marks), tuple(chosen)))
+
+
+class WalkCollator:
+    """Makes batches of walks: measures their words, and writes the digits.
+
+    Args:
+        base: the model without any adapter, which measures.
+        tokenizer: of the model.
+        pad: the token that fills rows.
+    """
+
+    def __init__(self, base: Any, tokenizer: WalkTokenizer, pad: int) -> None:
+        self._base, self._tokenizer, self._pad = base, tokenizer, pad
+        self._measured: dict[WalkTokens, list[int]] = {}
+
+    def __call__(self, walks: Sequence[EncodedWalk]) -> dict[str, torch.Tensor]:
+        """The batch of `collate`."""
+        return collate(self.measured(walks), self._pad)
+
+    def measured(self, walks: Sequence[EncodedWalk]) -> list[Encoded]:
+        """The walks with their digits. Each is measured once."""
+        new = list(dict.fromkeys(walk.read for walk in walks if walk.read not in self._measured))
+        if new:
+            self._measured |= dict(zip(new, self._levels(new), strict=True))
+        rows = []
+        for walk in walks:
+            tokens = list(walk.row.tokens)
+            for place, level in zip(walk.row.chosen, self._measured[walk.read], strict=True):
+                tokens[place - 1] = self._tokenizer.digits[level]
+            rows.append(replace(walk.row, tokens=tuple(tokens)))
+        return rows
+
+    def _levels(self, walks: Sequence[WalkTokens]) -> list[list[int]]:
+        """How surprising the words of each walk are, from 0 to 9; the walks in one batch."""
+        import torch
+
+        from mbr_esd_metric.generation.surprisal import by_word, level, token_surprisals
+
+        decoder, output = self._base.get_decoder(), self._base.get_output_embeddings().weight
+        found = []
+        with torch.inference_mode():
+            *head, last = self._tokenizer.shots
+            shots = torch.tensor([head], device=output.device)
+            cache = decoder(input_ids=shots, use_cache=True).past_key_values
+            cache.batch_repeat_interleave(len(walks))
+            ids, mask = padded([[last, *walk.before, *walk.translation] for walk in walks], self._pad)
+            mask = torch.cat([mask.new_ones(len(walks), shots.shape[1]), mask], 1)
+            states = decoder(
+                input_ids=ids.to(output.device),
+                attention_mask=mask.to(output.device),
+                past_key_values=cache,
+                use_cache=True,
+            ).last_hidden_state
+            for row, walk in zip(states, walks, strict=True):
+                first, tokens = len(walk.before), torch.tensor(walk.translation, device=output.device)
+                surprisals = token_surprisals(row[first : first + len(tokens)], tokens, output)
+                found.append([level(x) for x in by_word(surprisals, walk.units)])
+        return found
