@@ -1,1 +1,1 @@
-"""Engines that sample candidate annotations from a language model, one dialect a file, and the store for them."""
+"""Engines that sample candidate annotations from a language model, and the store that keeps the candidates."""

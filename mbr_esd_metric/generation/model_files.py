@@ -1,4 +1,5 @@
-"""What a model is, told from its hub id or folder without loading it: what engines share of the store's key."""
+"""The identity of a model, read from its hub id or folder without loading it: the part of the store's key that engines
+share."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:
-    """Model, revision, adapter and dtype; a folder is named by its content, so that it may move.
+    """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved.
 
     Raises:
         EngineError: the adapter's folder does not exist.
@@ -41,10 +42,10 @@ def _adapter(path: str) -> Path:
 
 
 def model_name(options: EngineOptions) -> str:
-    """A name that tells models apart: what `mbr-esd serve` offers one under, and what signatures say.
+    """A name that tells models apart. `mbr-esd serve` offers the model under it, and signatures contain it.
 
-    A hub id, with ``@REVISION`` where one is asked for; a folder on this machine by its name and eight digits of its
-    content's SHA-256; ``+ADAPTER`` likewise.
+    It is the hub id, with ``@REVISION`` if one is given; or, for a folder on this machine, its name and eight digits of
+    its content's SHA-256. An adapter is added in the same way, as ``+ADAPTER``.
 
     Raises:
         EngineError: the adapter's folder does not exist.
@@ -61,7 +62,7 @@ def model_name(options: EngineOptions) -> str:
 
 
 def check_folder(options: EngineOptions) -> None:
-    """See that a model given as a path, and an adapter, are there; a hub id ("organisation/name") passes.
+    """Check that the adapter, and a model given as a path, exist; a hub id ("organisation/name") passes.
 
     Raises:
         EngineError: a path does not exist, or is no model folder.
@@ -79,7 +80,7 @@ def check_folder(options: EngineOptions) -> None:
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 of a folder's model files and their names; remembered for as long as no file's size or date changes."""
+    """SHA-256 of a folder's model files and their names; remembered until the size or date of a file changes."""
     files = sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and p.is_file())
     seen = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     place = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
@@ -91,7 +92,7 @@ def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file_digest(file))
-    # Not to be able to remember costs time, nothing else.
+    # If this fails, the next call only takes longer.
     with contextlib.suppress(OSError, InputError):
         memory.parent.mkdir(parents=True, exist_ok=True)
         write_whole(memory, json.dumps({"files": seen, "digest": digest.hexdigest()}))

@@ -1,8 +1,9 @@
 """`engine=batch`: the batch API of a hosted service, at half the price, with answers within a day.
 
 Requests are written to a file, uploaded, and submitted as batches (``/v1/files``, ``/v1/batches``, as OpenAI describes
-them). What was submitted is noted in the cache folder before and after, so that a run that is killed finds its batches
-again and pays for nothing twice. A batch carries the token of its note; where a note names no batch, it is looked up.
+them). A note in the cache folder, written before and after each submission, says what was submitted. So a run that was
+killed finds its batches again and pays for nothing twice. Each batch carries the token of its note. If a note does not
+name its batch yet, the batch is looked up by that token.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from mbr_esd_metric.generation.server.failures import Answer, Odd, Transient, me
 from mbr_esd_metric.generation.server.http import Http, run
 from mbr_esd_metric.generation.server.patience import Patience
 
-#: Requests of one batch; OpenAI takes 50,000 and 200 MB.
+#: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
 REQUESTS = 20_000
 BYTES = 100_000_000
-#: Bytes of a file of results that are read.
+#: The most bytes that are read of a file of results.
 RESULTS = 1 << 30
 _OVER = ("completed", "failed", "expired", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds between two looks at a batch, from the first to the longest; tries of a request that fails."""
+    """Seconds between two looks at a batch (the first wait and the longest), and the tries of a failing request."""
 
     first: float = 10.0
     longest: float = 300.0
@@ -47,7 +48,7 @@ class Pace:
 
 
 class BatchEngine(Engine):
-    """One server, in the dialect openai; samples are stored under the same keys as those of `engine=server`."""
+    """Asks one server in the dialect openai. Samples are stored under the same keys as those of `engine=server`."""
 
     name: ClassVar[str] = "batch"
     description: ClassVar[str] = "the batch API of a hosted service: half the price, answers within a day"
@@ -56,10 +57,10 @@ class BatchEngine(Engine):
     loads_weights: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions, pace: Pace | None = None) -> None:
-        """Nothing is asked yet.
+        """Read the options; the server is not asked yet.
 
         Raises:
-            EngineError: no server is named, or several.
+            EngineError: no server is named, or several are.
         """
         self._options, self._pace = _as_openai(options), pace or Pace()
         servers = addresses_of(options)
@@ -95,11 +96,11 @@ class BatchEngine(Engine):
         return ServerEngine.samples_a_request(_as_openai(options))
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Submit what no batch under way holds, wait for all, and yield their results.
+        """Submit the requests that no earlier batch holds, wait for all batches, and yield their results.
 
         Raises:
-            EngineError: the service refuses the key, a file or a batch; at the end, with the segments' labels, where
-                some failed. What was submitted is found again by the same command.
+            EngineError: the service refuses the key, a file or a batch. Or some segments failed: then it is raised at
+                the end and names them. The same command finds the submitted batches again.
         """
         self._job = ServerEngine.job(self._options, sampling, [self._address], Patience())
         parts = {_name(part): part for part in parts_of(requests, self._job.dialect.per_request)}
@@ -122,7 +123,7 @@ class BatchEngine(Engine):
             raise EngineError(f"{shown}{more}. What was sampled is kept; the same command asks for the rest")
 
     def _submitted(self, parts: Mapping[str, Part], book: _Book) -> dict[str, set[str]]:
-        """Batch -> the names of its requests that this run wants; what none holds is submitted."""
+        """Batch -> the names of its requests that this run wants. Requests that no batch holds are submitted."""
         waiting = {batch: names & parts.keys() for batch, names in self._under_way(book).items()}
         waiting = {batch: names for batch, names in waiting.items() if names}
         held = set().union(*waiting.values()) if waiting else set()
@@ -140,7 +141,7 @@ class BatchEngine(Engine):
         return waiting
 
     def _under_way(self, book: _Book) -> dict[str, set[str]]:
-        """The batches of earlier runs, those included whose name a kill kept from being noted."""
+        """The batches of earlier runs, also those whose names were not noted because the run was killed."""
         nameless = {token: names for token, (batch, names) in book.read().items() if batch is None}
         if nameless:
             for batch in self._listed():
@@ -149,7 +150,7 @@ class BatchEngine(Engine):
                 if token in nameless:
                     book.name(str(token), str(batch["id"]))
                     del nameless[str(token)]
-            for token in nameless:  # was never submitted
+            for token in nameless:  # these were never submitted
                 book.drop(token)
         return {batch: set(names) for batch, names in book.read().values() if batch is not None}
 
@@ -165,7 +166,7 @@ class BatchEngine(Engine):
             after = f"&after={found[-1]['id']}"
 
     def _check_money(self, held: Iterable[Part], left: Iterable[Part]) -> None:
-        """A batch cannot be stopped halfway, so all of it must fit."""
+        """Check that all requests stay within the limit; a batch cannot be stopped halfway."""
         assert self._job is not None
         most, job = self._job.prices.most, self._job
         if most is None:
@@ -211,14 +212,14 @@ class BatchEngine(Engine):
             "completion_window": "24h",
             "metadata": {"mbr_esd": token},
         }
-        # Asked once: a second try after a lost reply would submit, and bill, the batch twice. The note finds it.
+        # One try only: after a lost reply, a second one would submit and bill the batch twice. The note finds it.
         batch = self._json("POST", "/batches", json.dumps(order).encode("ascii"), tries=1)
         return str(batch.get("id"))
 
     def _results(
         self, state: Mapping[str, Any], wanted: set[str], parts: Mapping[str, Part], failed: list[str]
     ) -> Iterator[Generated]:
-        """The samples of a batch that is over; says in `failed` what has none."""
+        """The samples of a finished batch; adds a message to `failed` for each request without one."""
         assert self._job is not None
         seen: set[str] = set()
         for field in ("output_file_id", "error_file_id"):
@@ -258,7 +259,7 @@ class BatchEngine(Engine):
     def _get(
         self, path: str, method: str = "GET", body: bytes = b"", kind: str = "application/json", tries: int = 0
     ) -> bytes:
-        """The body of a reply with the status 200, tried again where it fails for a while."""
+        """The body of a reply with the status 200; temporary failures are tried again."""
         tries = tries or self._pace.tries
         for number in range(1, tries + 1):
             try:
@@ -281,7 +282,7 @@ class BatchEngine(Engine):
 
 
 class _Book:
-    """What was submitted to a service: one file in the cache folder, for its owner alone."""
+    """The notes of what was submitted to a service: one file in the cache folder that only its owner can read."""
 
     def __init__(self, address: Address, model: str) -> None:
         place = hashlib.sha256(f"{address} {model}".encode()).hexdigest()[:16]
@@ -336,7 +337,7 @@ async def _asked(address: Address, method: str, path: str, body: bytes, kind: st
 
 
 def _read_line(line: bytes) -> tuple[str, object, str]:
-    """Name and reply of one line of results, and what went wrong; no name where the line is none."""
+    """Name and reply of one line of results, and what went wrong; the name is "" if the line cannot be read."""
     try:
         value = json.loads(line)
         name, response, error = str(value["custom_id"]), value.get("response"), value.get("error")
@@ -353,5 +354,5 @@ def _name(part: Part) -> str:
 
 
 def _as_openai(options: EngineOptions) -> EngineOptions:
-    """Batches are of services that follow OpenAI's, unless another dialect is named."""
+    """The options, with the dialect openai unless another one is named: services with batches follow OpenAI's."""
     return replace(options, dialect="openai") if options.dialect == "auto" else options

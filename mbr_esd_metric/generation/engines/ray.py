@@ -1,9 +1,9 @@
-"""`engine=ray`: copies of an engine in process on the machines of a Ray cluster, fed by Ray Data.
+"""`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster, fed by Ray Data.
 
-Each actor holds one copy of the model, run by vLLM where it is installed and by transformers elsewhere. A row is a run
-of up to `PART` samples of one segment. An actor samples `ROWS` of them in one call and hands them back together, so
-that a run that is ended loses these at most, for each actor. The samples are those that the same engine draws on one
-machine: Ray only says where. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
+Each actor holds one copy of the model. vLLM runs it where it is installed, and transformers elsewhere. A row stands
+for up to `PART` samples of one segment. An actor samples `ROWS` rows in one call and returns them together, so a run
+that is stopped loses at most these rows for each actor. The samples are the same as those of that engine on one
+machine; Ray only decides where they are drawn. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ROWS = 32
 
 
 class RayEngine(Engine):
-    """Runs on the cluster that ``ray.init()`` finds (``RAY_ADDRESS``), else on a Ray of this machine alone.
+    """Runs on the cluster that ``ray.init()`` finds (``RAY_ADDRESS``), else on this machine alone.
 
-    Reads `data_parallel` as the number of copies and `tensor_parallel` as GPUs a copy; the rest goes to the engine in
-    the actors.
+    `data_parallel` is the number of copies, and `tensor_parallel` the GPUs for each copy. The other options go to the
+    engine in the actors.
     """
 
     name: ClassVar[str] = "ray"
@@ -54,7 +54,7 @@ class RayEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """Why Ray cannot run the model; None if it can, as far as this machine tells of the cluster's."""
+        """Why Ray cannot run the model; None if it can, judged by this machine in place of the cluster's."""
         try:
             _require_ray()
         except EngineError as error:
@@ -63,14 +63,14 @@ class RayEngine(Engine):
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        """That of the engine in the actors, whose samples these are."""
+        """The identity of the engine in the actors, which draws the samples."""
         return engine_class(_inner()).identity(options)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request, spread over the actors; parts are yielded as the actors hand back their batches.
+        """Spread the requests over the actors, and yield the parts as the actors return them.
 
         Raises:
-            EngineError: what an actor reports.
+            EngineError: an actor failed; the message is the actor's.
         """
         import ray
 
@@ -104,9 +104,9 @@ class RayEngine(Engine):
 
 
 class _Copy:
-    """One actor: an engine, and batches of rows as Ray Data hands them over.
+    """One actor: it holds an engine and samples the batches of rows that Ray Data gives it.
 
-    Requests and samples travel pickled: Ray's own columns turn None and dataclasses inside of them into other things.
+    Requests and samples are pickled, because Ray's own columns would change None and dataclasses.
     """
 
     def __init__(self, options: EngineOptions, sampling: Sampling, inner: str) -> None:

@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Req
 class ReplayEngine(Engine):
     """Looks segments up by system, source and translation (`files.join` says how); `EngineOptions.model` is the file.
 
-    The file is read twice, one segment in memory at a time: what its records speak of, and then the candidates.
+    The file is read twice, with one segment in memory at a time: first the records' places, then the candidates.
     """
 
     name: ClassVar[str] = "replay"
@@ -29,7 +29,7 @@ class ReplayEngine(Engine):
     shared: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions) -> None:
-        """Remember the file; raises `EngineError` if there is none."""
+        """Remember the file; raises `EngineError` if it does not exist."""
         problem = self.problem(options)
         if problem is not None:
             raise EngineError(problem)
@@ -44,15 +44,15 @@ class ReplayEngine(Engine):
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        """The engine and the file's name: its samples are not stored, so that nothing is found by its content."""
+        """The engine and the file's path. The content does not count, because samples of this engine are not stored."""
         return {"engine": cls.name, "model": hashlib.sha256(str(_path(options)).encode()).hexdigest()}
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """What the file holds for each request; `sampling` was decided when the file was made.
 
         Raises:
-            EngineError: the file has no candidates for a segment, or fewer than are wanted; or several where the
-                greedy one is, as nothing says which of them that is.
+            EngineError: the file has no candidates for a segment, or fewer than are wanted. Or the run wants the greedy
+                candidate and the file has several, of which nothing says which is the greedy one.
             InputError: the file is malformed.
         """
         asked = list(requests)
@@ -60,7 +60,7 @@ class ReplayEngine(Engine):
             return
         if self._places is None:
             self._places = [record.place for record in read_candidates(self._path)]
-        # A later call may ask for a part only; what speaks of a translation must not depend on it.
+        # A later call may ask for a part only; which record belongs to a translation must not depend on that.
         self._systems |= {request.system for request in asked}
         join = Join(((place, number) for number, place in enumerate(self._places)), self._systems)
         wanted: dict[int, list[Request]] = {}
