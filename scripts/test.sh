@@ -41,7 +41,7 @@ export OMP_NUM_THREADS=1
 workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 echo "== tests (train)"
 # The vLLM server is asked from COMET's environment, as users do.
-"$venvs/train/bin/python" -m pytest --ignore tests/adapters/comet --ignore tests/docs --ignore tests/report/test_viewer.py \
+"$venvs/train/bin/python" -m pytest --ignore tests/adapters/comet --ignore tests/docs --ignore-glob "tests/report/test_viewer*" \
   -m "not vllm" "${workers[@]}" "$@"
 if [ -n "${MBR_ESD_SERVE:-}" ]; then
   echo "== setting up (transformers serve)"
