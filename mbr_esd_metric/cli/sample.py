@@ -75,6 +75,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
             tuple(c.logprob for c in candidates),
             tuple(c.truncated for c in candidates),
             system,
+            candidates[0].token_logprobs if len(candidates) == 1 else None,
         )
 
 

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from numbers import Real
 
 from mbr_esd_metric.core.annotation import AnnotationLike
 from mbr_esd_metric.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """How probable the model found each token of an answer.
+
+    Attributes:
+        sizes: bytes of the answer's UTF-8 that each token spells, in order; 0 for the closing one.
+        logprobs: log M of each, of the kind that `Candidate.logprob` sums, at most 0.
+    """
+
+    sizes: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+    @classmethod
+    def spelling(cls, pieces: Iterable[bytes], logprobs: Iterable[float], text: str) -> TokenLogprobs | None:
+        """Of tokens that spell a text, the closing ones after it; None if they spell something else."""
+        spelled, at, sizes = text.encode("utf-8", "surrogatepass"), 0, []
+        for piece in pieces:
+            # The last token may end in half a character, which the text has not.
+            size = min(len(piece), len(spelled) - at)
+            if spelled[at : at + size] != piece[:size]:
+                return None
+            sizes.append(size)
+            at += size
+        return cls(tuple(sizes), tuple(logprobs)) if at == len(spelled) else None
+
+    def total(self, ranges: Iterable[tuple[int, int]]) -> float:
+        """The sum over the tokens that spell a byte of one of these half-open ranges; each token counts once."""
+        wanted, total = list(ranges), 0.0
+        ends = accumulate(self.sizes)
+        for size, end, logprob in zip(self.sizes, ends, self.logprobs, strict=True):
+            if any(end - size < stop and start < end for start, stop in wanted if size):
+                total += logprob
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +59,7 @@ class Candidate:
         truncated: cut by the length limit, and so invalid.
         model: which of several models wrote it; each model's valid candidates weigh the same in all. None if there
             is one model.
+        token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
     """
 
     text: str | None = None
@@ -30,6 +67,7 @@ class Candidate:
     logprob: float | None = None
     truncated: bool = False
     model: str | None = None
+    token_logprobs: TokenLogprobs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +79,7 @@ class CandidateColumns:
         texts, logprobs, truncated: as in `Candidate`, one for each candidate.
         annotations: one for each candidate, or None if no candidate has one.
         models: one for each candidate, or None if no candidate has one.
+        token_logprobs: of the only candidate; None if there are several, or they are unknown.
     """
 
     texts: Sequence[str | None]
@@ -48,6 +87,7 @@ class CandidateColumns:
     truncated: Sequence[bool]
     annotations: Sequence[AnnotationLike | None] | None = None
     models: Sequence[str | None] | None = None
+    token_logprobs: TokenLogprobs | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -80,6 +120,7 @@ class CandidateColumns:
             [candidate.truncated for candidate in candidates],
             None if annotations.count(None) == len(annotations) else annotations,
             None if models.count(None) == len(models) else models,
+            candidates[0].token_logprobs if len(candidates) == 1 else None,
         )
 
 

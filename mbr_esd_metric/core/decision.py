@@ -28,7 +28,8 @@ class Decision:
         index: of the chosen candidate; if it has duplicates, of the likeliest, then of the first. None if the answer
             is no candidate.
         annotation: its error spans; each one's confidence is the mean over its characters of the weighted
-            share of supports that mark the character as an error, in [0, 1].
+            share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
+            log-probabilities are known, the probability of its words and severity (see `decoding.single`).
         score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' MQM scores, where that was asked
             for.
         expected_utility: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by

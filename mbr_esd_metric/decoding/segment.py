@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import cast
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, as_annotation
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import Decision, choose, decided
@@ -21,6 +21,7 @@ from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
 from mbr_esd_metric.elicit.formats import AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
@@ -114,13 +115,16 @@ def read_case(
 ) -> tuple[Case, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
     parser = options.parser(translation)
-    folded, counts = _hypotheses(candidates, parser, options.invalid)
+    columns = CandidateColumns.of(candidates)
+    folded, counts = _hypotheses(columns, parser, options.invalid)
     others: Hypotheses | None = None
     if options.decided_by.needs_references:
         raters = [as_annotation(reference) for reference in references or ()]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
         others, _ = _hypotheses(supports, parser, options.invalid)
+    if others is None:
+        counts = replace(counts, probabilities=span_probabilities(columns, parser))
     case = Case(folded, len(translation), options.similarity, options.weights, others, options.span_cost)
     return case, counts
 
@@ -224,14 +228,24 @@ def decide_corpus(
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of the candidates: why some are invalid, and how many error spans could not be located."""
+    """What is known of the candidates beside their annotations.
+
+    Attributes:
+        candidates: how many there are.
+        reasons: why some are invalid, and how many for each reason.
+        dropped: error spans that could not be located.
+        probabilities: of a single answer, the confidence of each span.
+    """
 
     candidates: int
     reasons: Mapping[str, int]
     dropped: int
+    probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
 
     def on(self, decision: Decision) -> Decision:
-        """The decision with these counts."""
+        """The decision with these counts and confidences."""
+        if self.probabilities:
+            decision = replace(decision, annotation=with_probabilities(decision.annotation, self.probabilities))
         if not self.reasons and not self.dropped:
             return decision
         invalid = sum(self.reasons.values())

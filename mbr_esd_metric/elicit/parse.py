@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity, SpanKey, fold_severity
 from mbr_esd_metric.errors import InputError, unknown
@@ -33,6 +33,13 @@ _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
 _STRING = r'"([^"\\\x00-\x1f]*)"'
 _PIECE = re.compile(", ".join(f'"{key}": {_STRING}' for key in KEYS))
+#: An error as the grammar has it, with the comma before it.
+_ESCAPED = r'"((?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)"'
+_ERROR = re.compile(r"(?:, )?\{" + ", ".join(f'"{key}": {_ESCAPED}' for key in KEYS) + r"\}")
+
+
+#: Span -> the characters ``[start, end)`` of an answer that say it.
+Said: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,26 @@ class CandidateParser:
         """How many errors of these texts, of those read so far, have a span that is not in the translation."""
         dropped = self._dropped
         return sum([dropped[text][0] for text in texts if text in dropped]) if dropped else 0
+
+    def said(self, text: str) -> Said:
+        """Where an answer says each span; see `AnswerParser.said`. Of equal spans the first is meant."""
+        at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
+        found: Said = {}
+        after: dict[str, int] = {}
+        while text.startswith(_FIRST) and at < end:
+            match = _ERROR.match(text, at)
+            if match is None:
+                return {}
+            words, *_, severity = (json.loads(f'"{value}"', strict=False) for value in match.groups())
+            folded = fold_severity(severity)
+            start = self._translation.find(words, after.get(words, 0) if self._successive else 0) if words else -1
+            if folded is not None and start >= 0:
+                after[words] = start + len(words)
+                # The quote after the words says that they end.
+                ranges = ((at, match.end(1) + 1), match.span(len(KEYS)))
+                found.setdefault((start, start + len(words), folded), ranges)
+            at = match.end()
+        return found
 
     def _read(self, text: str) -> Annotation | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):

@@ -4,7 +4,8 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent; a candidate may have ``"truncated": true``. The `*.gen.json` of the authors' released
+`system` may be absent; a candidate may have ``"truncated": true``, and an only candidate ``"tokens": [[bytes,
+log-probability], ...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released
 code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a
 segment::
 
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Place
@@ -56,6 +57,7 @@ class CandidateRecord:
         logprobs: of each candidate; None if unknown.
         truncated: which candidates were cut by the length limit.
         system: whose translation it is, if the file says.
+        token_logprobs: of the only candidate, if the file says.
     """
 
     id: str
@@ -65,17 +67,19 @@ class CandidateRecord:
     logprobs: tuple[float | None, ...]
     truncated: tuple[bool, ...]
     system: str | None = None
+    token_logprobs: TokenLogprobs | None = None
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
         columns = zip(self.texts, self.logprobs, self.truncated, strict=True)
-        return tuple(Candidate(text, None, logprob, cut) for text, logprob, cut in columns)
+        by_token = self.token_logprobs
+        return tuple(Candidate(text, None, logprob, cut, None, by_token) for text, logprob, cut in columns)
 
     @property
     def columns(self) -> CandidateColumns:
         """The same in the form that `decoding.decide` reads fastest."""
-        return CandidateColumns(self.texts, self.logprobs, self.truncated)
+        return CandidateColumns(self.texts, self.logprobs, self.truncated, token_logprobs=self.token_logprobs)
 
     @property
     def place(self) -> Place:
@@ -117,15 +121,19 @@ class CandidateRecord:
         system = value.get("system")
         if system is not None and not isinstance(system, str):
             raise InputError(_wrong(value, "system", "a string"))
-        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system)
+        by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
+        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         system = {} if self.system is None else {"system": self.system}
-        candidates = [
+        candidates: list[dict[str, Any]] = [
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(self.texts, self.logprobs, self.truncated, strict=True)
         ]
+        if self.token_logprobs is not None and len(candidates) == 1:
+            by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
+            candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
         return {"id": self.id, **system, "src": self.src, "mt": self.mt, "candidates": candidates}
 
 
@@ -361,6 +369,20 @@ def _check_logprobs(values: tuple[object, ...]) -> None:
     # NaN alone does not equal itself.
     if not set(map(type, values)) <= {float, int, type(None)} or not all(map(operator.eq, values, values)):
         raise InputError("a candidate's logprob is a number, or null where unknown")
+
+
+def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
+    if tokens is None:
+        return None
+    pairs: list[Any] = tokens if isinstance(tokens, list) else [None]
+    if not all(isinstance(pair, list) and [*map(type, pair)] in ([int, float], [int, int]) for pair in pairs):
+        raise InputError('"tokens" of a candidate is a list of [bytes, log-probability], one for each token')
+    sizes, logprobs = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+    if min(sizes, default=0) < 0 or sum(sizes) != len(text.encode("utf-8", "surrogatepass")):
+        raise InputError('"tokens" of a candidate do not have as many bytes as its text')
+    if not all(-math.inf < value <= 1e-3 for value in logprobs):
+        raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
+    return TokenLogprobs(sizes, logprobs)
 
 
 def _identifier(value: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -115,6 +116,7 @@ class Request:
         schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
         form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
             the translation as error spans; "" elsewhere.
+        token_logprobs: whether the log-probability of each token is wanted, from engines that know it.
     """
 
     key: str
@@ -130,6 +132,7 @@ class Request:
     walk: Walk | None = None
     schema: str = ""
     form: str = ""
+    token_logprobs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,14 @@ class Sample:
             the grammar allows, before temperature and top-k; None if unknown (a file that does not say).
         tokens: the number of generated tokens; 0 if unknown.
         truncated: cut by `Sampling.max_tokens`.
+        token_logprobs: of each token, where they were asked for and are known.
     """
 
     text: str
     logprob: float | None
     tokens: int
     truncated: bool = False
+    token_logprobs: TokenLogprobs | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.cache import cache_folder
@@ -40,6 +42,12 @@ _TABLES = (
     "CREATE TABLE sample (request INTEGER NOT NULL, number INTEGER NOT NULL, text BLOB NOT NULL, "
     "logprob REAL, tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, "
     "PRIMARY KEY (request, number)) WITHOUT ROWID",
+)
+#: Token log-probabilities of single answers, in a table of its own: stores without it are read, by this version and by
+#: those that do not know it, as they always were.
+_BY_TOKEN = (
+    "CREATE TABLE IF NOT EXISTS by_token (request INTEGER NOT NULL, number INTEGER NOT NULL, sizes_logprobs BLOB NOT "
+    "NULL, checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID"
 )
 _IN_MEMORY = ":memory:"
 _MEND = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
@@ -112,6 +120,10 @@ class CandidateStore:
                 if found is None or not 0 <= number < n or (self._checked and found != checksum):
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
                 samples[number] = Sample(text.decode("utf-8", "surrogatepass"), logprob, tokens, bool(truncated))
+            for number, by_token in self._by_token(key, n):
+                sample = samples[number]
+                if sample is not None:
+                    samples[number] = replace(sample, token_logprobs=by_token)
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Sample]) -> None:
@@ -123,14 +135,38 @@ class CandidateStore:
         with self._reported("write"), self._transaction():
             self._connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
             (request,) = self._connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
-            rows = (
-                (i, s.text.encode("utf-8", "surrogatepass"), s.logprob, s.tokens, int(s.truncated))
-                for i, s in enumerate(samples, first)
-            )
+            rows = ((i, _encoded(s.text), s.logprob, s.tokens, int(s.truncated)) for i, s in enumerate(samples, first))
             self._connection.executemany(
                 "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?)",
                 ((request, *row, _checksum(key, *row)) for row in rows),
             )
+            by_token = [(i, _packed(s.token_logprobs)) for i, s in enumerate(samples, first) if s.token_logprobs]
+            if by_token:
+                self._connection.execute(_BY_TOKEN)
+                self._connection.executemany(
+                    # Only beside the sample that they are of: another process may have stored another one first.
+                    "INSERT OR IGNORE INTO by_token SELECT ?, ?, ?, ? WHERE EXISTS "
+                    "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
+                    (
+                        (request, i, packed, _sum_of(key, i, packed), request, i, _encoded(samples[i - first].text))
+                        for i, packed in by_token
+                    ),
+                )
+
+    def _by_token(self, key: str, n: int) -> Iterator[tuple[int, TokenLogprobs]]:
+        """Number and token log-probabilities of those samples of a request that have them."""
+        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_token'").fetchone():
+            return
+        rows = self._connection.execute(
+            "SELECT number, sizes_logprobs, checksum FROM by_token "
+            "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
+            (key, n),
+        )
+        for number, packed, checksum in rows:
+            sound = isinstance(packed, bytes) and isinstance(number, int) and 0 <= number < n
+            if not sound or _sum_of(key, number, packed) != checksum:
+                raise sqlite3.DatabaseError(f"tokens of sample {number!r} of request {key} are not as they were stored")
+            yield number, _unpacked(packed)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -238,6 +274,27 @@ class CandidateStore:
             yield
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StoreError(f"cannot {doing} the candidate store {self._path}: {_advice(error)}") from error
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _packed(tokens: TokenLogprobs) -> bytes:
+    """The sizes, then the log-probabilities, in four bytes each."""
+    count = len(tokens.sizes)
+    return struct.pack(f"<{count}I{count}f", *tokens.sizes, *tokens.logprobs)
+
+
+def _unpacked(packed: bytes) -> TokenLogprobs:
+    count = len(packed) // 8
+    values = struct.unpack(f"<{count}I{count}f", packed)
+    return TokenLogprobs(values[:count], values[count:])
+
+
+def _sum_of(key: str, number: int, packed: bytes) -> int:
+    """CRC-32 of a row of token log-probabilities and the sample that it belongs to."""
+    return zlib.crc32(packed, zlib.crc32(f"{key}|{number}|".encode("utf-8", "surrogatepass")))
 
 
 def _checksum(

@@ -73,7 +73,11 @@ class Vocabulary:
 
     def text(self, tokens: Iterable[int]) -> str:
         """What these tokens spell; the end token spells nothing, and half a character at the end is left out."""
-        return b"".join(self._bytes.get(token, b"") for token in tokens).decode("utf-8", "ignore")
+        return b"".join(self.pieces(tokens)).decode("utf-8", "ignore")
+
+    def pieces(self, tokens: Iterable[int]) -> list[bytes]:
+        """The bytes of each of these tokens; the end token has none."""
+        return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:
         """Build the automaton of a regular expression.

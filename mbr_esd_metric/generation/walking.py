@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
@@ -55,6 +56,7 @@ class Walker:
         question: tuple[list[int], list[list[int]]],
         indices: Sequence[int],
         choose: Callable[[Tensor, int], Tensor],
+        by_mark: bool = False,
     ) -> list[Sample]:
         """One answer for each index.
 
@@ -63,6 +65,7 @@ class Walker:
             question: what `question` returned for it.
             indices: of the samples.
             choose: from the marks' logits, (samples, marks), and the number of the word, the mark of each sample.
+            by_mark: return the log-probability of each mark as well; a word and its mark then count as one token.
         """
         import torch
 
@@ -74,20 +77,27 @@ class Walker:
         self._cache.start(1)
         row_of = torch.zeros(len(indices), dtype=torch.long, device=output.device)
         last = marks.new_empty(1, 0)
-        logprobs = torch.zeros(len(indices), device=output.device)
+        gains = []
         chosen = []
         for number, unit in enumerate(units):
             tokens = torch.cat([last, torch.tensor([unit], device=output.device).expand(len(last), -1)], 1)
             logits = (self._cache.walk(decoder, tokens).float() @ rows.T)[row_of]
             mark = choose(logits, number)
-            logprobs += logits.log_softmax(1).gather(1, mark[:, None])[:, 0]
+            gains.append(logits.log_softmax(1).gather(1, mark[:, None])[:, 0])
             chosen.append(mark)
             # Samples with equal marks so far stay one row.
             ways, row_of = torch.unique(row_of * len(marks) + mark, return_inverse=True)
             self._cache.keep(ways // len(marks))
             last = marks[ways % len(marks)][:, None]
         words = [walk.units[0].removeprefix(" "), *walk.units[1:]]
-        return [
-            Sample("".join(w + walk.marks[m] for w, m in zip(words, row, strict=True)), logprob, len(units))
-            for row, logprob in zip(torch.stack(chosen, 1).tolist(), logprobs.tolist(), strict=True)
-        ]
+        samples = []
+        for row, each in zip(torch.stack(chosen, 1).tolist(), torch.stack(gains, 1).tolist(), strict=True):
+            pieces = [word + walk.marks[mark] for word, mark in zip(words, row, strict=True)]
+            by_token = _by_mark(pieces, each) if by_mark else None
+            samples.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token))
+        return samples
+
+
+def _by_mark(pieces: Sequence[str], logprobs: Sequence[float]) -> TokenLogprobs | None:
+    text = "".join(pieces)
+    return TokenLogprobs.spelling([piece.encode("utf-8", "surrogatepass") for piece in pieces], logprobs, text)

@@ -113,6 +113,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
                 walk=answers.walk(prompt, *texts, card.lp),
                 schema=answers.schema,
                 form=answers.grammar(segment.translation) if card.grounded and answers.schema else "",
+                token_logprobs=card.samples == 1 and not card.others,
             )
         keys.append(by_pair[pair])
     return Plan(engine, sampling, requests, keys)
@@ -174,6 +175,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
             keep = engine_class(todo.engine).stored
             store = stores.enter_context(CandidateStore.open(one.store, keep=keep))
             drawn.append(_Drawn(todo, store, _sample(one, todo, store, progress), one.name if card.others else None))
+        if progress and card.samples == 1 and not card.others:
+            _say_without_tokens(drawn[0])
         decisions, found = _decide(card, segments, drawn)
         if learnt is not None:
             decisions = [replace(one, annotation=learnt.annotation(one.annotation)) for one in decisions]
@@ -342,8 +345,23 @@ def _advise_languages(card: ModelCard) -> None:
         )
 
 
+def _say_without_tokens(drawn: _Drawn) -> None:
+    """Say once which single answers have a confidence of 1 because nobody knows better."""
+    requests = drawn.plan.requests
+    samples = [sample for key in requests for sample in drawn.store.get(key, 1) if sample is not None]
+    unknown = sum(sample.token_logprobs is None for sample in samples)
+    if unknown:
+        print(
+            f"note: {unknown} of {len(samples)} answers come without their tokens' log-probabilities (stored before "
+            "they were kept, or from a server that gives none); the confidence of their spans is 1. To sample anew: "
+            "store=PATH of a new store",
+            file=sys.stderr,
+        )
+
+
 def _candidates(store: CandidateStore, key: str, n: int, model: str | None = None) -> list[Candidate]:
-    return [Candidate(s.text, None, s.logprob, s.truncated, model) for s in store.get(key, n) if s is not None]
+    held = (sample for sample in store.get(key, n) if sample is not None)
+    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs) for s in held]
 
 
 def _decide(

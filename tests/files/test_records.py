@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -181,3 +182,21 @@ def test_lines_of_json() -> None:
     assert json.loads(json_line({"a": "\ud800"})) == {"a": "\ud800"}
     with pytest.raises(ValueError, match="JSON"):
         json_line({"a": float("nan")})
+
+
+def test_the_tokens_of_a_single_answer_come_back(tmp_path: Path) -> None:
+    tokens = TokenLogprobs((2, 3, 0), (-0.5, -0.25, -1.0))
+    record = CandidateRecord("8", "s", "t", ("xyü.",), (-1.75,), (False,), None, tokens)
+    write_records(tmp_path / "c.jsonl", [record])
+    (read,) = read_candidates(tmp_path / "c.jsonl")
+    assert read == record
+    assert read.candidates[0].token_logprobs == read.columns.token_logprobs == tokens
+
+
+@pytest.mark.parametrize(
+    "tokens", [3, "ab", [[1]], [["1", -1.0]], [[2, -1.0]], [[1, 1.0]], [[1, None]], [[-1, 0], [2, 0]]]
+)
+def test_tokens_that_cannot_be_are_refused(tokens: object) -> None:
+    value = {**RECORD, "candidates": [{"text": "x", "logprob": -1.5, "tokens": tokens}]}
+    with pytest.raises(InputError, match='"tokens" of a candidate'):
+        CandidateRecord.from_json(value)

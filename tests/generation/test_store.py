@@ -11,10 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -363,3 +365,36 @@ def test_a_store_in_memory_can_be_named(tmp_path: Path, monkeypatch: pytest.Monk
             store.put("key", 0, samples(0, 2))
             assert store.get("key", 2) == samples(0, 2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_token_log_probabilities_are_kept_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    single = Sample("ü.", -1.5, 2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0)))
+    with CandidateStore(path) as store:
+        store.put("plain", 0, samples(0, 3))
+        store.put("single", 0, [single])
+        store.put("single", 0, [replace(single, text="another", token_logprobs=TokenLogprobs((7,), (-3.0,)))])
+        assert store.get("single", 2) == [single, None]
+        assert store.get("plain", 3) == samples(0, 3)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,), "versions before read it as well"
+    connection.execute("UPDATE by_token SET sizes_logprobs = zeroblob(24)")
+    connection.commit()
+    connection.close()
+    with CandidateStore(path) as store, pytest.raises(StoreError, match="tokens of sample 0 of request single"):
+        store.get("single", 1)
+
+
+def test_a_store_from_before_token_log_probabilities_is_read_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    with CandidateStore(path) as store:
+        store.put("old", 0, samples(0, 1))
+    connection = sqlite3.connect(path)
+    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_token'").fetchall()
+    connection.close()
+    tokens = TokenLogprobs((6, 5), (-0.25, -0.125))
+    with CandidateStore(path) as store:
+        assert store.get("old", 1) == samples(0, 1)
+        # What is stored stays, also where another answer comes with its tokens.
+        store.put("old", 0, [Sample("text another", -1.0, 2, token_logprobs=tokens)])
+        assert store.get("old", 1) == samples(0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,16 @@ def test_what_does_not_fit_is_named(folder: Path, tiny: Path) -> None:
     bytes_only = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
     with pytest.raises(EngineError, match="format=compact"):
         list(bytes_only.generate([request(1)], WARM))
+
+
+def test_the_log_probability_of_each_mark(engine: TransformersEngine) -> None:
+    (part,) = engine.generate([replace(request(2), token_logprobs=True)], WARM)
+    for sample in part.samples:
+        found = sample.token_logprobs
+        assert found is not None
+        words = ("Der", " Hund", ",", " bellt", "  laut", ".")
+        assert found.sizes == tuple(len(word) + 1 for word in words)
+        assert sum(found.logprobs) == sample.logprob
+        assert max(found.logprobs) < 0
+    (part,) = engine.generate([request(1)], WARM)
+    assert part.samples[0].token_logprobs is None

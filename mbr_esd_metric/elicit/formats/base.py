@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 from mbr_esd_metric.elicit.prompt import Prompt
 
 
@@ -28,6 +28,13 @@ class AnswerParser(Protocol):
 
     def not_found(self, texts: Sequence[str | None]) -> int:
         """How many errors of these texts, of those read so far, have a span that is not in the translation."""
+
+    def said(self, text: str) -> Said:
+        """Where an answer says each span of its annotation; empty if the answer is not in the grammar's spacing.
+
+        That is where the answer chooses that there is (another) error, which words it has, and how bad it is. The
+        category is left out, as it is not part of a span's identity.
+        """
 
 
 @dataclass(frozen=True, slots=True)

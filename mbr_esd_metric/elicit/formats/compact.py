@@ -11,9 +11,9 @@ from typing import cast
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.elicit.formats.base import AnswerFormat, AnswerParser
-from mbr_esd_metric.elicit.formats.located import PlainParser, located
+from mbr_esd_metric.elicit.formats.located import PlainParser, located, places
 from mbr_esd_metric.elicit.grounded import grounded_spans
-from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 
 NONE = "none"
 _V1 = """\
@@ -74,19 +74,41 @@ class CompactParser(PlainParser):
         answer = text.strip(" \n")
         if answer == NONE:
             return Parsed(Annotation())
-        errors: list[tuple[Severity, str]] = []
-        at = 0
-        while at < len(answer):
-            if errors and answer[at] == " ":
-                at += 1
-            elif errors:
-                return Invalid("no blank between two errors")
-            found = _ERROR.match(answer, at)
-            if found is None:
-                return Invalid("neither none nor a list of errors")
-            errors.append((cast("Severity", found[1]), _ESCAPE.sub(lambda m: _PLAIN[m[0]], found[2])))
-            at = found.end()
-        return located(errors, self.translation, self.location) if errors else Invalid("an empty answer")
+        errors = _errors(answer)
+        if isinstance(errors, Invalid):
+            return errors
+        found = [error for error, _ in errors]
+        return located(found, self.translation, self.location) if found else Invalid("an empty answer")
+
+    def said(self, text: str) -> Said:
+        before, errors = len(text) - len(text.lstrip(" \n")), _errors(text.strip(" \n"))
+        if isinstance(errors, Invalid):
+            return {}
+        found: Said = {}
+        spans = places((error for error, _ in errors), self.translation, self.location)
+        for span, (_, (start, end)) in zip(spans, errors, strict=True):
+            if span is not None:
+                found.setdefault(span.key, ((before + start, before + end),))
+        return found
+
+
+def _errors(answer: str) -> list[tuple[tuple[Severity, str], tuple[int, int]]] | Invalid:
+    """Severity and words of each error, and where it stands, with the blank before it."""
+    errors: list[tuple[tuple[Severity, str], tuple[int, int]]] = []
+    at = 0
+    while at < len(answer):
+        start = at
+        if errors and answer[at] == " ":
+            at += 1
+        elif errors:
+            return Invalid("no blank between two errors")
+        found = _ERROR.match(answer, at)
+        if found is None:
+            return Invalid("neither none nor a list of errors")
+        at = found.end()
+        error = (cast("Severity", found[1]), _ESCAPE.sub(lambda m: _PLAIN[m[0]], found[2]))
+        errors.append((error, (start, at)))
+    return errors
 
 
 def written(text: str) -> str | None:

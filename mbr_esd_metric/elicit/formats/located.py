@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, check_parser_arguments
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said, check_parser_arguments
 
 
 class PlainParser(ABC):
@@ -32,6 +32,10 @@ class PlainParser(ABC):
     def read(self, text: str) -> Parsed | Invalid:
         """The annotation that `text` spells, or why it spells none; never raises."""
 
+    @abstractmethod
+    def said(self, text: str) -> Said:
+        """Where an answer says each span; see `AnswerParser.said`."""
+
     def parse(self, text: object) -> Parsed | Invalid:
         """As `read`, for whatever is given."""
         return self.read(text) if isinstance(text, str) else Invalid("not a text")
@@ -51,8 +55,8 @@ class PlainParser(ABC):
         return sum(self._dropped.get(text, 0) for text in texts) if self._dropped else 0
 
 
-def located(errors: Iterable[tuple[Severity, str]], translation: str, location: str) -> Parsed:
-    """The annotation of errors that are given by their text.
+def places(errors: Iterable[tuple[Severity, str]], translation: str, location: str) -> Iterator[ErrorSpan | None]:
+    """The span of each error that is given by its text; None if it is not in the translation.
 
     Args:
         errors: severity and span text of each.
@@ -60,14 +64,16 @@ def located(errors: Iterable[tuple[Severity, str]], translation: str, location: 
         location: "first" takes the first verbatim occurrence, as the paper's code does; with "successive" a text that
             is repeated takes its next occurrence.
     """
-    spans: list[ErrorSpan] = []
-    lost = 0
     after: dict[str, int] = {}
     for severity, text in errors:
         start = translation.find(text, after.get(text, 0) if location == "successive" else 0) if text else -1
-        if start < 0:
-            lost += 1
-            continue
-        after[text] = start + len(text)
-        spans.append(ErrorSpan(start, start + len(text), severity))
-    return Parsed(Annotation(spans), lost)
+        if start >= 0:
+            after[text] = start + len(text)
+        yield None if start < 0 else ErrorSpan(start, start + len(text), severity)
+
+
+def located(errors: Iterable[tuple[Severity, str]], translation: str, location: str) -> Parsed:
+    """The annotation of errors that are given by their text; arguments as of `places`."""
+    found = list(places(errors, translation, location))
+    spans = [span for span in found if span is not None]
+    return Parsed(Annotation(spans), len(found) - len(spans))

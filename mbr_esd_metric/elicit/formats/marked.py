@@ -19,7 +19,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.elicit.formats.base import AnswerFormat, AnswerParser, Walk
 from mbr_esd_metric.elicit.formats.located import PlainParser
 from mbr_esd_metric.elicit.grounded import escaped, pieces
-from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 from mbr_esd_metric.elicit.prompt import Prompt
 
 #: Mark -> what it says of the word before it.
@@ -115,8 +115,19 @@ class MarkedParser(PlainParser):
         self._units = units(translation)
 
     def read(self, text: str) -> Parsed | Invalid:
+        read = self._spans(text)
+        return read if isinstance(read, Invalid) else Parsed(Annotation(span for span, _ in read))
+
+    def said(self, text: str) -> Said:
+        """A span is said by the marks of its words."""
+        read = self._spans(text)
+        return {} if isinstance(read, Invalid) else {span.key: marks for span, marks in read}
+
+    def _spans(self, text: str) -> list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] | Invalid:
+        """Each span, and where its marks stand."""
         at = 0
-        spans: list[ErrorSpan] = []
+        spans: list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] = []
+        marks: tuple[tuple[int, int], ...]
         before: Severity | None = None
         for unit in self._units:
             if not text.startswith(unit.text, at):
@@ -127,12 +138,13 @@ class MarkedParser(PlainParser):
                 return Invalid("a word without a mark")
             severity = MARKS[mark]
             if severity is not None:
-                start = unit.start
+                start, marks = unit.start, ((at - 1, at),)
                 if severity == before:
-                    start = spans.pop().start
-                spans.append(ErrorSpan(start, unit.end, severity))
+                    first, others = spans.pop()
+                    start, marks = first.start, (*others, *marks)
+                spans.append((ErrorSpan(start, unit.end, severity), marks))
             before = severity
         rest = text[at:]
         if rest.strip(" \n") if self._units else rest != _NO_WORDS:
             return Invalid("more than the words of the translation")
-        return Parsed(Annotation(spans))
+        return spans

@@ -97,7 +97,7 @@ class ReplayEngine(Engine):
                 f"wanted; give n={len(record.texts)}"
             )
         return tuple(
-            Sample(record.texts[i], logprob, 0, record.truncated[i])
+            Sample(record.texts[i], logprob, 0, record.truncated[i], record.token_logprobs)
             for i, logprob in enumerate(record.logprobs[request.first : end], request.first)
         )
 

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError
 from mbr_esd_metric.generation.base import (
     CHAT_TEMPLATE_ARGUMENTS,
@@ -191,7 +192,7 @@ class TransformersEngine(Engine):
             def choose(logits: Tensor, number: int) -> Tensor:
                 return _choose(logits, [_uniform(sampling.seed, request.key, i, number) for i in indices], sampling)
 
-            return walker.sample(walk, question, indices, choose)
+            return walker.sample(walk, question, indices, choose, request.token_logprobs)
 
         return decode
 
@@ -244,7 +245,7 @@ class TransformersEngine(Engine):
         logits = logits.expand(len(indices), -1)
         states = [grammar.start] * len(indices)
         texts: list[list[int]] = [[] for _ in indices]
-        logprobs = [0.0] * len(indices)
+        gains: list[list[float]] = [[] for _ in indices]
         closed = [False] * len(indices)
         alive = list(range(len(indices)))
         for step in range(sampling.max_tokens):
@@ -256,7 +257,7 @@ class TransformersEngine(Engine):
             still = []
             for place, (row, token, gain) in enumerate(zip(alive, chosen.tolist(), gained.tolist(), strict=True)):
                 texts[row].append(token)
-                logprobs[row] += gain
+                gains[row].append(gain)
                 closed[row] = token == grammar.eos
                 if not closed[row]:
                     states[row] = grammar.after(states[row], token)
@@ -269,10 +270,13 @@ class TransformersEngine(Engine):
                 self._cache.keep(places)
                 alive = [alive[place] for place in still]
             logits = self._cache.step(self._model, chosen)
-        return [
-            Sample(self._vocabulary.text(tokens), logprob, len(tokens), not done)
-            for tokens, logprob, done in zip(texts, logprobs, closed, strict=True)
-        ]
+        samples = []
+        for tokens, each, done in zip(texts, gains, closed, strict=True):
+            text = self._vocabulary.text(tokens)
+            pieces = self._vocabulary.pieces(tokens)
+            by_token = TokenLogprobs.spelling(pieces, each, text) if request.token_logprobs else None
+            samples.append(Sample(text, sum(each), len(tokens), not done, by_token))
+        return samples
 
 
 def _groups(first: int, last: int) -> Iterator[range]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError
 from mbr_esd_metric.generation.base import (
     CHAT_TEMPLATE_ARGUMENTS,
@@ -156,7 +157,7 @@ class VllmEngine(Engine):
             labels = ", ".join(request.label for request in batch[:3])
             raise EngineError(f"vLLM failed on {labels} ...: {' '.join(str(error).split())[:300]}") from error
         for request, output in zip(batch, outputs, strict=True):
-            samples = tuple(_sample(completion) for completion in output.outputs)
+            samples = tuple(_sample(completion, request) for completion in output.outputs)
             if sampling.greedy:
                 samples *= request.n
             yield Generated(request.key, request.first, samples)
@@ -238,13 +239,20 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
     )
 
 
-def _sample(completion: Any) -> Sample:
+def _sample(completion: Any, request: Request) -> Sample:
     return Sample(
         text=completion.text,
         logprob=float(completion.cumulative_logprob),
         tokens=len(completion.token_ids),
         truncated=completion.finish_reason == "length",
+        token_logprobs=_by_token(completion) if request.token_logprobs else None,
     )
+
+
+def _by_token(completion: Any) -> TokenLogprobs | None:
+    found = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
+    pieces = [(one.decoded_token or "").encode("utf-8", "replace") for one in found]
+    return TokenLogprobs.spelling(pieces, [float(one.logprob) for one in found], completion.text)
 
 
 def _messages(prompt: str) -> list[dict[str, str]]:

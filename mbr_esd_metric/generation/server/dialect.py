@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.generation.base import Request, Sample, Sampling
 from mbr_esd_metric.generation.server.address import Address, printable
 from mbr_esd_metric.generation.server.failures import Disobeyed, Odd, Transient
@@ -221,10 +222,12 @@ class Dialect(ABC):
         text = said.get("content") if isinstance(said, Mapping) else said
         if not isinstance(text, str | None):
             raise Odd("a candidate's text is no text")
-        logprob = None
+        logprob, by_token, answer = None, None, self.answer(text or "")
         if self.abilities.logprobs:
             logprob, tokens = logprob_of(choice.get("logprobs"), text or "")
-        return Sample(self.answer(text or ""), logprob, tokens, finish == "length")
+            if ask.request.token_logprobs:
+                by_token = _by_token(choice["logprobs"]["content"], answer)
+        return Sample(answer, logprob, tokens, finish == "length", by_token)
 
 
 def logprob_of(logprobs: object, text: str) -> tuple[float, int]:
@@ -250,6 +253,18 @@ def logprob_of(logprobs: object, text: str) -> tuple[float, int]:
     if text and not values:
         raise Odd("a candidate has a text and no token")
     return total, len(values)
+
+
+def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:
+    """The log-probability of each token that `logprob_of` has checked; None if the tokens do not spell the answer."""
+    pieces = []
+    for token in content:
+        written, spelled = token.get("bytes"), token.get("token")
+        try:
+            pieces.append(bytes(written) if isinstance(written, list) else str(spelled).encode("utf-8", "replace"))
+        except (TypeError, ValueError):
+            return None
+    return TokenLogprobs.spelling(pieces, [float(token["logprob"]) for token in content], answer)
 
 
 def usage_of(value: object, prompt: str, completion: str) -> Usage | None:

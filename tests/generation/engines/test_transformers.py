@@ -83,7 +83,7 @@ def test_logprob_is_the_sum_over_admissible_tokens_of_a_full_forward_pass(
     engine = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
     tokens = recorded(engine, monkeypatch)
     # Two prompts with a common beginning, so that the second one finds blocks of the first.
-    requests = [Request(name, LONG + name, PLAIN, 3) for name in ("one", "two")]
+    requests = [Request(name, LONG + name, PLAIN, 3, token_logprobs=True) for name in ("one", "two")]
     samples = sample(engine, requests, SHORT_ANSWERS)
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -95,16 +95,20 @@ def test_logprob_is_the_sum_over_admissible_tokens_of_a_full_forward_pass(
         for generated, one in zip(group, samples[name], strict=True):
             with torch.no_grad():
                 logits = model(torch.tensor([prompt + generated])).logits[0, len(prompt) - 1 : -1].double()
-            total, text = 0.0, ""
+            each, text = [], ""
             for row, token in zip(logits, generated, strict=True):
                 allowed = admissible(ascii_tokens, tokenizer.eos_token_id, PLAIN, text)
                 assert token in allowed
-                total += float(row[token] - row[allowed].logsumexp(0))
+                each.append(float(row[token] - row[allowed].logsumexp(0)))
                 text += "" if token == tokenizer.eos_token_id else tokenizer.decode([token])
             assert one.text == text
             assert one.tokens == len(generated)
             assert one.truncated == (generated[-1] != tokenizer.eos_token_id)
-            assert one.logprob == pytest.approx(total, abs=2e-3)
+            assert one.logprob == pytest.approx(sum(each), abs=2e-3)
+            assert one.token_logprobs is not None
+            assert one.token_logprobs.logprobs == pytest.approx(each, abs=2e-3)
+            sizes = [0 if token == tokenizer.eos_token_id else len(ascii_tokens[token]) for token in generated]
+            assert one.token_logprobs.sizes == tuple(sizes)
 
 
 def test_every_text_is_admitted_by_the_grammar(engine: TransformersEngine) -> None:

@@ -1,0 +1,147 @@
+"""Confidences of a single answer: the probability of the tokens that say a span, in every answer format."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+
+from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
+from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import decide_corpus
+from mbr_esd_metric.elicit.formats import get_format
+
+MT = "Die Bänke 🐉 sind laut, die Bänke."
+ERROR = '{{"error_span": "{}", "category": "{}", "sub_category": "x", "severity": "{}"}}'
+
+
+def json_answer(*errors: tuple[str, str, str]) -> str:
+    return '{"errors": [' + ", ".join(ERROR.format(*error) for error in errors) + "]}"
+
+
+def tokens(text: str, rng: random.Random) -> tuple[list[str], TokenLogprobs]:
+    """A text in random pieces, each with a log-probability, and a closing token."""
+    cuts = sorted({0, len(text), *(rng.randrange(len(text)) for _ in range(len(text) // 3))})
+    pieces = [text[a:b] for a, b in itertools.pairwise(cuts)]
+    logprobs = [-rng.random() / 9 for _ in range(len(pieces) + 1)]
+    made = TokenLogprobs.spelling([*(piece.encode() for piece in pieces), b"<end>"], logprobs, text)
+    assert made is not None
+    return pieces, made
+
+
+def expected(text: str, pieces: list[str], made: TokenLogprobs, *said: str) -> float:
+    """The product over the pieces that hold a character of one of these parts of the text, found character by
+    character."""
+    characters = set()
+    for part in said:
+        assert text.count(part) == 1, part
+        characters |= set(range(text.index(part), text.index(part) + len(part)))
+    at, total = 0, 0.0
+    for piece, logprob in zip(pieces, made.logprobs, strict=False):
+        total += logprob if characters & set(range(at, at + len(piece))) else 0.0
+        at += len(piece)
+    return math.exp(total)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category(seed: int) -> None:
+    text = json_answer(("Bänke 🐉", "fluency", "major"), ("sind", "style", "minor"))
+    pieces, made = tokens(text, random.Random(seed))
+    decision = decide([Candidate(text, token_logprobs=made)], MT)
+    first, second = decision.annotation
+    assert first.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "Bänke 🐉"', "major"))
+    assert second.confidence == pytest.approx(expected(text, pieces, made, ', {"error_span": "sind"', "minor"))
+    assert decision.score == -6
+
+
+def test_what_the_category_costs_is_not_counted() -> None:
+    text = json_answer(("sind", "style", "minor"))
+    before, category, after = text.partition("style")
+    made = TokenLogprobs.spelling([before.encode(), category.encode(), after.encode()], [0.0, -9.0, 0.0], text)
+    (span,) = decide([Candidate(text, token_logprobs=made)], MT).annotation
+    assert span.confidence == 1.0
+
+
+def test_escapes_and_a_span_said_twice() -> None:
+    mt = 'Er sagt "nein" und "nein".'
+    text = json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major"))
+    pieces, made = tokens(text, random.Random(1))
+    first, second = decide([Candidate(text, token_logprobs=made)], mt).annotation
+    assert first.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "\\"nein\\""', "minor"))
+    assert second.confidence == pytest.approx(
+        math.exp(made.total([(text.index(', {"error_span": "und"'), text.index('"und"') + 5), _severity(text, 2)]))
+    )
+    both = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
+    pieces, made = tokens(both, random.Random(2))
+    _, here, there = decide(
+        [Candidate(both, token_logprobs=made)], "die Bänke, Bänke", location="successive"
+    ).annotation
+    assert here.confidence != there.confidence
+
+
+def _severity(text: str, number: int) -> tuple[int, int]:
+    start = -1
+    for _ in range(number):
+        start = text.index('"severity": "', start + 1)
+    return start + 13, start + 18
+
+
+def test_compact_and_marked() -> None:
+    compact = "major <Bänke 🐉> minor <laut>"
+    pieces, made = tokens(compact, random.Random(3))
+    first, second = decide([Candidate(compact, token_logprobs=made)], MT, format="compact").annotation
+    assert first.confidence == pytest.approx(expected(compact, pieces, made, "major <Bänke 🐉>"))
+    assert second.confidence == pytest.approx(expected(compact, pieces, made, " minor <laut>"))
+
+    marked = get_format("marked").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), MT)[0]
+    assert marked == "Die= Bänke+ 🐉+ sind= laut-,= die= Bänke=.="
+    units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".="]
+    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(9)], marked)
+    first, second = decide([Candidate(marked, token_logprobs=made_)], MT, format="marked").annotation
+    assert first.confidence == pytest.approx(math.exp(-0.1 - 0.2))
+    assert second.confidence == pytest.approx(math.exp(-0.4))
+
+
+@pytest.mark.parametrize("name", ["json", "compact", "marked"])
+def test_whatever_is_read_is_found_where_it_is_said(name: str) -> None:
+    answers = get_format(name)
+    wanted = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(4, 9, "major"), ErrorSpan(17, 21, "minor")])
+    text, lost = answers.answer(wanted, MT)
+    assert not lost
+    parser = answers.parser(MT)
+    assert set(parser.said(text)) == set(wanted.key)
+    for broken in (text[:-3], "x", text + "x", "", "\ud800"):
+        assert set(parser.said(broken)) <= set(wanted.key)
+
+
+def test_agreement_stays_where_there_are_several_or_no_tokens() -> None:
+    text = json_answer(("sind", "style", "minor"))
+    _, made = tokens(text, random.Random(1))
+    one = Candidate(text, token_logprobs=made)
+    assert [span.confidence for span in decide([one, one], MT).annotation] == [1.0]
+    assert [span.confidence for span in decide([Candidate(text)], MT).annotation] == [1.0]
+    assert [span.confidence for span in decide([one], MT, supports=[one, Candidate(json_answer())]).annotation] == [0.5]
+    assert decide([Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])], MT).score == 0
+
+
+def test_rules_over_a_whole_set_have_them_too() -> None:
+    text = json_answer(("sind", "style", "minor"))
+    pieces, made = tokens(text, random.Random(1))
+    options = DecisionOptions("mbr-corpus")
+    (decision,) = decide_corpus([([Candidate(text, token_logprobs=made)], MT)], options).decisions
+    (span,) = decision.annotation
+    assert span.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "sind"', "minor"))
+
+
+def test_tokens_that_spell_something_else_are_none() -> None:
+    assert TokenLogprobs.spelling([b"ab", b"d"], [-1.0, -1.0], "abc") is None
+    assert TokenLogprobs.spelling([b"ab"], [-1.0], "abc") is None
+    # Half a character at the end of an answer that was cut is not in its text.
+    assert TokenLogprobs.spelling([b"ab", "ü".encode()[:1]], [-1.0, -2.0], "ab") == TokenLogprobs((2, 0), (-1.0, -2.0))
+    split = TokenLogprobs.spelling(["ü".encode()[:1], "ü".encode()[1:]], [-1.0, -2.0], "ü")
+    assert split is not None
+    assert split.total([(0, 2)]) == -3
+    assert split.total([(0, 1)]) == -1

@@ -1,0 +1,135 @@
+"""A single greedy answer: the confidence of a span is the probability of its tokens; stored, calibrated, in files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.files.recalibration import write_recalibration
+from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.metric import Metric
+from tests.helpers.chat_server import FakeServer
+
+MODEL = "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill"
+PIECES = [
+    '{"errors": [{',
+    '"error_span": "',
+    "a",
+    'b", ',
+    '"category": "style", ',
+    '"sub_category": "x", "severity": "',
+    "major",
+    '"}]}',
+]
+LOGPROBS = [-0.1, 0.0, -0.2, -0.4, -5.0, -6.0, -0.05, -0.7]
+#: What says the span: that there is an error, its words, its severity.
+PROBABILITY = math.exp(-0.1 - 0.2 - 0.4 - 0.05)
+SAMPLES = [{"src": "x", "mt": "ab c"}, {"src": "y", "mt": "c ab"}]
+
+
+def spelt(value: dict[str, object], number: int) -> dict[str, object]:
+    """A reply in the tokens above, and the closing one."""
+    content = [{"token": "?", "bytes": [*p.encode()], "logprob": v} for p, v in zip(PIECES, LOGPROBS, strict=True)]
+    content.append({"token": "<|eot|>", "bytes": None, "logprob": -0.3})
+    for choice in value["choices"]:  # type: ignore[attr-defined]
+        choice["message"]["content"] = "".join(PIECES)
+        choice["finish_reason"] = "stop"
+        choice["logprobs"] = {"content": content}
+    return value
+
+
+def name(server: FakeServer, folder: Path, *options: str) -> str:
+    return "&".join([f"mbr-esd-llama-distill?server={server.url}", f"store={folder}/store", *options])
+
+
+def confidences(name: str) -> list[float]:
+    spans = Metric(load_card(name)).predict(SAMPLES).metadata.error_spans
+    return [span["confidence"] for found in spans for span in found]
+
+
+def test_confidence_is_the_probability_of_the_tokens_also_from_the_store(tmp_path: Path) -> None:
+    with FakeServer(MODEL, spoil=spelt) as server:
+        assert confidences(name(server, tmp_path)) == pytest.approx([PROBABILITY] * 2, rel=1e-6)
+        asked = len(server.bodies)
+        assert confidences(name(server, tmp_path)) == pytest.approx([PROBABILITY] * 2, rel=1e-6)
+        assert len(server.bodies) == asked == 2
+
+
+def test_a_calibration_is_applied_to_it(tmp_path: Path) -> None:
+    write_recalibration(tmp_path / "c.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
+    with FakeServer(MODEL, spoil=spelt) as server:
+        found = confidences(name(server, tmp_path, f"calibration={tmp_path}/c.json"))
+    assert found == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
+
+
+def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def odd(value: dict[str, object], number: int) -> dict[str, object]:
+        value = spelt(value, number)
+        value["choices"][0]["logprobs"]["content"][2]["bytes"] = [1, 2]  # type: ignore[index]
+        return value
+
+    with FakeServer(MODEL, spoil=odd) as server:
+        assert confidences(name(server, tmp_path)) == [1.0, 1.0]
+    assert capsys.readouterr().err.count("2 of 2 answers come without their tokens' log-probabilities") == 1
+
+
+class Wordless(ServerEngine):
+    """What an earlier version stored: no token log-probabilities."""
+
+    tokens: ClassVar[TokenLogprobs | None] = None
+
+    def __init__(self, options: EngineOptions) -> None:
+        pass
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for request in requests:
+            yield Generated(request.key, 0, (Sample("".join(PIECES), sum(LOGPROBS), 8),))
+
+
+def test_answers_stored_before_are_used_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeServer(MODEL, spoil=spelt) as server:
+        monkeypatch.setattr("mbr_esd_metric.metric.pipeline.engine_class", lambda _: Wordless)
+        confidences(name(server, tmp_path))
+        monkeypatch.undo()
+        capsys.readouterr()
+        assert confidences(name(server, tmp_path)) == [1.0, 1.0]
+        assert not server.bodies, "what is stored is not sampled again"
+    said = capsys.readouterr().err
+    assert said.count("note: 2 of 2 answers come without") == 1
+    assert "store=PATH" in said
+
+
+def test_sample_writes_them_and_decide_reads_them(tmp_path: Path) -> None:
+    for number, which in enumerate(("src", "mt")):
+        (tmp_path / which).write_text("".join(f"{list(one.values())[number]}\n" for one in SAMPLES))
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+    with FakeServer(MODEL, spoil=spelt) as server:
+        assert main(["sample", *files, "--model", name(server, tmp_path), "-o", str(tmp_path / "c.jsonl")]) == 0
+    assert main(["decide", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "d.jsonl")]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
+    assert [row["spans"][0]["confidence"] for row in rows] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
+    replayed = f"mbr-esd-llama-distill?candidates={tmp_path}/c.jsonl"
+    samples = [{**one, "system": "mt"} for one in SAMPLES]
+    spans = Metric(load_card(replayed)).predict(samples).metadata.error_spans
+    assert [found[0]["confidence"] for found in spans] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
+
+
+def test_several_candidates_are_stored_without(tmp_path: Path) -> None:
+    with FakeServer("meta-llama/Llama-3.3-70B-Instruct", spoil=spelt) as server:
+        model = f"mbr-esd-llama?server={server.url}&store={tmp_path}/store&n=2"
+        assert confidences(model) == [1.0, 1.0]
+    assert b"CREATE TABLE by_token" not in (tmp_path / "store").read_bytes()
