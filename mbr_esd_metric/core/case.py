@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,14 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.similarity.base import Similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An annotation and its expected utility."""
+
+    annotation: Annotation
+    value: float
 
 
 class Case:
@@ -75,17 +83,24 @@ class Case:
         """The annotation of a hypothesis, each span with its confidence."""
         return with_confidence(self.hypotheses.annotations[hypothesis], self.table, self.columns, self.weights)
 
-    def judged(self, annotation: Annotation) -> tuple[float, Annotation]:
-        """The expected utility of an annotation that is no candidate's, and the annotation with its confidences.
+    def judged(self, annotation: Annotation, value: float | None = None) -> Judged:
+        """An annotation that is no candidate's, with its confidences and its expected utility.
+
+        Args:
+            annotation: of the translation.
+            value: its expected utility, if it is known.
 
         Raises:
             InputError: a span past the end of the translation.
         """
-        supports = self.supports.annotations
-        table = AnnotationTable([annotation, *supports], self.length)
-        columns = slice(1, 1 + len(supports))
-        expected = self.utility.expected(table, slice(0, 1), columns, self.weights)
-        return float(expected[0]), with_confidence(annotation, table, columns, self.weights)
+        table, columns = self.table, self.columns
+        on_grid = all(start in table.place and end in table.place for start, end, _ in annotation.key)
+        if value is None or not on_grid:
+            supports = self.supports.annotations
+            table, columns = AnnotationTable([annotation, *supports], self.length), slice(1, 1 + len(supports))
+        if value is None:
+            value = float(self.utility.expected(table, slice(0, 1), columns, self.weights)[0])
+        return Judged(with_confidence(annotation, table, columns, self.weights), value)
 
 
 def with_confidence(annotation: Annotation, table: AnnotationTable, columns: slice, weights: Floats) -> Annotation:
@@ -100,9 +115,9 @@ def with_confidence(annotation: Annotation, table: AnnotationTable, columns: sli
     if not annotation.spans:
         return annotation
     marked = ((weights @ table.marked[columns]) * table.widths).tolist()
-    bounds = table.bounds.tolist()
+    place = table.place
     spans = []
     for span in annotation:
-        share = sum(marked[bounds.index(span.start) : bounds.index(span.end)]) / (span.end - span.start)
+        share = sum(marked[place[span.start] : place[span.end]]) / (span.end - span.start)
         spans.append(replace(span, confidence=min(max(share, 0.0), 1.0)))
     return Annotation(spans)

@@ -95,10 +95,7 @@ _Change: TypeAlias = "tuple[Sequence[SpanKey], tuple[SpanKey, ...]]"
 
 def _after(trial: Trial, change: _Change) -> Trial:
     gone, come = change
-    kept = [key for key in trial if key not in gone]
-    kept += [key for key in come if key not in kept]
-    kept.sort()
-    return tuple(kept)
+    return tuple(sorted({*trial}.difference(gone).union(come)))
 
 
 class _Search:
@@ -111,8 +108,8 @@ class _Search:
         self._utility, self._cost = utility, span_cost
         self._book = SpanBook(table, columns, weights)
         self._pieces = sorted({key[:2] for key in table.spans})
-        self._bounds: list[int] = table.bounds.tolist()
-        self._place = {bound: k for k, bound in enumerate(self._bounds)}
+        self._place = table.place
+        self._bounds = list(table.place)
         self._joined: list[bool] = table.joined.tolist()
         covers = (table.incidence @ table.inside.astype(table.dtype)).max(0, initial=0)
         #: Intervals that somebody marks, and those that somebody marks twice.
@@ -126,6 +123,7 @@ class _Search:
         self._sums: dict[str, list[float]] = {
             name: [0.0, *row] for name, row in zip(("any", *_SEVERITIES), sums.tolist(), strict=True)
         }
+        self._worth: dict[tuple[int, int, float], list[Severity]] = {}
         self._seen: dict[Trial, float] = {}
         self._budget = max(_LEAST_BUDGET, _BUDGET * len(table))
         self._floor = 0.0
@@ -246,7 +244,8 @@ class _Search:
             range(4 if twice else 3 if marked else 1) for marked, twice in zip(self._marked, self._twice, strict=True)
         ]
         if math.prod(map(len, levels)) <= _MOST_DOUBLED:
-            yield from (level_spans(self._bounds, self._joined, of) for of in itertools.product(*levels) if 3 in of)
+            doubled = [of for of in itertools.product(*levels) if 3 in of]
+            yield from level_spans(self._bounds, self._table.joined, np.array(doubled).reshape(-1, len(levels)))
 
     def _thresholds(self) -> Iterator[Trial]:
         """What is marked by a share of the supports above some threshold.
@@ -262,8 +261,7 @@ class _Search:
         values = values[values > 0, None]
         some = marked >= values
         levels = np.concatenate([(shares >= values[:, :, None]).sum(1), some * (1 + (2 * major > marked)), some])
-        for row in dict.fromkeys(map(tuple, levels.tolist())):
-            yield level_spans(self._bounds, self._joined, row)
+        yield from level_spans(self._bounds, self._table.joined, levels)
 
     def _changes(self, trial: Trial, low: int, high: int) -> Iterator[_Change]:
         """Everything that is one step away and touches the characters from `low` to `high`."""
@@ -294,31 +292,42 @@ class _Search:
             if end <= low or start >= high:
                 continue
             over = [old for old in trial if old[0] < end and start < old[1]]
+            same = len(over) == 1 and over[0][:2] == (start, end)
+            if same and not self._overlaps:
+                continue
             for severity in self._severities(start, end, least):
                 new = (start, end, severity)
                 if new not in trial:
-                    yield over, (new,)
-                    if over:
-                        yield over, (new, *_remains(over, start, end))
-                        if self._overlaps:
-                            yield from self._unless_doubled(trial, (), new)
+                    if not same:
+                        yield over, (new,)
+                        if remains := _remains(over, start, end):
+                            yield over, (new, *remains)
+                    if over and self._overlaps:
+                        yield from self._unless_doubled(trial, (), new)
         for start, end in itertools.pairwise(bounds):
             if end <= low or start >= high:
                 continue
             over = [old for old in trial if old[0] < end and start < old[1]]
-            if over:
+            if over and not (len(over) == 1 and over[0][:2] == (start, end)):
                 remains = _remains(over, start, end)
-                yield over, remains
+                if len(remains) != 1 or len(over) > 1:  # else it was trimmed already
+                    yield over, remains
                 for severity in self._severities(start, end, 0.0):
                     yield over, ((start, end, severity), *remains)
 
     def _severities(self, start: int, end: int, least: float) -> list[Severity]:
         """With which severities a span is worth trying; none if fewer than a share of the supports mark it."""
-        a, b = self._place[start], self._place[end]
-        marked = self._sums["any"][b] - self._sums["any"][a]
-        if marked < least * (end - start):
-            return []
-        return [name for name in _SEVERITIES if self._sums[name][b] - self._sums[name][a] >= marked * _LEAST_SEVERITY]
+        known = self._worth.get((start, end, least))
+        if known is None:
+            a, b = self._place[start], self._place[end]
+            marked = self._sums["any"][b] - self._sums["any"][a]
+            known = [
+                name for name in _SEVERITIES if self._sums[name][b] - self._sums[name][a] >= marked * _LEAST_SEVERITY
+            ]
+            if marked < least * (end - start):
+                known = []
+            self._worth[start, end, least] = known
+        return known
 
     def _unless_doubled(self, trial: Trial, gone: Sequence[SpanKey], new: SpanKey) -> Iterator[_Change]:
         """The step, unless its new span overlaps another where no candidate has two."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.case import Case, Judged
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.rules.base import SegmentRule
@@ -68,7 +68,10 @@ def choose(case: Case, rule: SegmentRule, mqm: str | MqmWeights = "paper", score
         InputError: the rule lacks what it needs.
     """
     rule.check(case)
-    return decided(case, rule.choose(case), case.expected, mqm, score)
+    chosen = rule.choose(case)
+    if isinstance(chosen, Judged):
+        return decided(case, chosen.annotation, case.expected, mqm, score, chosen.value)
+    return decided(case, chosen, case.expected, mqm, score)
 
 
 def decided(
@@ -87,7 +90,7 @@ def decided(
         values: what the decision reports as expected utility of each hypothesis, shape (n,).
         mqm: weights of the score.
         score: one of `SCORES`.
-        value: what it reports as that of an annotation; None for the expected utility.
+        value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
     """
     hypotheses = case.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]
@@ -96,8 +99,8 @@ def decided(
     index: int | None
     if isinstance(chosen, Annotation):
         index = None
-        judged, annotation = case.judged(chosen)
-        value = judged if value is None else value
+        judged = case.judged(chosen, value)
+        value, annotation = judged.value, judged.annotation
     else:
         index = hypotheses.index[chosen]
         value, annotation = by_hypothesis[chosen], case.with_confidence(chosen)

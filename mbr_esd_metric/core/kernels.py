@@ -103,6 +103,11 @@ class AnnotationTable:
         return of, np.array(members, dtype=np.intp).reshape(-1, len(variants))
 
     @cached_property
+    def place(self) -> dict[int, int]:
+        """The number of each bound."""
+        return {bound: number for number, bound in enumerate(self.bounds.tolist())}
+
+    @cached_property
     def widths(self) -> _Reals:
         """Characters of each elementary interval, shape (K,); some lie in no span."""
         return np.diff(self.bounds).astype(self.dtype)

@@ -39,8 +39,6 @@ from mbr_esd_metric.core.trials import Trial
 
 #: Height of each level's step.
 _STEPS = np.array([GAMMA, BETA - GAMMA, GAMMA])
-#: Which of the levels 0 to 3 have a major span, and which a minor one.
-_MAJOR, _MINOR = (False, False, True, True), (False, True, False, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class LevelShares:
 
     def _option(self, taken: npt.NDArray[np.bool_], span_cost: float) -> Option:
         sizes = self.sizes
-        spans = level_spans(self.bounds.tolist(), self.joined.tolist(), taken.sum(0).tolist())
+        (spans,) = level_spans(self.bounds.tolist(), self.joined, taken.sum(0)[None])
         overlap = 2 * float((sizes * self.shares * taken).sum()) - span_cost * len(spans)
         return Option(spans, overlap, float((sizes * taken).sum() + (sizes * self.shares).sum()))
 
@@ -140,23 +138,22 @@ class LevelShares:
         return np.asarray(reached[chosen[::-1]].T > 0)
 
 
-def level_spans(bounds: Sequence[int], joined: Sequence[bool], levels: Sequence[int]) -> Trial:
-    """The spans of an annotation that reaches these levels: each as long as can be.
+def level_spans(bounds: Sequence[int], joined: npt.NDArray[np.bool_], levels: npt.NDArray[np.intp]) -> list[Trial]:
+    """The spans of annotations that reach these levels: each as long as can be.
 
     Args:
         bounds: of the intervals, K + 1 of them.
         joined: whether a span may reach over each bound; see `AnnotationTable.joined`.
-        levels: of each interval, from 0 (no error) to 3 (a minor and a major span), K of them.
+        levels: of each annotation in each interval, from 0 (no error) to 3 (a minor and a major span), shape (n, K).
     """
-    spans: list[SpanKey] = []
-    for severity, reached in (("major", _MAJOR), ("minor", _MINOR)):
-        begun = -1
-        for level, bound, join in zip(levels, bounds, joined, strict=False):
-            if begun >= 0 and not (join and reached[level]):
-                spans.append((begun, bound, severity))  # type: ignore[arg-type]
-                begun = -1
-            if begun < 0 and reached[level]:
-                begun = bound
-        if begun >= 0:
-            spans.append((begun, bounds[-1], severity))  # type: ignore[arg-type]
-    return tuple(sorted(spans)) if len(spans) > 1 else tuple(spans)
+    found: list[list[SpanKey]] = [[] for _ in levels]
+    inner = joined[1:-1]
+    for severity, reached in (("major", levels >= 2), ("minor", (levels & 1).astype(bool))):
+        goes_on = reached[:, :-1] & reached[:, 1:] & inner
+        begins, ends = reached.copy(), reached.copy()
+        begins[:, 1:] &= ~goes_on
+        ends[:, :-1] &= ~goes_on
+        rows, first = begins.nonzero()
+        for row, start, end in zip(rows.tolist(), first.tolist(), ends.nonzero()[1].tolist(), strict=True):
+            found[row].append((bounds[start], bounds[end + 1], severity))
+    return [tuple(sorted(spans)) for spans in found]

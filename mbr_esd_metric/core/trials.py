@@ -9,15 +9,35 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
 #: Spans of a trial, sorted.
 Trial = tuple[SpanKey, ...]
+
+
+class SpanBits(dict[SpanKey, int]):
+    """Span -> the intervals that it covers, as the bits of a number: bit k for a minor span, bit K + k for a major one.
+
+    Args:
+        table: whose K intervals they are.
+    """
+
+    def __init__(self, table: AnnotationTable) -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, key: SpanKey) -> int:
+        start, end, severity = key
+        place = self._table.place
+        bits = (1 << place[end]) - (1 << place[start])
+        self[key] = bits if severity == "minor" else bits << len(self._table.widths)
+        return self[key]
 
 
 class SpanBook:
@@ -27,9 +47,13 @@ class SpanBook:
         table: of candidates and supports.
         columns: the supports in it, who vote for the category of a span that is new.
         weights: of the supports, shape (C,).
+
+    Attributes:
+        bits: of each span the intervals that it covers; see `SpanBits`.
     """
 
     def __init__(self, table: AnnotationTable, columns: slice, weights: Floats) -> None:
+        self.bits = SpanBits(table)
         self._table = table
         self._voters = columns
         self._weights = weights
@@ -71,35 +95,65 @@ class SpanBook:
 class TrialTable(AnnotationTable):
     """Trials in the first rows, then the supports of another table; on that table's grid.
 
+    What a trial covers is put together from its spans' bits, and what the supports cover is the other table's. The
+    spans of each row are only looked up for similarities that need them.
+
     Args:
         table: of candidates and supports.
         columns: the supports in it.
         trials: what is tried.
-        book: numbers of the spans.
+        book: of the spans.
     """
 
     def __init__(self, table: AnnotationTable, columns: slice, trials: Sequence[Trial], book: SpanBook) -> None:
         self.annotations = _Lazy(trials, book, table.annotations[columns])
         self.length, self.dtype, self.bounds = table.length, table.dtype, table.bounds
-        known = len(table.spans)
-        column = dict(table.column)
-        for key in set(itertools.chain.from_iterable(trials)):
-            column.setdefault(key, len(column))
-        width = len(column)
-        ones = [row * width + column[key] for row, trial in enumerate(trials) for key in trial]
-        given = table.incidence[columns]
-        self.spans = tuple(column)
-        incidence = np.zeros((len(trials) + len(given)) * width, dtype=self.dtype)
-        incidence[ones] = 1
-        self.incidence = incidence.reshape(-1, width) if width else incidence.reshape(len(trials) + len(given), 0)
-        self.incidence[len(trials) :, :known] = given
-        new = self.spans[known:]
-        self.starts = np.append(table.starts, np.array([key[0] for key in new], dtype=np.int64))
-        self.ends = np.append(table.ends, np.array([key[1] for key in new], dtype=np.int64))
-        self.is_major = np.append(table.is_major, np.array([key[2] == "major" for key in new], dtype=bool))
+        self.widths = table.widths
+        self._table, self._columns, self._trials, self._book = table, columns, trials, book
 
     def __len__(self) -> int:
-        return len(self.incidence)
+        return len(self.annotations)
+
+    @cached_property
+    def _covers(self) -> npt.NDArray[np.uint8]:
+        """Which intervals a minor (first K) or a major span (next K) of each trial covers, shape (trials, >= 2 K)."""
+        size = len(self.widths) // 4 + 1
+        rows = []
+        for trial in self._trials:
+            bits = 0
+            for key in trial:
+                bits |= self._book.bits[key]
+            rows.append(bits.to_bytes(size, "little"))
+        packed = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), size)
+        return np.unpackbits(packed, axis=1, bitorder="little")
+
+    @cached_property
+    def major(self) -> npt.NDArray[np.floating[Any]]:
+        return np.concatenate(
+            [self._covers[:, len(self.widths) : 2 * len(self.widths)], self._table.major[self._columns]]
+        )
+
+    @cached_property
+    def minor(self) -> npt.NDArray[np.floating[Any]]:
+        return np.concatenate([self._covers[:, : len(self.widths)], self._table.minor[self._columns]])
+
+    def __getattr__(self, name: str) -> Any:
+        """The spans and who has them, made when a similarity asks for them."""
+        if name not in ("column", "spans", "incidence", "starts", "ends", "is_major"):
+            raise AttributeError(name)
+        column = dict(self._table.column)
+        for key in set(itertools.chain.from_iterable(self._trials)):
+            column.setdefault(key, len(column))
+        self.column, self.spans = column, tuple(column)
+        given = self._table.incidence[self._columns]
+        self.incidence = np.zeros((len(self), len(column)), dtype=self.dtype)
+        rows = [row for row, trial in enumerate(self._trials) for _ in trial]
+        self.incidence[rows, [column[key] for key in itertools.chain.from_iterable(self._trials)]] = 1
+        self.incidence[len(self._trials) :, : given.shape[1]] = given
+        self.starts = np.array([key[0] for key in self.spans], dtype=np.int64)
+        self.ends = np.array([key[1] for key in self.spans], dtype=np.int64)
+        self.is_major = np.array([key[2] == "major" for key in self.spans], dtype=bool)
+        return self.__dict__[name]
 
 
 class _Lazy(Sequence[Annotation]):

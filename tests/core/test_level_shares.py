@@ -48,8 +48,9 @@ def test_the_optimum_equals_brute_force(cost: float) -> None:
                 assert (option.overlap, option.size) == pytest.approx((a - cost * len(option.spans), b))
             bridged = [any(s.start < k < s.end for item in items for s in item) for k in range(LENGTH + 1)]
             every = []
-            for levels in itertools.product(range(4), repeat=LENGTH):
-                spans = level_spans(range(LENGTH + 1), bridged, levels)
+            vectors = list(itertools.product(range(4), repeat=LENGTH))
+            marked = level_spans(range(LENGTH + 1), np.array(bridged), np.array(vectors))
+            for levels, spans in zip(vectors, marked, strict=True):
                 a, b = sums(np.array([0.0, 0.5, 1.0, 1.5])[list(levels)], items, weights)
                 every.append((a - cost * len(spans), b))
             brute.append(every)
@@ -59,11 +60,14 @@ def test_the_optimum_equals_brute_force(cost: float) -> None:
 
 
 def test_spans_are_as_long_as_candidates_allow() -> None:
-    bounds, nowhere = [0, 2, 5, 9], [False] * 4
-    assert level_spans(bounds, [False, True, True, False], [1, 1, 2]) == ((0, 5, "minor"), (5, 9, "major"))
-    assert level_spans(bounds, nowhere, [1, 1, 0]) == ((0, 2, "minor"), (2, 5, "minor"))
-    assert level_spans(bounds, [False, True, True, False], [2, 3, 2]) == ((0, 9, "major"), (2, 5, "minor"))
-    assert level_spans([], [], []) == ()
+    bounds, nowhere, inside = [0, 2, 5, 9], np.zeros(4, dtype=bool), np.array([False, True, True, False])
+    found = level_spans(bounds, inside, np.array([[1, 1, 2], [2, 3, 2], [0, 0, 0], [1, 0, 1]]))
+    assert found[0] == ((0, 5, "minor"), (5, 9, "major"))
+    assert found[1] == ((0, 9, "major"), (2, 5, "minor"))
+    assert found[2] == ()
+    assert found[3] == ((0, 2, "minor"), (5, 9, "minor"))
+    assert level_spans(bounds, nowhere, np.array([[1, 1, 0]])) == [((0, 2, "minor"), (2, 5, "minor"))]
+    assert level_spans([], np.zeros(0, dtype=bool), np.zeros((1, 0), dtype=np.intp)) == [()]
 
 
 @pytest.mark.parametrize("weights", ["uniform", "model"])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.case import Case, Judged
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError
 
@@ -63,8 +63,9 @@ class SegmentRule(Rule):
     """A rule that looks at one segment at a time."""
 
     @abstractmethod
-    def choose(self, case: Case) -> int | Annotation:
-        """The hypothesis that is the answer, or an annotation that need not be a candidate's.
+    def choose(self, case: Case) -> int | Annotation | Judged:
+        """The hypothesis that is the answer, or an annotation that need not be a candidate's; with its expected utility
+        where the rule knows it.
 
         `Case.expected` holds the expected utilities, `Hypotheses.best` resolves ties.
         """

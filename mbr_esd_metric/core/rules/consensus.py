@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.case import Case, Judged
 from mbr_esd_metric.core.consensus import find_consensus
 from mbr_esd_metric.core.rules.base import SegmentRule
 
@@ -21,9 +20,9 @@ class ConsensusRule(SegmentRule):
     by_utility: ClassVar[bool] = True
     makes_annotations: ClassVar[bool] = True
 
-    def choose(self, case: Case) -> Annotation:
+    def choose(self, case: Case) -> Judged:
         best = case.hypotheses.best(case.expected)
-        return find_consensus(
+        found = find_consensus(
             case.table,
             case.columns,
             case.weights,
@@ -31,4 +30,5 @@ class ConsensusRule(SegmentRule):
             case.hypotheses.annotations[best],
             float(case.expected[best]),
             case.span_cost,
-        ).annotation
+        )
+        return Judged(found.annotation, found.value)
