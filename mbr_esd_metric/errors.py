@@ -26,6 +26,11 @@ def _picture(found: re.Match[str]) -> str:
     return chr(0x2400 + ord(character)) if character < " " else "\N{REPLACEMENT CHARACTER}"
 
 
+def number_of(count: int, what: str) -> str:
+    """A count with its noun: "1 segment", "2 segments"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 class MbrEsdError(Exception):
     """Base of every error that this package raises on purpose.
 

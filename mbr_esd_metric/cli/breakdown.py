@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import add_measure_arguments, add_missing, check_outputs, put_out
@@ -71,10 +72,20 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
         columns.append(Column(name, title))
     rows = []
     for part in parts:
-        ordered = sorted(part.values.items(), key=lambda item: (-(item[1][args.measures[0]] or -2.0), item[0]))
+        ordered = sorted(part.values.items(), key=lambda item: (_falling(item[1][args.measures[0]]), item[0]))
         for key, values in ordered:
             named = (Cell(part.name), Cell(part.segments), Cell(part.rated), Cell(key[0]), Cell(input_of(key[1])))
             rows.append((*named, *(Cell(values[name]) for name in args.measures)))
-    legend = "rated: translations with a gold score; lengths are those of the source, in characters"
+    legend = "rated: translations with a gold score"
+    if args.by == "length":
+        legend += "; lengths are those of the source, in characters"
+    legends = [legend]
+    if "softf1" in args.measures:
+        legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
     title = f"{test_set.name} {test_set.direction} by {args.by}"
-    return Table(title, tuple(columns), tuple(rows), (legend, *data.notes))
+    return Table(title, tuple(columns), tuple(rows), (*legends, *data.notes))
+
+
+def _falling(value: float | None) -> float:
+    """A sort key: the highest value first, no value last."""
+    return math.inf if value is None else -value

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
     from mbr_esd_metric.cli.options import decision_options
     from mbr_esd_metric.decoding.file import decide_file
-    from mbr_esd_metric.errors import OptionError
+    from mbr_esd_metric.errors import OptionError, number_of
 
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
@@ -94,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if not args.quiet:
         print(
-            f"{summary.segments} segments decided; {summary.invalid} of {summary.candidates} candidates invalid",
+            f"{number_of(summary.segments, 'segment')} decided; "
+            f"{summary.invalid} of {number_of(summary.candidates, 'candidate')} invalid",
             file=sys.stderr,
         )
         if summary.ratios:

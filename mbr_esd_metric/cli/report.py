@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
 from mbr_esd_metric.cli.options import add_decision_options, add_mqm_option, decision_options
-from mbr_esd_metric.errors import OptionError, useless
+from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
     sheet = read_inputs(args, args.metric)
     page = render(sheet, args.title or _title(args, sheet), args.mqm)
     write_whole(args.output, page)
-    print(f"{args.output}: {len(sheet.rows)} segments, {len(sheet.columns)} columns, {len(page) / 1e6:.1f} MB")
+    rows, columns = number_of(len(sheet.rows), "segment"), number_of(len(sheet.columns), "column")
+    print(f"{args.output}: {rows}, {columns}, {len(page) / 1e6:.1f} MB")
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
-from mbr_esd_metric.errors import InputError, OptionError, useless
+from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("there is no segment to sample")
     write_records(args.output, _records(card, names, not args.quiet))
     most = "at most " if card.adaptive else ""
-    print(f"{args.output}: {len(names)} segments, {most}{card.samples} candidates each")
+    print(f"{args.output}: {number_of(len(names), 'segment')}, {most}{number_of(card.samples, 'candidate')} each")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
 from mbr_esd_metric.cli.options import add_mqm_option
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import OptionError, number_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
@@ -183,7 +183,7 @@ def _run_score(args: argparse.Namespace) -> int:
             for done in score_test_set(
                 test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=wanted
             ):
-                how = "is there already" if done.found else f"scored for {done.systems} systems"
+                how = "is there already" if done.found else f"scored for {number_of(done.systems, 'system')}"
                 print(f"{test_set.name} {test_set.direction}: {done.name} {how}")
             if scorer.note:
                 print(f"{test_set.name} {test_set.direction}, {model}: {scorer.note}", file=sys.stderr)

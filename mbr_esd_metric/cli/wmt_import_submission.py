@@ -6,6 +6,7 @@ import argparse
 
 from mbr_esd_metric.adapters.wmt.submissions import FORMATS
 from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
+from mbr_esd_metric.errors import number_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
             args.submission, args.format, test_set, f"{args.name}-{suffix}", overwrite=args.overwrite
         )
         what = "scores and error spans" if done.spans else "scores"
-        left_out = f"; {done.left_out} rows of other translations are left out" if done.left_out else ""
+        left_out = f"; left out: {number_of(done.left_out, 'row')} of other translations" if done.left_out else ""
         print(
-            f"{test_set.name} {test_set.direction}: {done.name}, {what} of {done.translations} translations by "
-            f"{done.systems} systems{left_out}"
+            f"{test_set.name} {test_set.direction}: {done.name}, {what} of "
+            f"{number_of(done.translations, 'translation')} by {number_of(done.systems, 'system')}{left_out}"
         )
     return 0

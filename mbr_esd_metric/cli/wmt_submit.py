@@ -6,7 +6,7 @@ import argparse
 
 from mbr_esd_metric.adapters.wmt.submissions import FORMATS
 from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
-from mbr_esd_metric.errors import OptionError, useless
+from mbr_esd_metric.errors import OptionError, number_of, useless
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,5 +72,5 @@ def run(args: argparse.Namespace) -> int:
         rated=args.rated,
         score_range=low_high,
     )
-    print(f"{args.output}: {written} translations in the format {args.format}")
+    print(f"{args.output}: {number_of(written, 'translation')} in the format {args.format}")
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
-from mbr_esd_metric.errors import InputError, printable
+from mbr_esd_metric.errors import InputError, number_of, printable
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
@@ -106,7 +106,8 @@ def losses(metadata: Mapping[str, Any]) -> str:
     """What became of the candidates of a run, as one line for people."""
     invalid, dropped = sum(metadata["invalid"]), sum(metadata["dropped"])
     candidates = invalid + sum(metadata["valid"])
-    return f"{invalid} of {candidates} candidates invalid, {dropped} error spans not found in the translation"
+    lost = number_of(dropped, "error span")
+    return f"{invalid} of {number_of(candidates, 'candidate')} invalid, {lost} not found in the translation"
 
 
 def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:

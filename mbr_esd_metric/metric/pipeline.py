@@ -327,10 +327,12 @@ class _Sampler:
         return f"{self._card.model} (engine={self._todo.engine})"
 
     def _next_step(self, segments: int) -> str:
+        n = self._card.samples
+        fewer = f"Fewer candidates (?n={n // 4}) take less time. " if n >= 8 else ""
         return (
             f"{self._name} is sampling; {self._done} candidates are stored, and {segments} of "
-            f"{len(self._todo.requests)} different segments lack some. Fewer candidates (?n=4) take less time; an "
-            "interrupted run goes on where it stopped"
+            f"{len(self._todo.requests)} different segments lack some. {fewer}An interrupted run "
+            "goes on where it stopped"
         )
 
 

@@ -90,3 +90,18 @@ def test_breakdown(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[
     words = ["breakdown", "--data", str(data), "--test-set", "wmt23", "--direction", "en-de", "--edges", "9"]
     assert main(words) == 1
     assert "--edges" in capsys.readouterr().err
+
+
+def test_breakdowns_footnotes_say_what_the_table_has(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_length = text(data, capsys, "breakdown", "--by", "length", "--measures", "spa")
+    by_domain = text(data, capsys, "breakdown", "--by", "domain", "--measures", "spa", "softf1")
+    assert "lengths are those of the source" in by_length
+    assert "SoftF1 rewards" not in by_length
+    assert "lengths" not in by_domain
+    assert "SoftF1 rewards a metric that marks little" in by_domain
+
+
+def test_a_metric_without_a_value_stands_last() -> None:
+    from mbr_esd_metric.cli.breakdown import _falling
+
+    assert sorted([0.0, None, -0.5, 0.5], key=_falling) == [0.5, 0.0, -0.5, None]

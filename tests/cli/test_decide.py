@@ -190,6 +190,13 @@ def test_a_file_without_segments(tmp_path: Path, name: str, content: str, capsys
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_one_segment_is_counted_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps(records(1)[0].to_json()) + "\n", encoding="utf-8")
+    assert main(["decide", str(path), "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert capsys.readouterr().err.startswith("1 segment decided; ")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_malformed_lines(tmp_path: Path, workers: int, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"

@@ -17,16 +17,27 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
 
 
-def test_models_lists_every_card_with_what_it_needs_and_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
-    shown = capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
     for card in CARDS.values():
-        assert f"\n{card.name} " in f"\n{shown}"
-        assert card.model in shown
-    assert "N = 256, mbr-softf1" in shown
-    assert "141 GB for the weights as published" in shown
-    assert "131,072 tokens of context; servers: vllm, sglang" in shown
+        (line,) = [line for line in lines if line.startswith(f"{card.name} ")]
+        assert card.model in line
+        assert card.description in line
+    assert len(lines) < len(CARDS) + 15
+    shown = {line.split()[0]: line for line in lines if line.startswith("mbr-esd-")}
+    assert "141 GB   131 K" in shown["mbr-esd-llama"]
+    assert "N = 256" not in shown["mbr-esd-llama"]  # as the last lines say of all
+    assert "N = 1, greedy" in shown["mbr-esd-llama-distill"]
+    assert "licence Gemma Terms of Use" in shown["mbr-esd-small"]
+    assert "N = 256, mbr-softf1 unless" in lines[-2]
+
+
+def test_models_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--options"]) == 0
+    shown = capsys.readouterr().out
     assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "preset"))
+    assert "mbr-esd-demo" not in shown
 
 
 def test_models_shows_one_card_with_its_options_applied(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,8 +77,9 @@ def test_serve_shows_no_key() -> None:
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
     groups = [{card.name for card in cards} for _, cards in grouped(CARDS.values(), 24.0)]
     assert sorted(name for group in groups for name in group) == sorted(CARDS)
-    here, larger, hosted = groups
-    assert {"mbr-esd-demo", "mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
+    own, here, larger, hosted = groups
+    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
+    assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
     assert {"mbr-esd-llama", "mbr-esd-gemma3-12b"} <= larger
     assert {"mbr-esd-gpt-5", "mbr-esd-deepseek-chat"} <= hosted
     assert available_gb() > 0

@@ -65,3 +65,14 @@ def test_a_slow_engine_is_named(
     annotate(card, [Segment("a", "b", "segment 1")], progress=True)
     assert "still waiting after" in (said := capsys.readouterr().err)
     assert "engine=replay) is sampling; 0 candidates are stored, and 1 of 1 different segments lack some" in said
+    assert "Fewer candidates" not in said  # one is asked for
+
+
+def test_fewer_candidates_are_proposed_where_many_are_asked_for() -> None:
+    from mbr_esd_metric.metric.cards import load_card
+
+    for n, advice in ((256, "(?n=64)"), (8, "(?n=2)"), (4, None)):
+        card = load_card(f"mbr-esd-llama?n={n}")
+        said = pipeline._Sampler(card, pipeline.Plan("server", card.sampling, {}, []), None, False)._next_step(1)  # type: ignore[arg-type]
+        assert ("Fewer candidates" in said) is (advice is not None)
+        assert advice is None or advice in said

@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import file_name
 
 #: Systems that are references by default.
@@ -45,11 +45,12 @@ class Imported:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        rated = f", {self.ratings} ratings by {len(self.raters)} raters" if self.ratings else ""
+        people = number_of(len(self.raters), "rater")
+        rated = f", {number_of(self.ratings, 'rating')} by {people}" if self.ratings else ""
         return (
-            f"{self.layout.test_set} {self.layout.direction} in {self.layout.data}: {len(self.systems)} systems "
-            f"(references: {', '.join(self.references) or 'none'}), {self.segments} segments in {self.documents} "
-            f"documents{rated}"
+            f"{self.layout.test_set} {self.layout.direction} in {self.layout.data}: "
+            f"{number_of(len(self.systems), 'system')} (references: {', '.join(self.references) or 'none'}), "
+            f"{number_of(self.segments, 'segment')} in {number_of(self.documents, 'document')}{rated}"
         )
 
 
