@@ -45,6 +45,8 @@ def install() -> None:
     program = os.path.basename((getattr(sys, "argv", None) or [""])[0])  # an embedded interpreter has none
     if program in ("comet-score", "comet-compare"):
         _end_quietly(program)
+        if _names_ours(sys.argv[1:]):
+            _hush()
     models = sys.modules.get("comet.models")
     if models is None:
         if _FINDER not in sys.meta_path:
@@ -67,6 +69,37 @@ def _end_quietly(program: str) -> None:
 
     if previous is sys.__excepthook__:
         sys.excepthook = report
+
+
+def _names_ours(arguments: Sequence[str]) -> bool:
+    """Whether a command line of COMET's names a model of this package, or a model folder on this disk."""
+    model = ""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        name, equals, value = argument.partition("=")
+        if name == "--model":
+            model = value if equals else following
+    base = model.partition("?")[0]
+    if base.startswith("mbr-esd"):
+        return True
+    try:
+        with open(os.path.join(base, "hparams.yaml"), encoding="utf-8", errors="replace") as file:
+            return "mbr_esd_metric" in file.read(1 << 16)
+    except OSError:
+        return False
+
+
+def _hush() -> None:
+    """Keep back what COMET's parts say of themselves, which says nothing of our models: that torchmetrics uses
+    pkg_resources, and which seed Lightning sets."""
+    if not sys.warnoptions:
+        import warnings
+
+        warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
+    import logging
+
+    for name in ("lightning_fabric.utilities.seed", "lightning_fabric.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("pytorch_lightning.utilities.rank_zero").setLevel(logging.WARNING)
 
 
 def _await_models() -> None:

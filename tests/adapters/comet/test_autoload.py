@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,48 @@ def test_ctrl_c_while_comet_is_imported_is_one_line(stand_ins: Path) -> None:
         [sys.executable, str(stand_ins / "comet-score")], env=env, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (130, "\ncomet-score: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ours"),
+    [
+        (["-s", "a", "--model", "mbr-esd-demo?n=4"], True),
+        (["--model=mbr-esd-demo", "-s", "a"], True),
+        (["--model", "FOLDER"], True),
+        (["--model", "Unbabel/XCOMET-XL"], False),
+        (["-s", "mbr-esd-demo", "-t", "--model"], False),
+        (["-s", "a"], False),
+        (["--model", "OTHER"], False),
+    ],
+)
+def test_comets_own_lines_are_kept_back_under_our_models_alone(
+    arguments: list[str], ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, said in (("FOLDER", "mbr_esd_metric"), ("OTHER", "unified_metric")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hparams.yaml").write_text(f"class_identifier: {said}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bin/comet-score", *arguments])
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(sys, "warnoptions", [])
+    seed = logging.getLogger("lightning_fabric.utilities.seed")
+    monkeypatch.setattr(seed, "level", logging.NOTSET)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        autoload.install()
+        warnings.warn("pkg_resources is deprecated as an API. See ...", UserWarning, stacklevel=1)
+        warnings.warn("another", UserWarning, stacklevel=1)
+    assert [str(one.message)[:7] for one in heard] == (["another"] if ours else ["pkg_res", "another"])
+    assert seed.isEnabledFor(logging.INFO) == (not ours and logging.getLogger().isEnabledFor(logging.INFO))
+    assert seed.level == (logging.WARNING if ours else logging.NOTSET)
+
+
+def test_warnings_that_the_user_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["comet-score", "--model", "mbr-esd-demo"])
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(sys, "warnoptions", ["default"])
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        autoload.install()
+        warnings.warn("pkg_resources is deprecated as an API. See ...", UserWarning, stacklevel=1)
+    assert len(heard) == 1

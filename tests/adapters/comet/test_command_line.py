@@ -300,3 +300,16 @@ def test_in_a_process_of_its_own(files: Files) -> None:
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "mt.txt\tscore: 0.9200"
+
+
+def test_comet_says_nothing_of_its_own_parts(files: Files) -> None:
+    pytest.importorskip("comet.models")
+    words = ("-s", files.sources, "-t", files.translations, "--gpus", "0", "--model", files.model)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("comet-score")), *words], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mbr-esd|candidates:" in done.stderr
+    assert "0 of 9 candidates invalid" in done.stderr
+    assert "pkg_resources" not in done.stderr
+    assert "Seed set" not in done.stderr
