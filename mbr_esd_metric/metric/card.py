@@ -88,6 +88,10 @@ def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place:
     return field(default=default, metadata={"convert": convert, "help": meaning, "place": place})
 
 
+#: What the candidates of one of several joined models, or settings of one model, are in the common decision.
+ROLES = ("both", "hypotheses", "supports")
+
+
 @dataclass(frozen=True)
 class ModelCard:
     """Everything that a run depends on. The fields with help are the options of a name's query.
@@ -123,6 +127,7 @@ class ModelCard:
     epsilon: float = _option(0.0, _number(0, 1), "least probability of a token; 0 keeps all")
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
+    role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")
     grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
     lp: str | None = _option(None, _text, "direction such as en-de, so that the prompt can name the languages")

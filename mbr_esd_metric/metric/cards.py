@@ -103,7 +103,14 @@ def load_card(name: str) -> ModelCard:
     parts = joined_names(name)
     last = parts[-1].partition("?")[2]
     cards = [_one_card(part if "?" in part or not last else f"{part}?{last}") for part in parts]
-    return cards[0] if len(cards) == 1 else _pool(parts, cards)
+    if len(cards) > 1:
+        return _pool(parts, cards)
+    if cards[0].role != "both":
+        raise OptionError(
+            f"role={cards[0].role} says what a model is to others that are joined to it by +, and there are none; "
+            "leave it out, or join one, such as A?role=hypotheses+A?role=supports&temperature=1"
+        )
+    return cards[0]
 
 
 def joined_names(name: str) -> list[str]:
@@ -132,10 +139,24 @@ def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
         )
     if len(set(names)) < len(names):
         raise OptionError("the name has one model with the same options twice; leave one out")
+    roles = [card.role for card in cards]
+    for role in ("hypotheses", "supports"):
+        if set(roles) <= {role}:
+            raise OptionError(f"every model says role={role}; at least one is to have another role")
+    if set(roles) != {"both"}:
+        if any(card.adaptive for card in cards):
+            raise OptionError(
+                "n=auto takes a model's candidates as hypotheses and supports; give n where you give role"
+            )
+        if first.decision.preset is not None:
+            raise OptionError(f"preset={first.decision.preset} has no supports but the hypotheses; leave role out")
+    # Settings of one language model are one model.
+    weights = [(card.model, card.adapter, card.revision, card.candidates) for card in cards]
     bases = [name.partition("?")[0] for name in names]
+    of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
     named = [
-        dataclasses.replace(card, name=base if bases.count(base) == 1 else f"{base}#{number}")
-        for number, (card, base) in enumerate(zip(cards, bases, strict=True), 1)
+        dataclasses.replace(card, name=base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}")
+        for card, base, which in zip(cards, bases, weights, strict=True)
     ]
     return dataclasses.replace(named[0], others=tuple(named[1:]))
 

@@ -165,6 +165,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
     cards = members(card)
+    several = len({one.name for one in cards}) > 1
     if not segments:
         return Annotated([], joined([signature(one, one.engine) for one in cards]))
     learnt = None if card.calibration is None else read_recalibration(card.calibration)
@@ -174,7 +175,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         for one, todo in zip(cards, plans, strict=True):
             keep = engine_class(todo.engine).stored
             store = stores.enter_context(CandidateStore.open(one.store, keep=keep))
-            drawn.append(_Drawn(todo, store, _sample(one, todo, store, progress), one.name if card.others else None))
+            counts = _sample(one, todo, store, progress)
+            drawn.append(_Drawn(todo, store, counts, one.name if several else None, one.role))
         if progress and card.samples == 1 and not card.others:
             _say_without_tokens(drawn[0])
         decisions, found = _decide(card, segments, drawn)
@@ -185,12 +187,14 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What a model of a pool has sampled: its plan, its store, how many candidates of each request count, its name."""
+    """What a model of a pool has sampled: its plan, its store, how many candidates of each request count, its name
+    where there are several, and what its candidates are."""
 
     plan: Plan
     store: CandidateStore
     counts: Mapping[str, int]
     model: str | None
+    role: str
 
     def candidates(self, number: int) -> list[Candidate]:
         """Those of the segment with this number; none if the translation is blank."""
@@ -371,13 +375,21 @@ def _decide(
 ) -> tuple[list[Decision], list[Origins]]:
     """One decision for each segment; and where several models are pooled, which of them have each of its spans."""
 
-    def candidates(number: int) -> list[Candidate]:
-        found = [candidate for one in drawn for candidate in one.candidates(number)]
+    def candidates(number: int, without: str = "") -> list[Candidate]:
+        found = [candidate for one in drawn if one.role != without for candidate in one.candidates(number)]
         # Nothing can be marked in a blank translation.
         return found or [Candidate(_nothing(card, segments[number].translation), logprob=0.0)]
 
+    def hypotheses(number: int) -> list[Candidate]:
+        return candidates(number, without="supports")
+
+    def supports(number: int) -> list[Candidate]:
+        return candidates(number, without="hypotheses")
+
+    apart = any(one.role != "both" for one in drawn)
+
     def with_origins(decisions: list[Decision]) -> tuple[list[Decision], list[Origins]]:
-        if not card.others:
+        if all(one.model is None for one in drawn):
             return decisions, []
         pairs = enumerate(zip(decisions, segments, strict=True))
         found = [origins(d, candidates(i), s.translation, card.decision) for i, (d, s) in pairs]
@@ -386,13 +398,11 @@ def _decide(
     settled_at_once = blank_decision(card.decision)
     blank = [card.decision.blank != "perfect" and is_blank(s.source, s.translation) for s in segments]
     if card.decision.whole_set:
-        pairs = [
-            (candidates(number), segment.translation)
-            for number, (segment, is_one) in enumerate(zip(segments, blank, strict=True))
-            if not is_one
-        ]
+        marked = [number for number, is_one in enumerate(blank) if not is_one]
+        pairs = [(hypotheses(number), segments[number].translation) for number in marked]
+        others = [supports(number) for number in marked] if apart else None
         try:
-            chosen = iter(decide_corpus(pairs, card.decision).decisions if pairs else ())
+            chosen = iter(decide_corpus(pairs, card.decision, supports=others).decisions if pairs else ())
         except NoValidCandidateError as error:
             raise NoValidCandidateError(f"{error}; {_mend(card)}") from None
         return with_origins([settled_at_once if is_one else next(chosen) for is_one in blank])
@@ -404,7 +414,9 @@ def _decide(
         if is_one or key in decisions:
             continue
         try:
-            decisions[key] = decide_segment(candidates(number), segment.translation, card.decision)
+            decisions[key] = decide_segment(
+                hypotheses(number), segment.translation, card.decision, supports=supports(number) if apart else None
+            )
         except NoValidCandidateError:
             failed.append(segment.label)
     if failed:

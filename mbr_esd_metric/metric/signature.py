@@ -44,6 +44,8 @@ def signature(card: ModelCard, engine: str) -> str:
             left_out = engine_class(engine).left_out(options, sampling)
     n = f"auto/{card.samples}" if card.adaptive else card.samples
     fields += [("engine", engine), ("d", decision.rule), ("n", n)]
+    if card.role != "both":
+        fields.append(("role", card.role))
     if not replayed:
         drawn: dict[str, object] = {"t": float(sampling.temperature)}
         if not sampling.greedy:

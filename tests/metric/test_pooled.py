@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,9 +17,10 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
 from mbr_esd_metric.metric.pooled import joined
 
 TRANSLATION = "Der Laden ist zu."
@@ -79,6 +82,76 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
         assert main([*verb, "--model", name]) == 1
 
 
+class ByTemperature(Engine):
+    """Says one thing at temperature 1 and another below."""
+
+    name: ClassVar[str] = "by-temperature"
+    asked: ClassVar[list[tuple[float, int, int]]] = []
+
+    def __init__(self, options: EngineOptions) -> None: ...
+
+    @classmethod
+    def problem(cls, options: EngineOptions) -> str | None:
+        return None
+
+    @classmethod
+    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+        return {"model": options.model}
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for request in requests:
+            self.asked.append((sampling.temperature, request.first, request.n))
+            sample = Sample(said("Laden" if sampling.temperature == 1 else "ist"), -1.0, 3)
+            yield Generated(request.key, request.first, (sample,) * request.n)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Annotated]:
+    """Decides over settings of one model, each given as options."""
+    monkeypatch.setattr("mbr_esd_metric.metric.pipeline.engine_class", lambda name: ByTemperature)
+    monkeypatch.setattr(ByTemperature, "asked", [])
+
+    def run(*options: str) -> Annotated:
+        common = f"engine=server&store={tmp_path / 'store.sqlite'}"
+        name = "+".join(f"mbr-esd-phi4?{common}&{one}" for one in options)
+        return annotate(load_card(name), [Segment("The shop.", TRANSLATION, "1")])
+
+    return run
+
+
+def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Callable[..., Annotated]) -> None:
+    """All candidates of one model weigh the same, under whichever setting they were drawn; each has keys of its own."""
+    run = settings("n=3&temperature=1&decision=majority", "n=1&temperature=0.5&decision=majority")
+    (decision,) = run.decisions
+    assert ByTemperature.asked == [(1.0, 0, 3), (0.5, 0, 1)]
+    assert (decision.valid, decision.distinct) == (4, 2)
+    assert [(s.start, s.confidence, s.category) for s in decision.annotation] == [(4, 0.75, "accuracy/x")]
+    assert "|n:3+1|" in run.signature
+    assert "|t:1.0+0.5|" in run.signature
+    assert "|model:microsoft/phi-4|" in run.signature
+    (other,) = settings("n=2&temperature=1&decision=majority", "n=4&temperature=0.5&decision=majority").decisions
+    assert ByTemperature.asked[2:] == [(0.5, 1, 3)], "what is stored is not sampled again"
+    assert [s.start for s in other.annotation] == [10]
+
+
+@pytest.mark.parametrize(("rule", "start"), [("mbr", 10), ("mbr-corpus", 10), ("consensus", 4)])
+def test_hypotheses_come_from_one_setting_and_supports_from_another(
+    settings: Callable[..., Annotated], rule: str, start: int
+) -> None:
+    """A rule that picks takes a hypothesis; one that builds goes by the supports alone. So does the expected score."""
+    every = f"decision={rule}&score=expected"
+    run = settings(f"n=2&temperature=0.5&role=hypotheses&{every}", f"n=3&temperature=1&role=supports&{every}")
+    (decision,) = run.decisions
+    assert [span.start for span in decision.annotation] == [start]
+    assert [span.confidence for span in decision.annotation] == [1.0 if start == 4 else 0.0]
+    assert decision.valid == 2
+    assert (decision.score, decision.score_sd) == (-5.0, 0.0)
+    assert "|role:hypotheses+supports|" in run.signature
+    if rule == "mbr":
+        alone = decide([Candidate(said("ist"))], TRANSLATION, supports=[Candidate(said("Laden"))])
+        assert decision.value == alone.value < 1
+
+
 def test_options_at_the_end_are_for_all() -> None:
     card = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
     assert [one.n for one in (card, *card.others)] == [64, 64]
@@ -87,7 +160,9 @@ def test_options_at_the_end_are_for_all() -> None:
     mixed = load_card("mbr-esd-llama?n=64+mbr-esd-gemma2?n=32+mbr-esd-phi4?n=16&temperature=1")
     assert [one.n for one in (mixed, *mixed.others)] == [64, 32, 16]
     twice = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2")
-    assert [one.name for one in (twice, *twice.others)] == ["mbr-esd-llama#1", "mbr-esd-llama#2"]
+    assert [one.name for one in (twice, *twice.others)] == ["mbr-esd-llama", "mbr-esd-llama"]
+    other = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2+mbr-esd-llama?adapter=x")
+    assert [one.name for one in (other, *other.others)] == ["mbr-esd-llama#1", "mbr-esd-llama#1", "mbr-esd-llama#2"]
     assert [one.temperature for one in (mixed, *mixed.others)] == [2.0, 2.0, 1.0]
 
 
@@ -98,6 +173,10 @@ def test_options_at_the_end_are_for_all() -> None:
         ("mbr-esd-llama+mbr-esd-gemma2?decision=map", "log-probabilities cannot be compared"),
         ("mbr-esd-llama+mbr-esd-llama", "the same options twice"),
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
+        ("mbr-esd-llama?role=supports", "there are none; leave it out, or join one"),
+        ("mbr-esd-llama+mbr-esd-gemma2?role=supports", "every model says role=supports"),
+        ("mbr-esd-llama?role=supports+mbr-esd-gemma2?n=auto", "give n where you give role"),
+        ("mbr-esd-llama?role=supports&preset=released-code+mbr-esd-gemma2?preset=released-code", "leave role out"),
     ],
 )
 def test_what_cannot_be_pooled_is_said(name: str, said: str) -> None:
