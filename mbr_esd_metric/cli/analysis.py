@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
 from mbr_esd_metric.cli.options import add_mqm_option
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, useless
 from mbr_esd_metric.metaeval.choosing import choosing_rules
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
@@ -43,7 +43,7 @@ def add_score_arguments(parser: argparse.ArgumentParser) -> None:
     """The test set, which of its metrics, and the form of the output."""
     add_data_arguments(parser)
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="only these (default: all stored)")
-    add_missing(parser)
+    add_spa(parser)
     _add_output(parser)
 
 
@@ -90,12 +90,11 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser, measures: Sequence
     """Those of `add_measure_arguments`, and how scores are made of spans and compared."""
     add_measure_arguments(parser, measures)
     add_mqm_option(parser, "of Score(E)")
-    add_missing(parser)
     add_spa(parser)
 
 
-def add_missing(parser: argparse.ArgumentParser) -> None:
-    """--missing, of SPA."""
+def add_spa(parser: argparse.ArgumentParser) -> None:
+    """--missing and --spa: which SPA."""
     parser.add_argument(
         "--missing",
         choices=["toolkit", "common", "auto"],
@@ -103,10 +102,6 @@ def add_missing(parser: argparse.ArgumentParser) -> None:
         help="SPA, where systems are rated on different segments: as mt-metrics-eval, which needs equal numbers; on "
         "the segments that all have; or the first where it can be, else the second (%(default)s)",
     )
-
-
-def add_spa(parser: argparse.ArgumentParser) -> None:
-    """--spa: which SPA."""
     parser.add_argument(
         "--spa",
         choices=["toolkit", "exact"],
@@ -114,6 +109,18 @@ def add_spa(parser: argparse.ArgumentParser) -> None:
         help="1000 permutations, which depend on the order of the systems, as mt-metrics-eval; or infinitely many, "
         "which do not (%(default)s)",
     )
+
+
+def without_spa(args: argparse.Namespace, beside: str) -> None:
+    """Raise `OptionError` for an option of `add_spa`, where `beside` has no SPA."""
+    for option, default in (("missing", "auto"), ("spa", "toolkit")):
+        if (value := getattr(args, option)) != default:
+            raise useless(f"--{option} {value}", beside)
+
+
+def exact_notes(args: argparse.Namespace) -> list[str]:
+    """A line that says so where SPA is exact."""
+    return ["SPA: exact, of infinitely many permutations"] if args.spa == "exact" else []
 
 
 def missing_notes(test_set: TestSet, missing: str) -> list[str]:
@@ -212,7 +219,7 @@ def evaluation_cells(args: argparse.Namespace, evaluation: Evaluation) -> list[C
 
 def constant_notes(test_set: TestSet, evaluations: Mapping[str, Evaluation], spa: str) -> list[str]:
     """A line for each metric with one score for everything; `spa` is the value of the option."""
-    from mbr_esd_metric.metaeval.leaderboard import constant_note
+    from mbr_esd_metric.metaeval.spa import constant_note
 
     return [
         constant_note(name, test_set.direction, spa == "exact") for name, found in evaluations.items() if found.constant

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measure_arguments, add_missing, check_outputs, put_out
+from mbr_esd_metric.cli.analysis import add_measure_arguments, add_spa, check_outputs, exact_notes, put_out, without_spa
 from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import useless
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --by length, where buckets begin, in characters of the source (default: quartiles)",
     )
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="only these (default: all stored)")
-    add_missing(parser)
+    add_spa(parser)
     parser.epilog = (
         "examples:\n"
         "  mbr-esd breakdown --test-set wmt24 --direction en-de --by domain\n"
@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     """One table for each direction."""
     if args.edges and args.by != "length":
         raise useless("--edges", f"--by {args.by}")
+    if "spa" not in args.measures:
+        without_spa(args, f"--measures {' '.join(args.measures)}")
     check_outputs(args)
     put_out(args, [_table(args, test_set) for test_set in load_test_sets(args)])
     return 0
@@ -52,17 +54,19 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
     from mbr_esd_metric.adapters.wmt.contestants import contestants
     from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels, quartile_edges
     from mbr_esd_metric.metaeval.score_statistics import STATISTICS
+    from mbr_esd_metric.metaeval.spa import constant_notes
     from mbr_esd_metric.report.leaderboard import MEASURE_TITLES, input_of
     from mbr_esd_metric.report.statistics import statistic_title
     from mbr_esd_metric.report.tables import Cell, Column, Table
 
+    exact = args.spa == "exact"
     data = contestants(test_set, args.metric, args.raters)
     if args.by == "length":
         lengths = [len(source) for source in test_set.sources]
         labels = length_labels(lengths, args.edges or quartile_edges(lengths))
     else:
         labels = [domain if args.by == "domain" else document for domain, document in test_set.documents]
-    parts = breakdown(data, labels, args.measures, args.several, args.missing)
+    parts = breakdown(data, labels, args.measures, args.several, args.missing, exact=exact)
     if args.by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
     columns = [Column(args.by, args.by), Column("segments", "segments"), Column("rated", "rated")]
@@ -83,7 +87,8 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
     if "softf1" in args.measures:
         legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
     title = f"{test_set.name} {test_set.direction} by {args.by}"
-    return Table(title, tuple(columns), tuple(rows), (*legends, *data.notes))
+    notes = constant_notes(test_set.direction, data.gold, data.scores, exact) if "spa" in args.measures else ()
+    return Table(title, tuple(columns), tuple(rows), (*legends, *exact_notes(args), *data.notes, *notes))
 
 
 def _falling(value: float | None) -> float:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_score_arguments, check_outputs, missing_notes, put_out
+from mbr_esd_metric.cli.analysis import (
+    add_score_arguments,
+    check_outputs,
+    exact_notes,
+    missing_notes,
+    put_out,
+    without_spa,
+)
 from mbr_esd_metric.cli.data import load_test_sets
 
 if TYPE_CHECKING:
@@ -40,15 +47,20 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.statistics import correlation_table
 
     check_outputs(args)
+    exact = args.spa == "exact"
     statistics = [score_statistic(name) for name in args.statistics]
+    with_spa = "spa" in args.statistics
+    if not with_spa:
+        without_spa(args, f"--statistics {' '.join(args.statistics)}")
     directions: list[ScoredDirection] = []
-    notes: list[str] = []
+    notes: list[str] = exact_notes(args)
     for test_set in load_test_sets(args):
         directions.append(scored(test_set, args.metric))
         notes += directions[-1].notes
-        notes += missing_notes(test_set, args.missing) if "spa" in args.statistics else ()
+        if with_spa:
+            notes += [*missing_notes(test_set, args.missing), *directions[-1].spa_notes(exact)]
     values = {
-        (direction.direction, str(statistic)): evaluate(statistic, [direction], missing=args.missing)
+        (direction.direction, str(statistic)): evaluate(statistic, [direction], missing=args.missing, exact=exact)
         for direction in directions
         for statistic in statistics
     }

@@ -14,6 +14,7 @@ from mbr_esd_metric.cli.analysis import (
     evaluation_cells,
     evaluation_columns,
     evaluator_of,
+    exact_notes,
     human_of,
     missing_notes,
     put_out,
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
                     cells += [Cell()] * ((len(columns) - 1) // len(directions))
             rows.append(tuple(cells))
         title = f"{name}, {args.test_set}: spans of lower confidence dropped"
-        tables.append(Table(title, tuple(columns), tuple(rows), (*baseline, *notes[name])))
+        tables.append(Table(title, tuple(columns), tuple(rows), (*exact_notes(args), *baseline, *notes[name])))
     put_out(args, tables)
     if args.plot:
         _plot(points, args)

@@ -10,7 +10,6 @@ from typing import Any
 
 from mbr_esd_metric.cli.analysis import (
     add_measure_arguments,
-    add_missing,
     add_spa,
     check_outputs,
     missing_notes,
@@ -31,7 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--k", type=int, default=1000, help="draws of the tests; 0 tests nothing (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the tests (%(default)s)")
-    add_missing(parser)
     add_spa(parser)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads (%(default)s)")
     parser.epilog = (

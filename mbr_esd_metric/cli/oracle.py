@@ -12,6 +12,7 @@ from mbr_esd_metric.cli.analysis import (
     evaluation_cells,
     evaluation_columns,
     evaluator_of,
+    exact_notes,
     human_of,
     missing_notes,
     put_out,
@@ -62,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
                 cells += [Cell()] * ((len(columns) - 1) // len(results))
         rows.append(tuple(cells))
     note = f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"
-    put_out(args, [Table(f"oracle, {args.test_set}", tuple(columns), tuple(rows), (note, *repaired))])
+    put_out(
+        args, [Table(f"oracle, {args.test_set}", tuple(columns), tuple(rows), (note, *exact_notes(args), *repaired))]
+    )
     return 0
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_score_arguments, check_outputs, missing_notes, put_out
+from mbr_esd_metric.cli.analysis import (
+    add_score_arguments,
+    check_outputs,
+    exact_notes,
+    missing_notes,
+    put_out,
+    without_spa,
+)
 from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import OptionError
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.metaeval.score_statistics import ScoredDirection
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +41,22 @@ def run(args: argparse.Namespace) -> int:
     year = args.tasks or args.test_set.split(".")[0]
     if args.tasks is None and year not in TASK_SETS:
         raise OptionError(f"--test-set {args.test_set} has no tasks of its own; choose --tasks {', '.join(TASK_SETS)}")
-    directions: list[ScoredDirection] = []
-    notes: list[str] = []
-    for test_set in load_test_sets(args):
-        directions.append(scored(test_set, args.metric))
-        notes += directions[-1].notes
-        notes += missing_notes(test_set, args.missing) if year in ("wmt24", "wmt25") else ()
+    exact = args.spa == "exact"
+    test_sets = list(load_test_sets(args))
+    directions = [scored(test_set, args.metric) for test_set in test_sets]
     tasks = wmt_tasks(year, directions)
-    found = overall(tasks, directions, args.missing)
+    notes = [note for direction in directions for note in direction.notes]
+    if any(task.statistic.kind == "spa" for task in tasks):
+        notes += exact_notes(args)
+        for test_set, direction in zip(test_sets, directions, strict=True):
+            notes += [*missing_notes(test_set, args.missing), *direction.spa_notes(exact)]
+    else:
+        without_spa(args, f"the tasks of {year}")
+    found = overall(tasks, directions, args.missing, exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
     ranks = None
     if draws and found.overall:
-        ranks = clusters(tasks, directions, draws, args.seed, missing=args.missing, workers=args.workers)
+        ranks = clusters(tasks, directions, draws, args.seed, missing=args.missing, exact=exact, workers=args.workers)
     names = ", ".join(direction.direction for direction in directions)
     full = args.format in ("tsv", "json")
     put_out(

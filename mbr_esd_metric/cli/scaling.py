@@ -14,6 +14,7 @@ from mbr_esd_metric.cli.analysis import (
     evaluation_cells,
     evaluation_columns,
     evaluator_of,
+    exact_notes,
     human_of,
     missing_notes,
     put_out,
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         for points in zip(*results, strict=True)
     )
     note = f"the first N candidates of each translation; utility of mbr: {utility}"
-    put_out(args, [Table(f"scaling, {args.test_set}", tuple(columns), rows, (note, *repaired))])
+    put_out(args, [Table(f"scaling, {args.test_set}", tuple(columns), rows, (note, *exact_notes(args), *repaired))])
     if args.plot:
         _plot({t.direction: points for t, points in zip(test_sets, results, strict=True)}, args)
     return 0

@@ -42,6 +42,8 @@ def breakdown(
     measures: Sequence[str],
     raters: Raters = "mean",
     missing: Missing = "toolkit",
+    *,
+    exact: bool = False,
 ) -> tuple[Part, ...]:
     """Evaluate every metric on every part.
 
@@ -50,7 +52,7 @@ def breakdown(
         labels: of each segment, the name of its part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
         raters: what several raters of one translation count.
-        missing: for SPA, see `matrices.packed`.
+        missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
         InputError: not one label a segment, or spans that do not fit.
@@ -76,7 +78,7 @@ def breakdown(
             entry.key: {
                 measure: _of_spans(spans.get(entry.key), measure, columns)
                 if measure in of_spans
-                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], missing)
+                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], missing, exact)
                 for measure in measures
             }
             for entry in data.entries
@@ -105,10 +107,10 @@ def quartile_edges(lengths: Sequence[int]) -> list[int]:
     return sorted(edge for edge in quartiles if edge > min(lengths))
 
 
-def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, missing: Missing) -> float | None:
+def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, missing: Missing, exact: bool) -> float | None:
     rows = ~np.isnan(gold).all(axis=1)
     try:
-        return score_statistic(name).of_segments(gold[rows], scores[rows], missing)
+        return score_statistic(name).of_segments(gold[rows], scores[rows], missing, exact=exact)
     except InputError:
         return None  # too few ratings, or systems rated on different segments
 

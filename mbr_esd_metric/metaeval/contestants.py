@@ -58,3 +58,8 @@ class Contestants:
     human: Sequence[AnnotationMatrix]
     entries: Sequence[Entry]
     notes: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> list[tuple[str, Floats]]:
+        """Base name and scores of each metric."""
+        return [(entry.name, entry.scores) for entry in self.entries]

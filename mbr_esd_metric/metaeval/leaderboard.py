@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-import numpy as np
-
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.contestants import Contestants, Entry, Key
 from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, Progress, Statistic
+from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import (
     Raters,
@@ -182,21 +181,12 @@ def compute_leaderboard(
         settings.against if settings.draws else (),
         settings.alpha,
         str(settings),
-        tuple(note for direction in directions for note in (*direction.notes, *_constant(direction, settings.exact))),
+        tuple(
+            note
+            for one in directions
+            for note in (*one.notes, *constant_notes(one.direction, one.gold, one.scores, settings.exact))
+        ),
     )
-
-
-def _constant(data: Contestants, exact: bool) -> list[str]:
-    rated = ~np.isnan(data.gold)
-    return [
-        constant_note(entry.name, data.direction, exact) for entry in data.entries if np.ptp(entry.scores[rated]) == 0
-    ]
-
-
-def constant_note(name: str, direction: str, exact: bool = False) -> str:
-    """What readers of a table must know of a metric that says the same of every translation."""
-    why = "all its p-values are 1/2" if exact else "it depends on the order of the systems"
-    return f"{name} has one score for everything in {direction}: its SPA says nothing, {why}"
 
 
 def signature_field(signature: str | None, name: str) -> str | None:

@@ -29,7 +29,7 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
-from mbr_esd_metric.metaeval.spa import spa
+from mbr_esd_metric.metaeval.spa import constant_notes, spa
 
 #: What a statistic compares: systems' scores or segments'; SPA makes its own of systems from segments'.
 Level = Literal["sys", "seg"]
@@ -76,6 +76,11 @@ class ScoredDirection:
     metrics: Mapping[Key, Scores]
     notes: tuple[str, ...] = ()
 
+    def spa_notes(self, exact: bool) -> list[str]:
+        """What readers of a table with SPA must know: `spa.constant_notes`."""
+        there = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
+        return [] if self.gold.segments is None else constant_notes(self.direction, self.gold.segments, there, exact)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreStatistic:
@@ -101,14 +106,16 @@ class ScoreStatistic:
         """The least value that it can have; the highest is 1."""
         return -1.0 if self.kind in COEFFICIENTS else 0.0
 
-    def of_segments(self, gold: FloatMatrix, metric: FloatMatrix, missing: Missing = "toolkit") -> float:
-        """Of scores of segments; scores of systems are their means.
+    def of_segments(
+        self, gold: FloatMatrix, metric: FloatMatrix, missing: Missing = "toolkit", *, exact: bool = False
+    ) -> float:
+        """Of scores of segments; scores of systems are their means. `missing` and `exact` are for SPA, see `spa`.
 
         Raises:
             InputError: for matrices that do not fit, see `matrices`.
         """
         if self.kind == "spa":
-            return spa(gold, metric, missing=missing)
+            return spa(gold, metric, missing=missing, exact=exact)
         if self.kind == "acc_eq":
             return acc_eq(gold, metric).accuracy
         if self.level == "sys":
@@ -158,6 +165,7 @@ def evaluate(
     domain: str | None = None,
     human: bool = True,
     missing: Missing = "toolkit",
+    exact: bool = False,
 ) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every direction.
 
@@ -166,7 +174,7 @@ def evaluate(
         directions: one; several for the accuracy of systems, whose pairs are counted together.
         domain: only these segments; None for all.
         human: whether people's translations are compared as well.
-        missing: for SPA, see `matrices.packed`.
+        missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
         InputError: several directions for another statistic, or scores that do not fit.
@@ -179,7 +187,7 @@ def evaluate(
             pairs = [_pair(statistic, direction, key, domain, human) for direction in directions]
             there = [pair for pair in pairs if pair is not None]
             if len(there) == len(pairs):
-                found[key] = _value(statistic, there, key, directions, missing)
+                found[key] = _value(statistic, there, key, directions, missing, exact)
     return found
 
 
@@ -189,11 +197,12 @@ def _value(
     key: Key,
     directions: Sequence[ScoredDirection],
     missing: Missing,
+    exact: bool,
 ) -> float:
     try:
         if statistic.level == "sys" and statistic.kind != "spa":
             return statistic.of_systems(pairs)
-        return statistic.of_segments(*pairs[0], missing)
+        return statistic.of_segments(*pairs[0], missing, exact=exact)
     except InputError as error:
         where = ", ".join(direction.direction for direction in directions)
         raise InputError(f"{key[0]} in {where}, {statistic}: {error}") from None

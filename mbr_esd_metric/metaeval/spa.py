@@ -12,6 +12,7 @@ mt-metrics-eval takes the order of its data; the data folder's reader sorts syst
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +43,20 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     data = packed(matched(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values
     return spa_of_p_values(p_values(data.gold), p_values(data.metrics["metric"]))
+
+
+def constant_note(name: str, direction: str, exact: bool) -> str:
+    """What readers of a table must know of a metric that says the same of every translation."""
+    why = "all its p-values are 1/2" if exact else "it depends on the order of the systems"
+    return f"{name} has one score for everything in {direction}: its SPA says nothing, {why}"
+
+
+def constant_notes(
+    direction: str, gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix]], exact: bool
+) -> list[str]:
+    """`constant_note` of each metric, a name and its scores, that is constant where there is gold."""
+    rated = ~np.isnan(gold)
+    return [constant_note(name, direction, exact) for name, scores in metrics if np.ptp(scores[rated]) == 0]
 
 
 def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:

@@ -81,13 +81,19 @@ def wmt_tasks(name: str, directions: Sequence[ScoredDirection]) -> tuple[Task, .
     return TASK_SETS[name](directions)
 
 
-def overall(tasks: Sequence[Task], directions: Sequence[ScoredDirection], missing: Missing = "toolkit") -> Overall:
+def overall(
+    tasks: Sequence[Task],
+    directions: Sequence[ScoredDirection],
+    missing: Missing = "toolkit",
+    *,
+    exact: bool = False,
+) -> Overall:
     """Evaluate every metric in every task, and average.
 
     Args:
         tasks: of `wmt_tasks`, or made otherwise; weights add up to 1.
         directions: those of the tasks.
-        missing: for SPA, see `matrices.packed`.
+        missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
         InputError: scores that do not fit.
@@ -100,6 +106,7 @@ def overall(tasks: Sequence[Task], directions: Sequence[ScoredDirection], missin
             domain=task.domain,
             human=task.human,
             missing=missing,
+            exact=exact,
         )
         for task in tasks
     ]
@@ -127,6 +134,7 @@ def clusters(
     *,
     alpha: float = 0.05,
     missing: Missing = "toolkit",
+    exact: bool = False,
     workers: int = 1,
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
@@ -134,7 +142,7 @@ def clusters(
     Args:
         tasks: with weights; see `testable`.
         directions: those of the tasks.
-        k, seed, alpha, missing, workers: as for `ranking.rank_metrics`.
+        k, seed, alpha, missing, exact, workers: as for `ranking.rank_metrics`.
 
     Raises:
         InputError: scores that do not fit.
@@ -155,7 +163,17 @@ def clusters(
             raise InputError(f"no gold scores of segments in {data.direction}")
         statistic: Statistic = "spa" if task.statistic.kind == "spa" else "acc_eq"
         rankings.append(
-            rank_metrics(data.gold.segments, scores, statistic, k, seed, alpha=alpha, missing=missing, workers=workers)
+            rank_metrics(
+                data.gold.segments,
+                scores,
+                statistic,
+                k,
+                seed,
+                alpha=alpha,
+                missing=missing,
+                exact=exact,
+                workers=workers,
+            )
         )
     mean = average_ranking(rankings, [task.weight for task in tasks], alpha=alpha)
     return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}

@@ -82,6 +82,11 @@ def test_breakdown(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[
     row = next(row for row in by_domain if (row["domain"], row["metric"]) == ("talks", "noise"))
     assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns])
     assert row["f1-corpus-recall"] is None
+    exact = rows(data, capsys, "breakdown", "--spa", "exact", "--measures", "spa", "--metric", "noise", "flat")
+    row = next(row for row in exact if (row["domain"], row["metric"]) == ("talks", "noise"))
+    assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns], exact=True)
+    printed = text(data, capsys, "breakdown", "--measures", "spa")
+    assert "flat has one score for everything in en-de" in printed
     documents = {row["document"]: row["segments"] for row in rows(data, capsys, "breakdown", "--by", "document")}
     assert documents == {"n1": 8, "n2": 4, "t1": 12}
     lengths = rows(data, capsys, "breakdown", "--by", "length", "--edges", "20", "40", "--metric", "noise")

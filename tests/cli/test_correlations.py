@@ -97,3 +97,36 @@ def test_what_cannot_be_shown_is_refused(data: Path, capsys: pytest.CaptureFixtu
     write_folder(data, "made", "en-de")
     assert main(["overall", "--data", str(data), "--test-set", "made", "--direction", "en-de"]) == 1
     assert "--tasks wmt22" in capsys.readouterr().err
+
+
+def test_spa_is_exact_where_it_is_asked_for(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--direction", "en-de", "zh-en", "--spa", "exact"]
+    correlated = table(data, capsys, "correlations", *where, "--statistics", "spa", "acc_eq")
+    summed = table(data, capsys, "overall", *where, "--tasks", "wmt24")
+    assert correlated["notes"][0] == "SPA: exact, of infinitely many permutations"
+    for found in (correlated, summed):
+        assert (
+            "flat has one score for everything in zh-en: its SPA says nothing, all its p-values are 1/2"
+            in found["notes"]
+        )
+        rows = {row["metric"]: row for row in found["rows"]}
+        for direction in ("en-de", "zh-en"):
+            test_set = load_test_set(data, "wmt23", direction, reference="refA")
+            for name in ("length-src", "noise-refA"):
+                expected = spa(test_set.gold, test_set.metric(name).scores, exact=True)
+                assert rows[name.split("-")[0]][direction]["spa"] == pytest.approx(expected, abs=1e-12)
+                assert expected != spa(test_set.gold, test_set.metric(name).scores)
+    ranks = {row["metric"]: row["overall_rank"] for row in summed["rows"] if row["overall"] is not None}
+    assert set(ranks) == {"flat", "length", "noise", "spans"}
+
+
+def test_which_spa_is_refused_where_there_is_none(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--direction", "en-de", "--reference", "refA"]
+    for verb, *words in (
+        ["correlations", "--spa", "exact"],
+        ["correlations", "--missing", "common", "--statistics", "acc_eq"],
+        ["overall", "--spa", "exact", "--tasks", "wmt23"],
+        ["breakdown", "--spa", "exact", "--measures", "f1-corpus"],
+    ):
+        assert main([verb, *where, *words]) == 1
+        assert f"{words[0]} {words[1]} changes nothing with" in capsys.readouterr().err
