@@ -49,7 +49,7 @@ class MqmError:
         severity: as in the file, in lower case ("major", "minor", "neutral", "critical" ...).
         category: as in the file, for example "Accuracy/Mistranslation".
         side: the text that the offsets belong to; None if the error has no place.
-        start, end: half-open character offsets; 0 and 0 if the error has no place.
+        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place.
     """
 
     severity: str
@@ -85,12 +85,15 @@ class MqmRating:
 
     @property
     def annotation(self) -> Annotation:
-        """The error spans of the target side, major and minor, each as often as it was marked."""
-        return Annotation.of_rater(
-            ErrorSpan(e.start, e.end, severity, e.category)
+        """The error spans of the target side, major and minor, each as often as it was marked, and the errors there
+        that have no characters."""
+        there = [
+            (e, severity)
             for e in self.errors
             if e.side == "target" and (severity := fold_severity(e.severity)) is not None
-        )
+        ]
+        spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in there if e.start < e.end)
+        return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
 
     def score(self, weights: str | MqmWeights = "google") -> float:
         """Minus the sum of the penalties of all errors, source side included; 0 best, without a floor.

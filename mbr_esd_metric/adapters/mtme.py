@@ -101,13 +101,13 @@ def annotation_of(rating: Any) -> Annotation | None:
         return rating
     if not hasattr(rating, "errors"):
         return Annotation(rating)
-    return Annotation.of_rater(
-        ErrorSpan(error.start, error.end, severity, error.category)
+    there = [
+        (error, severity)
         for error in rating.errors
-        if not error.is_source_error
-        and error.start < error.end
-        and (severity := fold_severity(error.severity or "")) is not None
-    )
+        if not error.is_source_error and (severity := fold_severity(error.severity or "")) is not None
+    ]
+    spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in there if e.start < e.end)
+    return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
 
 
 def _systems(evs: Any) -> list[str]:
@@ -164,7 +164,7 @@ def _cut(
                 continue
             given = as_annotation(cell)
             changed += any(span.end > length for span in given)
-            rows[-1].append(fitted(given if human else Annotation(given), length, human=human))
+            rows[-1].append(fitted(given if human else Annotation(given).pointing(given.points), length, human=human))
     return rows, changed
 
 

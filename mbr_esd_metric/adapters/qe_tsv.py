@@ -116,7 +116,9 @@ def _errors(line: int, cells: Sequence[str], target: str, left_out: list[LeftOut
         elif not 0 <= start < end or start >= len(target):
             why = AT_THE_END if 0 <= start < end else "error without characters"
             left_out.append(LeftOut(line, f"{why}: counts in the score, has no span", f"{start} {end} {severity}"))
-            errors.append(MqmError(severity.lower(), ""))
+            # As the task's scorer has it: at a place, which may be the end of the text.
+            placed = 0 <= start <= min(end, len(target))
+            errors.append(MqmError(severity.lower(), "", *(("target", start, start) if placed else ())))
         else:
             if end > len(target):
                 left_out.append(

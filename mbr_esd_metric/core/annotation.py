@@ -21,6 +21,9 @@ SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor
 #: (start, end, severity): what makes two spans the same, whatever their category, text or confidence.
 SpanKey = tuple[int, int, Severity]
 
+#: (place, severity): an error without characters, before the character of that index, or behind the last one.
+Point = tuple[int, Severity]
+
 
 def fold_severity(severity: str) -> Severity | None:
     """`severity`, in any letter case and with white space round it, as "major" or "minor"; None for others.
@@ -97,6 +100,8 @@ class Annotation:
 
     spans: tuple[ErrorSpan, ...]
     key: tuple[SpanKey, ...]
+    #: Errors without characters. They are no spans: the character F1 of WMT23's task counts them, nothing else does.
+    points: tuple[Point, ...] = ()
 
     def __init__(self, spans: AnnotationLike = ()) -> None:
         by_key: dict[SpanKey, ErrorSpan] = {}
@@ -136,6 +141,11 @@ class Annotation:
         object.__setattr__(annotation, "spans", tuple(map(by_key.__getitem__, key)))
         return annotation
 
+    def pointing(self, points: Iterable[Point]) -> Annotation:
+        """The same spans, and these errors without characters."""
+        kept = tuple(points)
+        return _pointed(self.spans, kept) if kept or self.points else self
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an Annotation is immutable")
 
@@ -157,6 +167,11 @@ class Annotation:
     def __repr__(self) -> str:
         return f"Annotation({list(self.spans)!r})"
 
+    @property
+    def clean(self) -> bool:
+        """Whether there is no error, neither a span nor a point."""
+        return not (self.spans or self.points)
+
     def count(self, severity: Severity) -> int:
         """How many spans have this severity."""
         return sum(span.severity == severity for span in self.spans)
@@ -170,6 +185,15 @@ class Annotation:
                 )
 
 
+class _Pointed(Annotation):
+    """An annotation with errors that have no characters."""
+
+    __slots__ = ("points",)
+
+    def __reduce__(self) -> Any:
+        return (_pointed, (self.spans, self.points))
+
+
 #: What every function accepts as an annotation.
 AnnotationLike: TypeAlias = "Annotation | Iterable[ErrorSpan | Mapping[str, Any]]"
 
@@ -180,9 +204,20 @@ EMPTY = Annotation()
 def _restored(spans: tuple[ErrorSpan, ...]) -> Annotation:
     """The annotation of exactly these spans, which are in order."""
     annotation = Annotation.__new__(Annotation)
+    _fill(annotation, spans)
+    return annotation
+
+
+def _pointed(spans: tuple[ErrorSpan, ...], points: tuple[Point, ...]) -> Annotation:
+    annotation = _Pointed.__new__(_Pointed)
+    _fill(annotation, spans)
+    object.__setattr__(annotation, "points", points)
+    return annotation
+
+
+def _fill(annotation: Annotation, spans: tuple[ErrorSpan, ...]) -> None:
     object.__setattr__(annotation, "spans", spans)
     object.__setattr__(annotation, "key", tuple(dict.fromkeys(span.key for span in spans)))
-    return annotation
 
 
 def as_annotation(spans: AnnotationLike) -> Annotation:

@@ -108,15 +108,15 @@ def gold_labels(
             raise InputError(
                 f"rater {number} is not {labels.shape[0]} systems x {labels.shape[1]} segments, as gold is"
             )
-        marked = np.array([[spans is not None and len(as_annotation(spans)) > 0 for spans in row] for row in matrix])
+        marked = np.array([[spans is not None and not as_annotation(spans).clean for spans in row] for row in matrix])
         labels = np.where(marked & ~np.isnan(labels), 0.0, labels)
     return labels
 
 
 def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
-    """1 if no span is predicted, 0 if some is, NaN if nothing is said; (systems, segments)."""
+    """1 if no error is predicted, 0 if some is, NaN if nothing is said; (systems, segments)."""
     return np.array(
-        [[np.nan if spans is None else float(not len(as_annotation(spans))) for spans in row] for row in predicted]
+        [[np.nan if spans is None else float(as_annotation(spans).clean) for spans in row] for row in predicted]
     )
 
 

@@ -1,12 +1,17 @@
 """Write task_scorers.json: what the scorers of two of WMT's tasks say of the made-up test set of tests/helpers.
 
-Needs their repositories, WMT-QE-Task/qe-eval-scripts and wmt-conference/wmt25-mteval, and pandas:
+The scorer of WMT23 also says it of that task's own test set, en-de, with gold as published (errors without characters
+among it) and predictions of `marked_words`.
 
-    PYTHONPATH=. python tests/golden/make_task_scorers.py QE_EVAL_SCRIPTS COMMIT WMT25_MTEVAL COMMIT
+Needs their repositories, WMT-QE-Task/qe-eval-scripts and wmt-conference/wmt25-mteval, the task's table
+2023_en-de_test.tsv.gz, and pandas:
+
+    PYTHONPATH=. python tests/golden/make_task_scorers.py QE_EVAL_SCRIPTS COMMIT WMT25_MTEVAL COMMIT TABLE
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import sys
@@ -20,7 +25,7 @@ import pandas as pd
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.submissions import About
 from mbr_esd_metric.adapters.wmt.submitting import write_submission
-from tests.helpers.wmt_folder import write_folder
+from tests.helpers.wmt_folder import marked_words, write_folder
 
 KEYS = ["doc_id", "segment_id", "source_lang", "target_lang", "set_id", "system_id", "domain_name", "method"]
 SPANS = ["start_indices", "end_indices", "error_types"]
@@ -35,11 +40,33 @@ def module(path: Path) -> Any:
     return loaded
 
 
+def of_the_task(wmt23: Any, table: Path, folder: Path) -> list[float]:
+    """Precision, recall and F1 of `marked_words` on the task's own test set."""
+    with gzip.open(table, "rt", encoding="utf-8", newline="\n") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file][1:]
+    gold, predicted = ["header"], ["1", "1", "1"]
+    for lp, number, _, target, *errors in rows:
+        gold.append("\t".join([lp, "gold", number, target, *errors]))
+        found = marked_words(target.rstrip(), int(number))
+        keys = [*found.key, *((at, at, severity) for at, severity in found.points)] or [(-1, -1, "no-error")]
+        columns = [" ".join(map(str, column)) for column in zip(*keys, strict=True)]
+        predicted.append("\t".join([lp, "m", number, target, *columns]))
+    for name, lines in (("gold", gold), ("predicted", predicted)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    none: defaultdict[str, list[int]] = defaultdict(list)
+    of_gold = wmt23.load_annotations(folder / "gold", none, True)
+    recall, precision, f1 = wmt23.score_new(wmt23.load_annotations(folder / "predicted", none, False)[3], of_gold)[
+        "en-de"
+    ]
+    return [precision, recall, f1]
+
+
 def main() -> None:
     wmt23 = module(Path(sys.argv[1]) / "wmt23" / "task2_evaluate.py")
     wmt25 = module(Path(sys.argv[3]) / "scripts" / "scoring" / "task2" / "scoring_esa.py")
     found: dict[str, Any] = {"wmt23": {}, "wmt25": {}}
     with tempfile.TemporaryDirectory() as folder:
+        found["wmt23"]["2023_en-de_test"] = of_the_task(wmt23, Path(sys.argv[5]), Path(folder))
         for direction in ("en-de", "zh-en"):
             write_folder(Path(folder), "made", direction)
             test_set = load_test_set(folder, "made", direction, reference="refA")

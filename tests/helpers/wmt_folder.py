@@ -88,3 +88,17 @@ def write_folder(
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
+
+
+def marked_words(text: str, number: int) -> Annotation:
+    """Some words of segment `number`, without chance; of every fifth also a place without characters, here and there
+    at the end."""
+    found, at = [], 0
+    for place, word in enumerate(text.split()):
+        start = text.index(word, at)
+        at = start + len(word)
+        kind = (7 * number + 3 * place) % 11
+        if kind in (0, 5):
+            found.append(ErrorSpan(start, at, "major" if kind else "minor"))
+    points = [(len(text) if number % 2 else 3, "minor")] if number % 5 == 0 else []
+    return Annotation(found).pointing(points)

@@ -162,14 +162,13 @@ class Rating:
     """The error spans on one translation, as stored, and who marked them.
 
     Attributes:
-        annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence.
+        annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Those
+            without characters are its points.
         rater: None if the file leaves it to its own name.
-        empty: how many spans were left out because they have no characters.
     """
 
     annotation: Annotation
     rater: str | None
-    empty: int = 0
 
 
 def check_reference_name(name: str, where: object) -> None:
@@ -348,7 +347,10 @@ def write_ratings(
             if rating is None:
                 lines.append(f"{system}\tNone")
                 continue
-            content = json.dumps({"errors": [_error(error) for error in rating if _has_place(error)]})
+            errors = [_error(error) for error in rating if _has_place(error)]
+            if isinstance(rating, Annotation):
+                errors += [_error(MqmError(severity, "", "target", at, at)) for at, severity in rating.points]
+            content = json.dumps({"errors": errors})
             lines.append(f"{system}\t{content}" + (f"\t{rater}" if rater else ""))
     _write(path, lines)
 
@@ -373,18 +375,18 @@ def _error(error: ErrorSpan | MqmError) -> dict[str, Any]:
 def _rating(text: str, rater: str | None, human: bool) -> Rating:
     """The target side of a stored rating; a score in [0, 1] is a span's confidence."""
     spans = []
-    empty = 0
+    points = []
     for error in json.loads(text)["errors"]:
         severity = fold_severity(error.get("severity") or "")
         if severity is None or error.get("is_source_error", False):
             continue
         if error["start"] == error["end"]:
-            empty += 1
+            points.append((int(error["start"]), severity))
             continue
         score = error.get("score")
         confidence = float(score) if score is not None and 0 <= score <= 1 else None
         spans.append(ErrorSpan(error["start"], error["end"], severity, error.get("category"), confidence))
-    return Rating(Annotation.of_rater(spans) if human else Annotation(spans), rater, empty)
+    return Rating((Annotation.of_rater(spans) if human else Annotation(spans)).pointing(points), rater)
 
 
 def _first_file(folder: Path, stem: str) -> Path:

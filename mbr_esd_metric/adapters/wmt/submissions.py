@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mbr_esd_metric.adapters.qe_tsv import span_columns
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 
@@ -202,7 +202,7 @@ def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
         ]
         item["task1_pred"][row.system] = {"errors": errors, "omission": None, "instruction_fault": None}
         item["task2_pred"][row.system] = score
-        clean = not spans if about.error_free is None else score >= about.error_free
+        clean = spans.clean if about.error_free is None else score >= about.error_free
         item["task3_pred"][row.system] = int(clean)
     write_whole(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items.values()))
 
@@ -258,8 +258,8 @@ FORMATS: Mapping[str, Format] = {
 def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
     """Error spans between blanks, half-open; "-1 -1 no-error" where there is none.
 
-    A span without characters counts as the character where it begins, as the scorer of WMT23 has it. What has no place
-    ("missing") or no penalty has no span; what passes the end of the translation is cut there.
+    A span without characters is one of the annotation's points. What has no place ("missing") or no penalty has no
+    span; what passes the end of the translation is cut there.
 
     Args:
         starts, ends, severities: as many of each.
@@ -268,18 +268,20 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
     Raises:
         ValueError: not as many of each, or no numbers.
     """
-    spans = []
+    spans: list[ErrorSpan] = []
+    points: list[Point] = []
     for first, last, word in span_columns(starts, ends, severities):
         severity = fold_severity(word)
         if severity is None or first == "missing":
             continue
         start, end = int(first), int(last)
-        end = max(end, start + 1)
         if length is not None:
             end = min(end, length)
         if 0 <= start < end:
             spans.append(ErrorSpan(start, end, severity))
-    return Annotation(spans)
+        elif 0 <= start == end:
+            points.append((start, severity))
+    return Annotation(spans).pointing(points)
 
 
 def _json_spans(errors: Iterable[Mapping[str, Any]]) -> Iterator[ErrorSpan]:
@@ -291,13 +293,11 @@ def _json_spans(errors: Iterable[Mapping[str, Any]]) -> Iterator[ErrorSpan]:
 
 
 def _columns(spans: Annotation) -> tuple[str, str, str]:
-    if not len(spans):
+    errors = [*(span.key for span in spans), *((at, at, severity) for at, severity in spans.points)]
+    if not errors:
         return "-1", "-1", "no-error"
-    return (
-        " ".join(str(span.start) for span in spans),
-        " ".join(str(span.end) for span in spans),
-        " ".join(span.severity for span in spans),
-    )
+    starts, ends, severities = zip(*errors, strict=True)
+    return " ".join(map(str, starts)), " ".join(map(str, ends)), " ".join(severities)
 
 
 def _identity(row: Row) -> tuple[str, ...]:

@@ -228,7 +228,9 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
                 f"{path}: nothing on segment {missing[0]} of system {system} ({len(missing)} segments are missing)"
             )
         own = [found[number] for number in range(test_set.segments)]
-        spans = None if any(row.spans is None for row in own) else tuple(row.spans or Annotation() for row in own)
+        spans = (
+            None if any(row.spans is None for row in own) else tuple(row.spans for row in own if row.spans is not None)
+        )
         scores = tuple(mqm_score(row.spans or ()) if row.score is None else row.score for row in own)
         results[system] = Scored(scores, spans)
     if not results:

@@ -473,7 +473,7 @@ class _RatingsReader:
         if self._cut:
             said.append(f"{self._cut} end past the translation and are cut there")
         if self._left_out:
-            said.append(f"{self._left_out} begin past it or have no characters and are left out")
+            said.append(f"{self._left_out} begin past it or have no characters and are no spans")
         return (f"error spans of {whose} in {self._rated} translations: {', '.join(said)}",) if said else ()
 
     def _fitted(self, system: str, rating: Rating, length: int, where: str) -> Annotation:
@@ -484,17 +484,22 @@ class _RatingsReader:
                 rating.annotation.check_length(length)
             except InputError as error:
                 raise InputError(f"{where}: system {system}: {error}; without --strict it is cut") from None
-            if rating.empty:
+            if rating.annotation.points:
                 raise InputError(f"{where}: system {system}: an empty error span; without --strict it is left out")
         self._rated += 1
-        self._left_out += rating.empty + sum(span.start >= length for span in rating.annotation)
+        self._left_out += len(rating.annotation.points) + sum(span.start >= length for span in rating.annotation)
         self._cut += sum(span.start < length < span.end for span in rating.annotation)
         return fitted(rating.annotation, length, human=self._human)
 
 
 def fitted(annotation: Annotation, length: int, *, human: bool) -> Annotation:
-    """The spans that begin inside a text of that length, cut at its end; `human` keeps two that are then the same."""
-    if all(span.end <= length for span in annotation):
+    """The spans that begin inside a text of that length, cut at its end; `human` keeps two that are then the same.
+
+    One that begins at the end of the text has no character left, and is a point there.
+    """
+    if all(span.end <= length for span in annotation) and all(at <= length for at, _ in annotation.points):
         return annotation
     inside = [replace(span, end=min(span.end, length)) for span in annotation if span.start < length]
-    return Annotation.of_rater(inside) if human else Annotation(inside)
+    points = [point for point in annotation.points if point[0] <= length]
+    points += [(length, span.severity) for span in annotation if span.start == length]
+    return (Annotation.of_rater(inside) if human else Annotation(inside)).pointing(points)

@@ -2,7 +2,9 @@
 
     P = sum_k C_k / sum_k S_k(Ec),  R = sum_k C_k / sum_k S_k(Es),  F1 = 2 sum_k C_k / sum_k (S_k(Ec) + S_k(Es))
 
-* ``wmt23`` (QE task 2, error spans): C and S as in `f1`: a character counts once, however many spans cover it.
+* ``wmt23`` (QE task 2, error spans): C and S as in `f1`: a character counts once, however many spans cover it. An
+  error without characters (`Annotation.points`) marks the character before which it stands; behind the text, there is
+  room for one more.
 * ``wmt25`` (MT evaluation task 2): a character counts once for each span over it. Of the spans over a character, those
   that find one of the same severity on the other side earn 1, and pairs of what is left earn 0.5.
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, Severity
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.core.similarity.f1 import f1_counts
 
@@ -43,6 +45,10 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> Cha
     Raises:
         InputError: a span ends past the translation of `length` characters.
     """
+    if candidate.points or support.points:
+        for side in (candidate, support):
+            side.check_length(length)
+        candidate, support, length = _points_as_spans(candidate), _points_as_spans(support), length + 1
     return CharacterCounts(*f1_counts(candidate, support, length))
 
 
@@ -67,6 +73,10 @@ def corpus_f1(counts: Iterable[CharacterCounts]) -> float:
         credit += one.credit
         size += one.candidate + one.support
     return 2 * credit / size if size else 1.0
+
+
+def _points_as_spans(annotation: Annotation) -> Annotation:
+    return Annotation([*annotation, *(ErrorSpan(at, at + 1, severity) for at, severity in annotation.points)])
 
 
 def _covers(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.int64]:

@@ -187,7 +187,7 @@ def test_a_span_past_the_end_is_cut_or_an_error(folder: Path) -> None:
         assert ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 2, "minor"), ErrorSpan(2, 4, "minor")])
         assert test_set.notes == (
             "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
-            "2 begin past it or have no characters and are left out",
+            "2 begin past it or have no characters and are no spans",
         )
 
 

@@ -20,7 +20,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
-from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, write_folder
+from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, marked_words, write_folder
 
 SCORERS = json.loads((Path(__file__).parents[2] / "golden" / "task_scorers.json").read_text(encoding="utf-8"))
 
@@ -71,6 +71,43 @@ def test_figures_are_those_of_the_tasks_scorer(form: str, measure: str, scorer: 
         names = [f"{measure}-precision", f"{measure}-recall", measure]
         values = evaluate_spans(spans_of(test_set, "spans-src"), human, test_set.lengths, names).values
         assert [values[name] for name in names] == pytest.approx(SCORERS[scorer][direction], rel=0, abs=1e-12)
+
+
+def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path) -> None:
+    """Its gold has 47 errors without characters, which the scorer counts, 11 of them behind the last character."""
+    table = mqm_folder.parent / "wmt_qe_2023" / "2023_en-de_test.tsv.gz"
+    if not table.is_file():
+        pytest.skip(f"no {table}")
+    assert main(["wmt", "import-qe", str(table), "--test-set", "wmt23.qe", "-o", str(tmp_path)]) == 0
+    test_set = load_test_set(tmp_path, "wmt23.qe", "en-de")
+    (human,) = (r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings())
+    assert sum(len(annotation.points) for annotation in human[0] if annotation is not None) == 47
+    (texts,) = test_set.outputs.values()
+    rows = []
+    for number, text in enumerate(texts):
+        found = marked_words(text or "", number)
+        errors = [*found.key, *((at, at, severity) for at, severity in found.points)] or [(-1, -1, "no-error")]
+        columns = [" ".join(map(str, column)) for column in zip(*errors, strict=True)]
+        rows.append("\t".join(["en-de", "m", str(number), text or "", *columns]))
+    path = tmp_path / "predictions.txt"
+    path.write_text("\n".join(["1", "1", "1", *rows]) + "\n", encoding="utf-8")
+    take_submission(path, "qe2023", test_set, "marked-src")
+    stored = test_set.metric("marked-src").ratings
+    assert stored is not None
+    names = ["f1-corpus-precision", "f1-corpus-recall", "f1-corpus"]
+    predicted = stored.of(test_set.systems, test_set.segments)
+    values = evaluate_spans(predicted, [human], test_set.lengths, names).values
+    assert [values[name] for name in names] == pytest.approx(SCORERS["wmt23"]["2023_en-de_test"], rel=0, abs=1e-12)
+    # Written again, they are there as well.
+    for metric, matrix in (("marked-src", predicted), (None, human)):
+        write_submission(tmp_path / "again", "qe2023", [test_set], metric, About("m"))
+        lines = [line.split("\t") for line in (tmp_path / "again").read_text(encoding="utf-8").splitlines()]
+        fields = [row for row in lines if len(row) == 7 and row[0] == "en-de"]
+        assert len(fields) == len(texts)
+        empty = sum(
+            start == end != "-1" for row in fields for start, end in zip(row[4].split(), row[5].split(), strict=True)
+        )
+        assert empty == sum(len(annotation.points) for annotation in matrix[0] if annotation is not None)
 
 
 def test_gold_is_written_for_the_rated_translations(data: Path, tmp_path: Path) -> None:
@@ -134,10 +171,11 @@ def test_spans_of_a_task() -> None:
     assert read_spans("0 5", "3 9", "major minor", length=7) == Annotation(
         [ErrorSpan(0, 3, "major"), ErrorSpan(5, 7, "minor")]
     )
-    # WMT23's scorer counts a span without characters as the one where it begins.
-    assert read_spans("4 missing 1", "4 missing 2", "minor major undecided", length=9) == Annotation(
-        [ErrorSpan(4, 5, "minor")]
+    found = read_spans(
+        "4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major undecided " + "minor " * 4, length=9
     )
+    assert found == Annotation([ErrorSpan(4, 5, "minor")])
+    assert found.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
     with pytest.raises(ValueError, match="2 starts, 1 ends"):
         read_spans("1 2", "3", "minor minor")
 
