@@ -30,6 +30,7 @@ from miniature_data import BIO, COLUMNS, DIRECTION, TED, WMT, Corpus, CorpusSize
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.dpo import train_dpo
 from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
 from mbr_esd_metric.distill.settings import SftOptions, load_recipe
@@ -270,12 +271,15 @@ def run_decide(run: Run) -> None:
     for test in run.corpus.tests:
         candidates = _read(run, test.name)
         greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
-        rows: dict[str, Any] = {"empty": choose_all(greedy, "empty"), "greedy": choose_all(greedy, "map")}
+        rows: dict[str, Any] = {
+            "empty": choose_all(greedy, DecisionOptions("empty")),
+            "greedy": choose_all(greedy, DecisionOptions("map")),
+        }
         for size in _sizes(run, test):
             sampled = _sampled(test, [row[:size] for row in candidates])
             for rule in RULES:
                 kind, _, utility = rule.partition(" ")
-                rows[f"{rule} {size}"] = choose_all(sampled, kind, utility or "softf1")
+                rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
             for utility in ("softf1", "softdice"):
                 rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
         result[test.name] = {
@@ -308,7 +312,7 @@ def run_distilled(run: Run) -> None:
         _sample(run, card, test.flat)
         rows = _sampled(test, _stored(card, test.flat))
         decisions[test.name]["distill greedy"] = [
-            [[dataclasses.asdict(s) for s in a or ()] for a in row] for row in choose_all(rows, "map")
+            [[dataclasses.asdict(s) for s in a or ()] for a in row] for row in choose_all(rows, DecisionOptions("map"))
         ]
     _write(run.path("distilled.json"), _evaluated(run, decisions))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.adapters.wmt.test_set import Ratings, StoredMetric, TestSet
     from mbr_esd_metric.metaeval.choosing import Sampled
     from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
@@ -171,6 +171,20 @@ def human_of(args: argparse.Namespace, test_set: TestSet) -> dict[str, Annotatio
     """The requested human ratings by name. Empty if the test set has none and none were named."""
     ratings = test_set.human_ratings(args.raters) if args.raters or test_set.ratings else ()
     return {rating.name: rating.of(test_set.systems, test_set.segments) for rating in ratings}
+
+
+def metrics_with_spans(args: argparse.Namespace, test_set: TestSet) -> Iterator[tuple[str, StoredMetric, Ratings]]:
+    """The chosen metrics that are stored with error spans: full name, metric and spans.
+
+    Raises:
+        InputError: a metric that was named has no error spans.
+    """
+    for name in test_set.find_metrics(args.metric):
+        metric = test_set.metric(name)
+        if metric.ratings is not None:
+            yield name, metric, metric.ratings
+        elif args.metric:
+            raise InputError(f"{test_set.layout.metric_rating(name)}: no such file; {name} has no error spans")
 
 
 def evaluator_of(

@@ -1,4 +1,7 @@
-"""`mbr-esd calibrate`: how often is a span of some confidence confirmed by a human?"""
+"""`mbr-esd calibrate`: how often do humans confirm a span of a given confidence?
+
+`mbr-esd precision-recall` asks another question: how a span measure of the leaderboard changes with the threshold.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,9 @@ examples:
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
   mbr-esd calibrate test.json test-ratings.tsv --apply FOLDER/calibration.json
 
-Human ratings are among the inputs (TSV), or those of the test set. The line `calibration: calibration.json` in
-hparams.yaml makes a model folder recalibrate its confidences.
+Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
+that a human marks; severity plays no part (precision-recall: curves of the leaderboard's measures, with severity).
+The line `calibration: calibration.json` in hparams.yaml makes a model folder recalibrate its confidences.
 """
 
 
@@ -31,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bins", type=int, default=10, metavar="N", help="of equal width (%(default)s)")
     parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
-    parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on the one metric, and keep it")
+    parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
     parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
     parser.epilog = _EPILOG
 

@@ -73,6 +73,7 @@ def _evaluate(args: argparse.Namespace, test_set: TestSet, notes: list[str]) -> 
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
     import numpy as np
 
+    from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import choose_all, oracle
 
     human = human_of(args, test_set)
@@ -95,7 +96,7 @@ def _evaluate(args: argparse.Namespace, test_set: TestSet, notes: list[str]) -> 
         return evaluator_of(args, test_set, matrices, np.where(rated, test_set.gold, np.nan))
 
     everybody = evaluator(list(human))
-    found = {rule: everybody.evaluate(choose_all(sampled, rule, args.utility)) for rule in args.rules}
+    found = {rule: everybody.evaluate(choose_all(sampled, DecisionOptions(rule, args.utility))) for rule in args.rules}
     found["oracle"] = everybody.evaluate(oracle(sampled, list(human.values()), args.utility))
     if len(human) > 1:
         for name, matrix in human.items():

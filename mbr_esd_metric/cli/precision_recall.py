@@ -1,4 +1,8 @@
-"""`mbr-esd precision-recall`: precision and recall of error spans as the confidence that counts goes down."""
+"""`mbr-esd precision-recall`: the precision-recall curve of a span measure, over all thresholds on the confidence.
+
+It is for a board of metrics of a test set, and severity counts. `mbr-esd calibrate` asks another question, whether a
+confidence of 0.7 is confirmed in 70 of 100 cases; its precision and recall are of claims, and severity plays no part.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_rater_arguments, check_outputs, human_of, put_out
+from mbr_esd_metric.cli.analysis import add_rater_arguments, check_outputs, human_of, metrics_with_spans, put_out
 from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.spans import RATERS
@@ -33,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="f1-corpus, f1-wmt25-corpus, mpp-corpus or softdice-corpus (%(default)s)",
     )
-    parser.add_argument("--points", action="store_true", help="print the curves, too, a row a threshold")
+    parser.add_argument("--points", action="store_true", help="also print the curves, one row for each threshold")
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
     parser.epilog = "example:\n  mbr-esd precision-recall --test-set wmt24 --direction en-de --plot curves.png"
 
@@ -76,13 +80,8 @@ def _curves(args: argparse.Namespace, test_set: TestSet) -> tuple[dict[str, Prec
     if not human:
         raise InputError(f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with")
     found, notes = {}, list(test_set.notes)
-    for name in test_set.find_metrics(args.metric):
-        metric = test_set.metric(name)
-        if metric.ratings is None:
-            if args.metric:
-                raise InputError(f"{test_set.layout.metric_rating(name)}: no such file; {name} has no error spans")
-            continue
-        predicted = metric.ratings.of(test_set.systems, test_set.segments)
+    for name, metric, ratings in metrics_with_spans(args, test_set):
+        predicted = ratings.of(test_set.systems, test_set.segments)
         try:
             curve = precision_recall_curve(predicted, human, test_set.lengths, args.measure, args.several)
         except InputError as error:

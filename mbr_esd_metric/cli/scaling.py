@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule and size."""
+    from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import SIZES, scaling
     from mbr_esd_metric.report.tables import Cell, Column, Table
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         columns += evaluation_columns(args, test_set.direction)
         human = list(human_of(args, test_set).values())
         evaluator = evaluator_of(args, test_set, human)
-        results.append(scaling(evaluator, sampled, sizes, args.rules, utility))
+        results.append(scaling(evaluator, sampled, sizes, [DecisionOptions(rule, utility) for rule in args.rules]))
         named = {f"{point.rule}, N = {point.size}": point.evaluation for point in results[-1]}
         repaired += [*test_set.notes, *constant_notes(test_set, named, args.spa)]
     rows = tuple(

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measure_arguments, check_outputs, human_of, put_out
+from mbr_esd_metric.cli.analysis import add_measure_arguments, check_outputs, human_of, metrics_with_spans, put_out
 from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import InputError
 
@@ -61,14 +61,9 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
         ),
         _row("no error", None, nothing),
     ]
-    for name in test_set.find_metrics(args.metric):
-        metric = test_set.metric(name)
-        if metric.ratings is None:
-            if args.metric:
-                raise InputError(f"{test_set.layout.metric_rating(name)}: no such file; {name} has no error spans")
-            continue
+    for name, metric, ratings in metrics_with_spans(args, test_set):
         try:
-            found = evaluator.evaluate(metric.ratings.of(test_set.systems, test_set.segments))
+            found = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
         except InputError as error:
             raise InputError(f"{name}, {test_set.direction}: {error}") from None
         repaired += metric.notes

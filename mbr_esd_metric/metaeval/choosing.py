@@ -1,8 +1,8 @@
-"""What choosing among the candidates reaches: every rule on prefixes of them, and the oracle that knows the raters.
+"""How good a choice among the candidates is: that of each rule on the first N candidates, and that of the oracle.
 
-The oracle takes of each translation's candidates the one with the highest mean similarity to its human annotations, and
-so bounds every rule over the same candidates. With one rater it can follow that rater's habits; with several it is the
-multi-annotator bound that the paper leaves to future work.
+The oracle knows the raters. From each translation's candidates it takes the one with the highest mean similarity to the
+human annotations, so no rule over the same candidates can do better. With one rater it can follow that rater's habits;
+with several it is the multi-annotator bound that the paper leaves to future work.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """What a rule reaches with the first `size` candidates of each translation."""
+    """The evaluation of a rule's choices among the first `size` candidates of each translation."""
 
     size: int
     rule: str
@@ -49,31 +49,28 @@ class ScalingPoint:
 
 
 def choosing_rules() -> list[str]:
-    """Names of the rules that choose among several candidates, or without any, and do not know the raters."""
+    """Names of the rules that do not know the raters, except those that take the only candidate."""
     return [name for name, rule in rules(references=False).items() if rule.candidates != "one"]
 
 
 def choose_all(
-    sampled: SampledMatrix, rule: str, utility: str | Similarity = "softf1", size: int | None = None
+    sampled: SampledMatrix, options: DecisionOptions, size: int | None = None
 ) -> list[list[Annotation | None]]:
     """The choice of a rule for each translation, None if there are no candidates.
 
     Args:
         sampled: systems x segments.
-        rule: one of `choosing_rules`; "map" needs log-probabilities.
-        utility: of "mbr".
-        size: use only the first so many candidates; None for all.
+        options: how to decide; the rule is one of `choosing_rules`, and "map" needs log-probabilities.
+        size: use only the first `size` candidates; None uses all.
 
     Raises:
-        InputError: where a translation has fewer candidates than `size`, or no valid one; names system and segment
-            (from 0).
-        OptionError: for an unknown rule or utility.
+        InputError: a translation has fewer candidates than `size`, or no valid one; names system and segment (from 0).
+        OptionError: another rule.
     """
-    if rule not in choosing_rules():
-        raise unknown("rule", rule, choosing_rules())
+    if options.rule not in choosing_rules():
+        raise unknown("rule", options.rule, choosing_rules())
     if size is not None and size < 1:
         raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
-    options = DecisionOptions(rule, get_similarity(utility))
     prefixes = _each(sampled, lambda cell: Sampled(cell.translation, _prefix(cell.candidates, size)))
     if not options.whole_set:
         return _each(prefixes, lambda cell: decide_segment(cell.candidates, cell.translation, options).annotation)
@@ -88,11 +85,11 @@ def choose_all(
 def oracle(
     sampled: SampledMatrix, human: Sequence[AnnotationMatrix], utility: str | Similarity = "softf1"
 ) -> list[list[Annotation | None]]:
-    """Of each translation's candidates the one most similar to its human annotations, None if nobody rated.
+    """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
 
     Args:
         sampled: systems x segments; needed wherever somebody rated.
-        human: annotations of one or more raters, systems x segments each; several count their mean.
+        human: annotations of one or more raters, systems x segments each; of several raters the mean counts.
         utility: the similarity that is maximised.
 
     Raises:
@@ -120,19 +117,18 @@ def scaling(
     evaluator: Evaluator,
     sampled: SampledMatrix,
     sizes: Sequence[int] = SIZES,
-    rules: Sequence[str] = ("mbr", "map", "majority"),
-    utility: str | Similarity = "softf1",
+    choices: Sequence[DecisionOptions] = (DecisionOptions("mbr"), DecisionOptions("map"), DecisionOptions("majority")),
 ) -> list[ScalingPoint]:
-    """Evaluate each rule with the first N candidates of each translation, for each N of `sizes`.
+    """Evaluate each way to decide with the first N candidates of each translation, for each N of `sizes`.
 
-    Prefixes of one sample, so that a larger N differs from a smaller one by what is added and by nothing else.
+    These are prefixes of one sample. So a larger N differs from a smaller one only by the candidates that are added.
 
     Raises:
         InputError, OptionError: as `choose_all` and `Evaluator.evaluate`.
     """
     return [
-        ScalingPoint(size, rule, evaluator.evaluate(choose_all(sampled, rule, utility, size)))
-        for rule in rules
+        ScalingPoint(size, options.rule, evaluator.evaluate(choose_all(sampled, options, size)))
+        for options in choices
         for size in sizes
     ]
 
@@ -144,7 +140,7 @@ def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candi
 
 
 def _each(sampled: SampledMatrix, of: Callable[[Sampled], _T]) -> list[list[_T | None]]:
-    """`of` every cell in order, None if there is none; errors name the cell."""
+    """Apply `of` to every cell in order; None where there is no cell. Errors name the cell."""
     matrix: list[list[_T | None]] = []
     for system, row in enumerate(sampled):
         matrix.append([])

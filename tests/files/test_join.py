@@ -14,6 +14,7 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.cli.analysis import read_sampled
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.files.join import Join, Place, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
@@ -88,7 +89,7 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
         }
 
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
-    assert said(choose_all(sampled, "mbr")) == SAID
+    assert said(choose_all(sampled, DecisionOptions("mbr"))) == SAID
 
     words = ["--data", str(data), "--test-set", "tiny", "--direction", "en-de"]
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
