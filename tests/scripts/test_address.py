@@ -1,0 +1,48 @@
+"""One address of the repository in all files."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def address() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("address", ROOT / "scripts" / "address.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_files_name_the_address_of_setup_cfg(address: ModuleType) -> None:
+    assert address.strangers() == []
+
+
+def test_a_change_reaches_every_file_and_a_stray_one_is_found(address: ModuleType, tmp_path: Path) -> None:
+    for file in address.FILES:
+        shutil.copy(ROOT / file, tmp_path / file)
+    old = address.repository(tmp_path)
+    address.change("https://github.com/someone/esd-by-mbr", tmp_path)
+    assert address.repository(tmp_path) == ("someone", "esd-by-mbr")
+    for file in address.FILES:
+        text = (tmp_path / file).read_text(encoding="utf-8")
+        assert "someone/esd-by-mbr" in text
+        assert not any(form in text for form in address.forms(*old))
+    assert "https://someone.github.io/esd-by-mbr/" in (tmp_path / "mkdocs.yml").read_text(encoding="utf-8")
+    assert address.strangers(tmp_path) == []
+    with (tmp_path / "README.md").open("a", encoding="utf-8") as file:
+        file.write("[stray](https://github.com/other/esd-by-mbr/issues)\n")
+    assert len(address.strangers(tmp_path)) == 1
+
+
+def test_what_is_no_address_is_refused(address: ModuleType) -> None:
+    with pytest.raises(SystemExit, match="no address"):
+        address.change("github.com/someone")
