@@ -1,13 +1,13 @@
 """How surprising each word of a translation is to a language model that reads the source first.
 
-The surprisal of a word is ``-sum log M(token | source, the words before)`` over its tokens, in nats. It is the cheapest
-thing that a model knows of a translation without having learnt to judge any, and a model that learns to judge cannot
-work it out by itself: what it expected next is known in its last layer, one word too late for the layers below.
+The surprisal of a word is ``-sum log M(token | source, the words before)`` over its tokens, in nats. A model knows it
+without having learnt to judge translations. A model that learns to judge cannot compute it by itself: what it expected
+next is known only in its last layer, one word too late for the layers below.
 
-So a first pass of the base model, before any adapter, measures it, and a digit after each word says it. The pass
-sees three translations in other directions first; a base model would copy the source else. Its softmax runs over the
-first 65,536 tokens of the vocabulary, which SentencePiece orders by frequency, and the token itself: a quarter of the
-work, and all words that are not rare.
+So the base model, without any adapter, measures the surprisal in a first pass, and a digit after each word states it.
+This pass first reads three translations in other directions; otherwise a base model would copy the source. Its softmax
+runs over the token itself and the first 65,536 tokens of the vocabulary, which SentencePiece orders by frequency. These
+contain all words that are not rare, for a quarter of the work.
 
 This module imports torch: import it inside functions.
 """
@@ -22,9 +22,9 @@ from torch import Tensor
 
 #: Where levels 1 to 9 begin, in nats.
 EDGES = (0.1, 0.3, 0.7, 1.3, 2.0, 3.0, 4.5, 7.0, 11.0)
-#: The digit of each level; no text of the tests has one, and each is a token of its own.
+#: The digit of each level. None occurs in the texts of the test sets, and each is a single token.
 DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-#: What the base model reads before source and translation.
+#: The examples that the base model reads before source and translation.
 SHOTS = (
     "Source: The cat is black.\nTranslation: Die Katze ist schwarz.\n\n"
     "Source: 他明天来这里。\nTranslation: He is coming here tomorrow.\n\n"
@@ -40,7 +40,7 @@ def level(surprisal: float) -> int:
 
 
 def token_surprisals(states: Tensor, tokens: Tensor, output: Tensor) -> Tensor:
-    """``-log M`` of each token, over the most frequent tokens of the vocabulary and itself.
+    """``-log M`` of each token, with a softmax over the most frequent tokens of the vocabulary and the token itself.
 
     Args:
         states: the last hidden state before each token, (T, D).
@@ -57,5 +57,5 @@ def token_surprisals(states: Tensor, tokens: Tensor, output: Tensor) -> Tensor:
 
 
 def by_word(surprisals: Tensor, words: Sequence[Sequence[Any]]) -> list[float]:
-    """Sums over the tokens of each word; the words' lengths say which tokens are whose."""
+    """The sum over the tokens of each word; `words` says how many tokens each word has."""
     return [float(part.sum()) for part in surprisals.split([len(word) for word in words])]

@@ -1,4 +1,4 @@
-"""How torch's threads wait for one another on a processor."""
+"""How torch's threads wait for each other on a processor."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _parked: threading.Thread | None = None
 
 
 def wait_passively() -> None:
-    """Let torch's threads sleep while they wait, also where torch was loaded before this package could say so.
+    """Let torch's threads sleep while they wait, even if torch was loaded before this package.
 
-    By default they spin, and where another process has one of their cores, that made sampling ten times slower
-    (measured on two cores). An environment variable tells them not to, but ``comet-score`` loads torch before this
-    package, and then it comes too late. GNU's OpenMP library spins 300,000 rounds, but only 100 while a program has
-    more OpenMP threads than cores (its manual, under ``GOMP_SPINCOUNT``). So one more team of threads is made here,
-    which sleeps until the program ends. Other OpenMP libraries (macOS, Windows) are left as they are, and so is a
-    policy that the user set.
+    By default the threads spin. When another process uses one of their cores, this made sampling ten times slower
+    (measured on two cores). An environment variable changes it, but ``comet-score`` loads torch before this package, so
+    the variable comes too late. GNU's OpenMP library spins 300,000 rounds, but only 100 while a program has more OpenMP
+    threads than cores (its manual, under ``GOMP_SPINCOUNT``). So this function starts one more team of threads, which
+    sleeps until the program ends. It leaves other OpenMP libraries (macOS, Windows) as they are, and also a policy that
+    the user set.
     """
     global _parked
     torch = sys.modules.get("torch")

@@ -1,7 +1,7 @@
-"""Where a server is, and which secret may be sent there: an address shows neither password nor key.
+"""The address of a server, and the secret that may be sent there. An address never shows a password or a key.
 
-A key goes only where the user said: ``MBR_ESD_API_KEY`` to the servers of the model name or of ``MBR_ESD_SERVER``,
-``OPENAI_API_KEY`` to OpenAI's own hosts, and a user and password of a URL to that URL.
+A secret goes only where the user said: ``MBR_ESD_API_KEY`` to the servers of the model name or of ``MBR_ESD_SERVER``,
+``OPENAI_API_KEY`` to OpenAI's own hosts, and the user and password of a URL to that URL.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Address:
     Attributes:
         url: without user, password, query and closing slash: what messages may show.
         host: in lower case.
-        query: of the URL as given (Azure wants ``api-version``); sent with every request, never shown.
-        login: what stood before the @, as a header's value; None if nothing did.
+        query: of the URL as given (Azure needs ``api-version``); it is sent with every request and never shown.
+        login: the user and password before the @, as the value of a header; None if there are none.
     """
 
     url: str
@@ -36,7 +36,7 @@ class Address:
         """The address that a user wrote.
 
         Raises:
-            EngineError: it is no http or https URL; the message shows no password.
+            EngineError: the text is not an http or https URL; the message shows no password.
         """
         try:
             parts = urlsplit(text)
@@ -57,7 +57,7 @@ class Address:
         return self.url
 
     def at(self, path: str) -> str:
-        """The URL of a path below the base, or of ``/path`` below the host's root for a path with two slashes."""
+        """The URL of a path below the base. A path with two slashes is taken from the host's root instead."""
         base = self.url
         if path.startswith("//"):
             base, path = re.sub(r"/v\d+$", "", base), path[1:]
@@ -70,7 +70,7 @@ class Address:
         return self.host == "openai.com" or self.host.endswith(".openai.com")
 
     def headers(self) -> dict[str, str]:
-        """The header that authorises, where there is something to send."""
+        """The authorisation header; empty if there is no secret for this address."""
         if self.login is not None:
             return {"Authorization": self.login}
         key = os.environ.get("MBR_ESD_API_KEY")
@@ -80,11 +80,11 @@ class Address:
 
 
 def shown(text: str) -> str:
-    """A text that may hold URLs, without the users, passwords and queries in them."""
+    """The text with the users, passwords and queries of its URLs hidden."""
     return re.sub(r"(?<=//)[^/\s,]*@", "***@", re.sub(r"(https?://[^\s,?#]*)[?#][^\s,]*", r"\1?***", text))
 
 
 def printable(text: str, most: int = 300) -> str:
-    """What a server said, in one line without control characters."""
+    """The text of a server as one line without control characters, cut to `most` characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
     return line if len(line) <= most else line[:most] + "..."

@@ -1,4 +1,4 @@
-"""One run of `engine=server`: every request seen through, over connections in a thread of their own."""
+"""One run of `engine=server`: asks for every sample until it is in, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from mbr_esd_metric.generation.server.http import Http
 from mbr_esd_metric.generation.server.limits import Rests
 from mbr_esd_metric.generation.server.patience import Patience
 
-#: Replies that wait for the reader at most: a slow disk holds the connections up, and memory stays bounded.
+#: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Samples `first`, ..., `first + n - 1` of a request: what one HTTP request asks for."""
+    """Samples `first`, ..., `first + n - 1` of a request, which one HTTP request asks for."""
 
     request: Request
     first: int
@@ -52,7 +52,7 @@ class Part:
         return Part(self.request, self.first, half), Part(self.request, self.first + half, self.n - half)
 
     def after(self, count: int) -> Part:
-        """What is left when so many samples are in."""
+        """The part that is left after the first `count` samples."""
         return Part(self.request, self.first + count, self.n - count)
 
     @property
@@ -62,8 +62,8 @@ class Part:
 
 
 def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[Part]:
-    """The requests in parts, in the order of their prompts: those with the same source together, so that a server's
-    prefix cache is used."""
+    """The requests in parts, in the order of their prompts. Requests with the same source stand together, so that a
+    server's prefix cache helps."""
     for request in sorted(requests, key=lambda request: (request.prompt, request.first)):
         for done in range(0, request.n, per_request):
             yield Part(request, request.first + done, min(per_request, request.n - done))
@@ -72,15 +72,15 @@ def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[Part]:
 def sample_seed(seed: int, key: str) -> int:
     """Seed of sample 0 of a request; sample i takes this plus i.
 
-    vLLM gives the samples of one request seed, seed + 1, ...: so sample i is the same however N is split over requests,
-    and a run that goes on draws new samples, not copies.
+    vLLM draws the samples of one request with seed, seed + 1, and so on. So sample i is the same however N is split
+    over requests, and a run that goes on draws new samples, not copies.
     """
     return int.from_bytes(hashlib.sha256(f"{seed}:{key}".encode()).digest()[:6], "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a run needs to know: servers, dialect, model, sampling, patience, prices and requests at once."""
+    """The settings of a run; `concurrency` is the number of requests in progress at the same time."""
 
     servers: Sequence[Address]
     dialect: Dialect
@@ -101,9 +101,9 @@ class Job:
 
 
 class Asking:
-    """One call of `generate`: an event loop in a thread of its own, so that a slow reader stalls no connection.
+    """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
 
-    Use as an iterator once; `stop` ends it.
+    Iterate over it once; `stop` ends it.
     """
 
     def __init__(self, job: Job, requests: Iterable[Request]) -> None:
@@ -118,7 +118,7 @@ class Asking:
         self._rests = Rests(job.patience.longest_rest)
         self._obedient: set[Address] = set()
         self._last_success = -1.0
-        #: One message for each segment that failed, by its request's key.
+        #: Key of a request -> the message, for each segment that failed.
         self._failed: dict[str, str] = {}
         self._over = False
         self.spent = 0.0
@@ -127,7 +127,7 @@ class Asking:
         """The replies' samples as they come in.
 
         Raises:
-            EngineError: at once where nothing can succeed; at the end, with the segments' labels, where some failed.
+            EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
         """
         thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
         thread.start()
@@ -142,7 +142,7 @@ class Asking:
             thread.join()
 
     def stop(self) -> None:
-        """End the work from another thread; what is under way is dropped."""
+        """End the work from another thread; requests in progress are dropped."""
         self._stopped = True
         if self._task is not None:
             self._call(self._task.cancel)
@@ -157,7 +157,7 @@ class Asking:
         self._room.release()
 
     def _work(self) -> None:
-        """Body of the thread: ends the results with None, or with the error and None."""
+        """The body of the thread. The last result is None, after the error if there was one."""
         try:
             asyncio.run(self._main())
         except asyncio.CancelledError:
@@ -203,7 +203,7 @@ class Asking:
                 await self._see_through(part, http, budget)
 
     async def _see_through(self, part: Part, http: Http, budget: Budget) -> None:
-        """Ask for a part until all its samples are in: again, in halves, or for the rest of it."""
+        """Ask until all samples of a part are in: for all of it again, for its halves, or for the rest."""
         job, failures, odd, since = self._job, 0, 0, time.monotonic()
         while True:
             address = await self._free(part)
@@ -235,7 +235,7 @@ class Asking:
                 continue
             except Transient as error:
                 cost = bound if error.sent else 0.0
-                # A server that is busy with others' requests of this run has not failed.
+                # A server that is busy with other requests of this run has not failed.
                 failures += not (error.busy and self._last_success > asked)
                 if failures >= job.patience.tries:
                     self._give_up(part, address, failures, str(error), since)
@@ -260,7 +260,7 @@ class Asking:
         return half
 
     def _fail(self, part: Part, reason: str) -> None:
-        """Name a segment, once; the others go on, unless five segments failed and none ever succeeded."""
+        """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
         self._failed.setdefault(part.request.key, f"{part.label}: {reason}")
         if self._last_success < 0 and len(self._failed) >= 5:
             raise EngineError(f"every request so far was refused; {self._named()}")
@@ -294,7 +294,8 @@ class Asking:
         self._fail(part, message)
 
     async def _free(self, part: Part) -> Address:
-        """The server of the part's source, so that its prefix cache helps, or the next one that is not resting."""
+        """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
+        it rests, the next one takes its place."""
         servers = self._job.servers
         home = zlib.crc32((part.request.source or part.request.prompt).encode("utf-8", "surrogatepass"))
         order = [servers[(home + step) % len(servers)] for step in range(len(servers))]
@@ -306,15 +307,17 @@ class Asking:
             await asyncio.sleep(left[address])
 
     async def _ask(self, http: Http, address: Address, part: Part) -> Reply:
-        """The checked samples of one reply; fewer than asked for where the reply has fewer.
+        """The checked samples of one reply; fewer than asked for if the reply has fewer.
 
         Raises:
-            Transient: worth another try. Refused: not, for this segment. EngineError: not, for any.
+            Transient: another try may succeed.
+            Refused: no try for this segment will succeed.
+            EngineError: no try for any segment will succeed.
         """
         job, ask = self._job, self._job.ask(part)
         body = json.dumps(job.dialect.body(ask)).encode("ascii")
         tokens = part.n * job.sampling.max_tokens
-        # A token's log-probability takes a few hundred bytes; this is some times as much.
+        # The log-probability of a token takes a few hundred bytes; this limit is several times that.
         answer = await http.post(address, job.dialect.path, body, (1 << 20) + 2048 * tokens)
         self._rests.note(address, answer.headers, len(body) // 3 + tokens)
         if answer.status != 200:

@@ -1,7 +1,7 @@
-"""What a run of a hosted model costs, and where it stops: `price_in`, `price_out`, `max_cost`.
+"""The cost of a run of a hosted model, and its limit: `price_in`, `price_out`, `max_cost`.
 
-A request is sent when the most that it can cost, with all that is under way, stays within `max_cost`. The most is
-known beforehand: a token has at least one byte, and an answer at most `max_tokens` tokens.
+A request is sent only if the most that it can cost, together with the requests in progress, stays within `max_cost`.
+This most is known in advance, because a token has at least one byte, and an answer has at most `max_tokens` tokens.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from mbr_esd_metric.generation.server.dialect import Usage
 
-#: Tokens of a chat template around a prompt, at most.
+#: The most tokens of a chat template around a prompt.
 _TEMPLATE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices per million tokens, and what a run may cost in all (None: no limit), in one currency."""
+    """Prices per million tokens, and the most that a run may cost (None: no limit), in one currency."""
 
     tokens_in: float = 0.0
     tokens_out: float = 0.0
@@ -33,10 +33,10 @@ class Prices:
 
 
 class Budget:
-    """Money spent and set aside in one run; for one event loop.
+    """The money that one run has spent and set aside; for one event loop.
 
     Attributes:
-        spent: for replies that came, and for requests whose reply was lost after the work may have been done.
+        spent: on replies that came, and on requests whose reply was lost after the work may have been done.
     """
 
     def __init__(self, prices: Prices) -> None:
@@ -46,7 +46,7 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def reserve(self, bound: float) -> bool:
-        """Set money aside for a request, waiting for others to come in; False if it will never be enough."""
+        """Set money aside for a request, if needed after others have finished; False if it can never be enough."""
         most = self.prices.most
         async with self._changed:
             while most is not None and self.spent + self._aside + bound > most:
@@ -57,7 +57,7 @@ class Budget:
             return True
 
     async def settle(self, bound: float, cost: float) -> None:
-        """Take back what was set aside, and count what the request did cost."""
+        """Release the money that was set aside, and count what the request cost."""
         async with self._changed:
             self._aside = max(0.0, self._aside - bound)
             self.spent += cost

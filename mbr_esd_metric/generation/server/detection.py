@@ -1,4 +1,4 @@
-"""The dialects by name, and which one a server speaks."""
+"""Finds dialects by name, and finds out which one a server speaks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ DIALECTS = Catalog(
     "mbr_esd_metric.generation.server.dialects",
     Dialect,  # type: ignore[type-abstract]
 )
-#: Seconds that a question to a server may take.
+#: Seconds that a server has to answer a question about itself.
 ASKING = 10.0
 
-#: Seconds for which servers that did not answer are not asked again, so that a run waits for them once.
+#: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
 
 _found: dict[tuple[str, ...], str] = {}
@@ -38,14 +38,14 @@ _lock = threading.Lock()
 
 
 def dialect_of(options: EngineOptions) -> Dialect:
-    """The dialect that these options ask for, or with `dialect=auto` that of their servers.
+    """The dialect that these options name, or with `dialect=auto` the one that their servers speak.
 
-    Servers are asked once a process. Where none answers, what they last spoke counts, so that a run whose candidates
-    are all stored needs no server; servers never seen count as vLLM.
+    Each process asks the servers once. If none answers, the dialect that they last spoke counts, so that a run whose
+    candidates are all stored needs no server. Servers that were never seen count as vLLM.
 
     Raises:
         OptionError: an unknown name.
-        EngineError: an address that is none, or servers of several dialects.
+        EngineError: a malformed address, or servers that speak several dialects.
     """
     name = options.dialect
     if name == "auto":
@@ -79,10 +79,10 @@ def _detected(servers: Sequence[str]) -> str:
 
 
 def confirm(options: EngineOptions, assumed: Dialect) -> None:
-    """See that servers which answer now, and may not have before, speak the dialect that was assumed.
+    """Check that the servers speak the dialect that was assumed before they answered.
 
     Raises:
-        EngineError: they speak another, so that candidates would be stored under wrong keys.
+        EngineError: they speak another one, so that candidates would be stored under wrong keys.
     """
     with _lock:
         _silent.clear()
@@ -95,7 +95,7 @@ def confirm(options: EngineOptions, assumed: Dialect) -> None:
 
 
 def forget() -> None:
-    """Ask servers anew; for a server that was exchanged."""
+    """Forget what servers speak, so that they are asked again; for a server that was replaced."""
     with _lock:
         _found.clear()
         _silent.clear()
@@ -131,10 +131,10 @@ async def _spoken(http: Http, address: Address) -> str | None:
 
 
 async def check_served(http: Http, address: Address, dialect: Dialect, model: str) -> EngineError | None:
-    """Why this server cannot be asked for this model; None if it can, or does not say.
+    """Why this server cannot be asked for this model; None if it can, or does not list its models.
 
     Raises:
-        EngineError: it answers, and does not serve the model, or refuses the key.
+        EngineError: the server answers, but does not serve the model, or refuses the key.
     """
     try:
         names = await dialect.served(http, address)
@@ -168,7 +168,7 @@ def _remembered() -> dict[str, str]:
 
 
 def _remember(spoken: Mapping[str, str]) -> None:
-    """Keep what servers speak; not to be able to costs a question, nothing else."""
+    """Note which dialects servers speak. If this fails, the next process only asks them again."""
     known = _remembered()
     if all(known.get(address) == name for address, name in spoken.items()):
         return

@@ -1,4 +1,4 @@
-"""What a server's failures mean: try again, leave the segment out, or stop; each with what to do about it."""
+"""What a server's failures mean: try again, leave the segment out, or stop. Each error says what to do about it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mbr_esd_metric.generation.server.address import Address, printable
 
 
 class Transient(Exception):
-    """Worth another try, after `wait` seconds where the server names them.
+    """A failure after which another try may succeed.
 
     Attributes:
-        wait: seconds until then, if the server said.
-        busy: the server is there, and turns away what is too much (429).
+        wait: seconds until the next try, if the server says so.
+        busy: the server works, and refuses requests that are too many (429).
         sent: the request may have reached the server, which may have done (and billed) the work.
     """
 
@@ -40,7 +40,7 @@ class Answer:
         """The body's value.
 
         Raises:
-            Transient: it is no JSON; a reply that is cut is none.
+            Transient: the body is not JSON, for instance because the reply was cut.
         """
         try:
             return json.loads(self.body)
@@ -56,7 +56,7 @@ class Slow(Transient):
 
 
 class Odd(Transient):
-    """A whole reply that is not what was asked for: asked again a few times, then named."""
+    """A complete reply that is not what was asked for. It is asked for again a few times; then the segment fails."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -90,7 +90,7 @@ class GuidanceIgnored(EngineError):
 
 
 def classify(answer: Answer, address: Address, model: str) -> Exception:
-    """A status that is not 200 as `Transient`, `Refused` or `EngineError`; `wrong_model` where it says so."""
+    """The error for a status that is not 200: `Transient`, `Refused` or `EngineError`."""
     status, said = answer.status, message(answer)
     text = said.lower()
     wait = retry_after(answer.headers)
@@ -121,7 +121,7 @@ def classify(answer: Answer, address: Address, model: str) -> Exception:
 
 
 class NoSuchModel(EngineError):
-    """A server says that it has no such model; whoever asked can list those that it has."""
+    """A server says that it has no such model; the caller can list those that it has."""
 
     def __init__(self, address: Address, model: str) -> None:
         super().__init__(f"{address} serves no model {model!r}")
@@ -164,7 +164,7 @@ def key_refused(address: Address, status: int) -> EngineError:
 
 
 def message(answer: Answer) -> str:
-    """What the server said, in one line, wherever in the body it stands."""
+    """The server's message as one line, wherever it stands in the body."""
     try:
         value: object = answer.json()
     except Transient:

@@ -1,6 +1,6 @@
-"""A regular expression as a grammar in llama.cpp's GBNF: the same language, character for character.
+"""Translates a regular expression into llama.cpp's grammar format GBNF. Both match exactly the same texts.
 
-Groups, alternatives and repetitions are written alike in both; literals and classes are not.
+Groups, alternatives and repetitions are written in the same way in both; literals and classes are not.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\r"}
 
 
 def gbnf(expression: str) -> str:
-    """The grammar whose `root` matches what the expression matches as a whole.
+    """The grammar whose `root` matches a text if and only if the expression matches all of it.
 
     Args:
-        expression: of literals, escapes, classes, groups, alternatives and repetitions; no anchors, no references.
+        expression: made of literals, escapes, classes, groups, alternatives and repetitions, without anchors or
+            references.
 
     Raises:
-        ValueError: it has something else.
+        ValueError: the expression contains something else.
     """
     out: list[str] = []
     position = 0

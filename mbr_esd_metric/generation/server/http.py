@@ -1,6 +1,7 @@
-"""HTTP with bounds: no redirect is followed, no body is read beyond a limit, however it is packed.
+"""HTTP with limits: it follows no redirect, and reads no body beyond a limit, even if it is compressed.
 
-aiohttp, not an SDK: building the SDK's objects took 41% of the client's time, and it follows redirects with the key.
+It uses aiohttp and not an SDK. Building the SDK's objects took 41% of the client's time, and an SDK sends the key
+along when it follows a redirect.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mbr_esd_metric.generation.server.failures import Answer, Slow, Transient
 if TYPE_CHECKING:
     import aiohttp
 
-#: Bytes of a reply that is no list of candidates: of models, of an error.
+#: The most bytes of a reply without candidates, such as a list of models or an error.
 SMALL = 1 << 24
 _Result = TypeVar("_Result")
 
@@ -28,7 +29,7 @@ class Http:
     """Connections to servers; an asynchronous context manager.
 
     Args:
-        seconds: that a request may take, from the connection to the last byte.
+        seconds: the most that a request may take, from the connection to the last byte.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -63,12 +64,12 @@ class Http:
 
         Args:
             address, path: see `Address.at`.
-            body: as it is sent.
-            limit: bytes of the reply, unpacked, that are read at most.
+            body: the bytes to send.
+            limit: the most bytes of the decompressed reply that are read.
             kind: the body's content type.
 
         Raises:
-            Slow: no whole reply in time.
+            Slow: the reply is not complete in time.
             Transient: the connection is refused or lost.
             EngineError: a redirect, or a body beyond the limit.
         """
@@ -103,7 +104,7 @@ class Http:
 
 
 async def _read(reply: aiohttp.ClientResponse, packing: str | None, limit: int, address: Address) -> bytes:
-    """The body, unpacked; a bomb is noticed before it is unpacked."""
+    """The decompressed body. Decompression stops at the limit, so a small reply cannot fill the memory."""
     unpack = None
     if packing in ("gzip", "x-gzip", "deflate"):
         unpack = zlib.decompressobj(47)
@@ -146,7 +147,7 @@ def require_aiohttp() -> Any:
 
 
 def run(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-    """The coroutine's result, also where this thread runs an event loop already (a notebook)."""
+    """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

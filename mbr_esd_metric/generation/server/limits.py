@@ -1,4 +1,4 @@
-"""When a server may be asked again: rests that it asked for, and the token budgets of its reply headers."""
+"""When a server may be asked again, by the waits that it asked for and the token budgets in its reply headers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-
 
 
 class Rests:
-    """Until when each server is left alone, in the clock of `time.monotonic`.
+    """The time until which each server gets no request, on the clock of `time.monotonic`.
 
     Args:
-        longest: seconds that a budget's header may ask for at most.
+        longest: the most seconds that a header about a budget may ask for.
     """
 
     def __init__(self, longest: float) -> None:
@@ -28,16 +28,16 @@ class Rests:
         return max(0.0, self._until.get(address, 0.0) - time.monotonic())
 
     def rest(self, address: Address, seconds: float) -> None:
-        """Leave it alone for that long, or longer where it was to rest longer already."""
+        """Send nothing for so many seconds, or for longer if the server was to rest longer already."""
         self._until[address] = max(self._until.get(address, 0.0), time.monotonic() + seconds)
 
     def note(self, address: Address, headers: Mapping[str, str], tokens: int) -> None:
-        """Rest where the headers say that no request, or not that many tokens, are left before the next reset.
+        """Rest until the next reset if the headers say that no request, or too few tokens, are left.
 
         Args:
-            address: whose headers they are.
-            headers: names in lower case; OpenAI's ``x-ratelimit-remaining-tokens`` and its like.
-            tokens: that a request like the last one may take.
+            address: the server that sent the headers.
+            headers: names in lower case, such as OpenAI's ``x-ratelimit-remaining-tokens``.
+            tokens: the number that a request like the last one may take.
         """
         for kind, needed in (("requests", 1), ("tokens", tokens)):
             remaining = headers.get(f"x-ratelimit-remaining-{kind}", "")
