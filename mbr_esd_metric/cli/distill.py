@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric.cli.options import add_decision_options, decision_options
@@ -39,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         _DECISION,
         rule="what is preferred: mbr (default), the best candidate, or consensus, the best annotation of all",
     )
+    pairs.add_argument("--answers", default="json", choices=list(FORMATS), help="their format (default: %(default)s)")
     pairs.add_argument("--prompt", default="v1", help="prompt that the candidates were sampled with")
     pairs.add_argument("--lp", help="direction such as en-de, if the prompt named the languages")
     pairs.add_argument("--validation", type=float, default=0.1, help="share held out, by source (default: %(default)s)")
@@ -47,7 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pairs.set_defaults(run_step=_pairs)
 
     sft = steps.add_parser("sft", help="human MQM annotations -> a model that writes answers")
-    sft.add_argument("annotations", nargs="+", help="Google's MQM TSV, or bio-MQM's JSON lines")
+    sft.add_argument(
+        "annotations", nargs="*", help="Google's MQM TSV, a table of WMT's QE task, or bio-MQM's JSON lines"
+    )
+    sft.add_argument(
+        "--choices", nargs="+", default=[], metavar="CANDIDATES", help="learn what MBR chooses of these, too"
+    )
+    add_decision_options(sft, _DECISION, rule="what chooses of the candidates: mbr (default), consensus, majority, ...")
     sft.add_argument("-o", "--output", required=True, metavar="FOLDER", help="of the trained model")
     sft.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M-Instruct", help="hub id or folder")
     sft.add_argument("--lp", help="direction such as en-de, where the annotations do not say it")
@@ -111,7 +119,8 @@ def _pairs(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.paths import check_folder, check_given_once, check_output
     from mbr_esd_metric.files.records import read_candidates
 
-    options = PairOptions(decision_options(args, _DECISION), args.prompt, args.lp, args.validation, args.seed)
+    decision = replace(decision_options(args, _DECISION), format=args.answers)
+    options = PairOptions(decision, args.prompt, args.lp, args.validation, args.seed)
     check_given_once(args.candidates, "candidates")
     folder = Path(args.output)
     check_folder(folder)
@@ -129,6 +138,7 @@ def _pairs(args: argparse.Namespace) -> int:
 
 def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.human import read_mqm
+    from mbr_esd_metric.distill.choices import choices
     from mbr_esd_metric.distill.options import with_changes
     from mbr_esd_metric.distill.planted import planted
     from mbr_esd_metric.distill.settings import SftOptions
@@ -136,6 +146,7 @@ def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.distill.supervision import HumanAnnotation, Selection, merged, mixed, select
     from mbr_esd_metric.elicit.formats import get_format
     from mbr_esd_metric.elicit.prompt import load_prompt
+    from mbr_esd_metric.files.records import read_candidates
 
     options = with_changes(SftOptions(), _changes(args.set))
     _check_result(args.output, args.model, options.adapter)
@@ -143,6 +154,7 @@ def _sft(args: argparse.Namespace) -> int:
     answers = get_format(args.format)
     prompt = load_prompt(args.prompt, answers.templates)
     shares = with_weights(args.share)
+    decision = replace(decision_options(args, _DECISION), format=args.format)
     if not 0 <= args.planted < 1:
         raise OptionError(f"--planted is a share in [0, 1), not {args.planted:g}")
     parts = []
@@ -156,11 +168,20 @@ def _sft(args: argparse.Namespace) -> int:
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]
         parts.append(select(planted(annotations, args.planted), prompt, limits, answers))
+    for path in args.choices:
+        chosen = choices(read_candidates(path), decision, args.lp or "")
+        parts.append(select(chosen, prompt, replace(limits, clean_share=None), answers))
+    if not parts:
+        raise InputError("there is nothing to learn from; give files of annotations, or of candidates with --choices")
     supervision = mixed(merged(parts), shares) if shares else merged(parts)
     print(supervision.report())
     with _alone(args.output):
         figures = train_sft(
-            supervision, Path(args.output), args.model, options, {"prompt": args.prompt, **_asked(args.format)}
+            supervision,
+            Path(args.output),
+            args.model,
+            options,
+            {"prompt": args.prompt, **_asked(args.format, distilled=not args.annotations)},
         )
         _finish(figures, args.output)
     return 0
@@ -184,9 +205,12 @@ def with_weights(items: list[str]) -> dict[str, float]:
     return shares
 
 
-def _asked(answers: str) -> dict[str, object]:
-    """How a model that was trained in this format is asked."""
-    return {} if answers == "json" else {"format": answers, "temperature": 1.0, "top_k": 0}
+def _asked(answers: str, distilled: bool) -> dict[str, object]:
+    """How a model that was trained in this format is asked: one that has learnt choices alone, for one answer."""
+    form = {} if answers == "json" else {"format": answers}
+    if distilled:
+        return {"decision": "greedy", "n": 1, **form}
+    return {**form, "temperature": 1.0, "top_k": 0} if form else {}
 
 
 def _train(args: argparse.Namespace) -> int:
@@ -237,7 +261,8 @@ def _finish(figures: dict[str, float], folder: str) -> None:
         return
     print(", ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in figures.items()))
     print(f"written: {folder} (score with: comet-score -s SRC -t MT --model {folder})")
-    if importlib.util.find_spec("matplotlib") is not None:
+    # A run of very few updates has logged no loss.
+    if "first_loss" in figures and importlib.util.find_spec("matplotlib") is not None:
         from mbr_esd_metric.report.curves import loss_curves
         from mbr_esd_metric.report.plots import plot_curves, save
 

@@ -29,6 +29,7 @@ from mbr_esd_metric.distill.training import (
     trainer_arguments,
     training_errors,
 )
+from mbr_esd_metric.distill.walk_dpo import build_walk_trainer, walked_format
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.generation.model_files import file_digest
 
@@ -77,7 +78,8 @@ def load_pairs(folder: str | Path, prompt: str) -> dict[str, Any]:
                 f"pairs of two kinds: {first!r} in {where} and {signature!r} in {place}; train on one kind, made by "
                 "one version and with one set of options"
             )
-    wanted = load_prompt(prompt).version
+    answers = walked_format(first)
+    wanted = (load_prompt(prompt) if answers is None else load_prompt(prompt, answers.templates)).version
     if f"|prompt:{wanted}|" not in first:
         raise InputError(f"{where}: the pairs are for another prompt ({first}); set prompt, now {prompt!r}, to it")
     return splits
@@ -108,6 +110,23 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
     digest = hashlib.sha256(b"".join(file_digest(path) for _, path in read_pairs(pairs)))
     check_same_run(folder, options, options.model, options.adapter, pairs=f"sha256:{digest.hexdigest()[:16]}")
     tokenizer = load_tokenizer(options.model, options.revision)
+    updates = math.ceil(len(splits["train"]) / options.batch_size)
+    every = max(1, updates // options.evaluations)
+    answers = walked_format(splits["train"][0]["signature"])
+    trainer = (
+        _trl_trainer(splits, folder, options, tokenizer, every)
+        if answers is None
+        else build_walk_trainer(splits, answers, folder, options, tokenizer, every)
+    )
+    if options.optimizer == "lion":
+        from lion_pytorch import Lion
+
+        # A class, so that the trainer makes its groups (no decay of norms and biases) and DeepSpeed can wrap it.
+        trainer.optimizer_cls_and_kwargs = (Lion, {"lr": options.learning_rate, "betas": options.betas})
+    return trainer
+
+
+def _trl_trainer(splits: Mapping[str, Any], folder: Path, options: DpoOptions, tokenizer: Any, every: int) -> Any:
     longest = longest_pair(splits, tokenizer)
     if longest > options.max_length:
         raise InputError(
@@ -118,8 +137,6 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
     from trl import DPOConfig, DPOTrainer
 
     bf16 = bf16_works() if options.bf16 == "auto" else options.bf16 == "true"
-    updates = math.ceil(len(splits["train"]) / options.batch_size)
-    every = max(1, updates // options.evaluations)
     # Make the arguments before the model: with DeepSpeed ZeRO-3 they decide how weights are loaded.
     arguments = DPOConfig(
         **trainer_arguments(folder, options, bf16=bf16, validated="validation" in splits, every=every),
@@ -138,19 +155,13 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
     context = getattr(model.config, "max_position_embeddings", None)
     if context is not None and longest > context:
         raise InputError(f"the longest pair has {longest} tokens, the model reads {context}; leave out long segments")
-    trainer = DPOTrainer(
+    return DPOTrainer(
         model=model,
         args=arguments,
         train_dataset=splits["train"],
         eval_dataset=splits.get("validation"),
         processing_class=tokenizer,
     )
-    if options.optimizer == "lion":
-        from lion_pytorch import Lion
-
-        # A class, so that the trainer makes its groups (no decay of norms and biases) and DeepSpeed can wrap it.
-        trainer.optimizer_cls_and_kwargs = (Lion, {"lr": options.learning_rate, "betas": options.betas})
-    return trainer
 
 
 def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str, float]:
@@ -177,6 +188,9 @@ def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str,
         "prompt": options.prompt,
         "max_tokens": options.max_tokens,
     }
+    answers = getattr(trainer, "answers", None)
+    if answers is not None:
+        card["format"] = answers.name
     if options.revision:
         card["revision"] = options.revision
     figures = finish(trainer, trainer.processing_class, folder, options.model, card, "pairs")

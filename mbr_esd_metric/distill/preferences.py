@@ -67,6 +67,11 @@ class PairOptions:
             raise OptionError(f"validation is a share in [0, 1), not {self.validation!r}")
 
     @property
+    def question(self) -> Prompt:
+        """The prompt in the words of the answers' format."""
+        return load_prompt(self.prompt, FORMATS[self.decision.format].templates)
+
+    @property
     def signature(self) -> str:
         """What must agree between pairs that are trained on together."""
         fields: dict[str, object] = {
@@ -75,7 +80,8 @@ class PairOptions:
             "w": self.decision.weights,
             "b": f"{BETA:g}",
             "g": f"{GAMMA:g}",
-            "prompt": load_prompt(self.prompt).version,
+            **({} if self.decision.format == "json" else {"f": self.decision.format}),
+            "prompt": self.question.version,
             "lp": self.direction or "-",
             "loc": self.decision.location,
             "v": __version__,
@@ -93,6 +99,7 @@ class Pair:
         prompt: the user message.
         chosen, rejected: answers as the model wrote them.
         chosen_utility, rejected_utility: expected utilities, higher is better.
+        translation, direction: of the segment, where the answers are walks through it; None where they are free text.
     """
 
     id: str
@@ -103,9 +110,12 @@ class Pair:
     rejected: str
     chosen_utility: float
     rejected_utility: float
+    translation: str | None = None
+    direction: str | None = None
 
     def row(self, signature: str) -> dict[str, Any]:
         """The row in TRL's conversational preference format, with more facts about the pair."""
+        texts = {"source": self.source, "translation": self.translation, "direction": self.direction}
         return {
             "prompt": [{"role": "user", "content": self.prompt}],
             "chosen": [{"role": "assistant", "content": self.chosen}],
@@ -115,6 +125,7 @@ class Pair:
             "id": self.id,
             "system": self.system,
             "signature": signature,
+            **({} if self.translation is None else texts),
         }
 
 
@@ -178,15 +189,18 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         (i for i, value in enumerate(utilities) if value <= lowest + TIE),
         key=lambda i: (-_known(record.logprobs[i]), i),
     )
+    texts = (record.src, record.mt, options.direction)
+    walked = FORMATS[options.decision.format].walk(prompt, *texts) is not None
     return Pair(
         record.id,
         record.system,
         record.src,
-        prompt.render(record.src, record.mt, options.direction),
+        prompt.render(*texts),
         chosen,
         record.texts[rejected],
         decision.value,
         utilities[rejected],
+        *((record.mt, options.direction) if walked else ()),
     )
 
 
@@ -196,7 +210,7 @@ def make_pairs(records: Iterable[CandidateRecord], options: PairOptions) -> Pair
     Raises:
         InputError: no segment gives a pair; or all pairs have the same source, and some must be held out.
     """
-    prompt = load_prompt(options.prompt)
+    prompt = options.question
     pairs: list[Pair] = []
     without: Counter[str] = Counter()
     for record in records:

@@ -28,11 +28,12 @@ from mbr_esd_metric.distill.training import (
     load_trainable,
     load_weights,
     need_training_packages,
+    on_device,
     quiet_libraries,
     trainer_arguments,
     training_errors,
 )
-from mbr_esd_metric.distill.walks import WalkCollator, encode_walk
+from mbr_esd_metric.distill.walks import WalkCollator, choice_logprobs, encode_walk
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
 if TYPE_CHECKING:
@@ -69,19 +70,9 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Te
 
 
 def _choice_loss(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `answer_loss`, where each token is one among few: of the output layer only their rows are used."""
-    import torch
-
-    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
-    states = plain.get_decoder()(
-        input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
-    ).last_hidden_state
-    targets = batch["labels"][:, 1:]
-    chosen = targets != NO_LOSS
-    rows = plain.get_output_embeddings().weight[batch["choices"]]
-    logits = (states[:, :-1][chosen] @ rows.to(states.dtype).T).float()
-    wanted = (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
-    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"), chosen.sum()
+    """As `answer_loss`, where each token is one among few."""
+    logprobs, chosen = choice_logprobs(model, batch)
+    return -logprobs[chosen].sum(), chosen.sum()
 
 
 def train_sft(
@@ -119,9 +110,7 @@ def train_sft(
         for part in (supervision.train, supervision.validation):
             given = [(example.walk, example.answer) for example in part]
             parts.append([encode_walk(walk, answer, walks, options.max_length) for walk, answer in given if walk])
-        base = load_weights(model, bf16=bf16).eval()
-        if torch.cuda.is_available():
-            base.to(torch.device("cuda", torch.cuda.current_device()))
+        base = on_device(load_weights(model, bf16=bf16))
         collator: Any = WalkCollator(base, walks, tokenizer.pad_token_id)
     else:
         for part in (supervision.train, supervision.validation):

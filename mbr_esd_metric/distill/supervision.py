@@ -26,11 +26,11 @@ from mbr_esd_metric.errors import InputError, OptionError
 
 @dataclass(frozen=True, slots=True)
 class HumanAnnotation:
-    """One rater's annotation of one translation.
+    """One rater's annotation of one translation, or what takes its place.
 
     Attributes:
         source, translation: the texts.
-        direction: such as "en-de".
+        direction: such as "en-de"; "" if it is unknown.
         annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
             An answer is a set of errors. If two have the same characters and severity, the model learns the first.
         planted_in: the translation without the error that was planted in it, if one was.
@@ -75,7 +75,7 @@ class Selection:
 
     Attributes:
         examples: most examples; None takes all.
-        clean_share: share of examples without an error, in [0, 1).
+        clean_share: share of examples without an error, in [0, 1); None takes them as they come.
         max_characters: longest translation; longer ones are left out.
         max_errors: most errors of one example; annotations with more are left out.
         max_span: longest error text, in characters.
@@ -84,7 +84,7 @@ class Selection:
     """
 
     examples: int | None = None
-    clean_share: float = 0.1
+    clean_share: float | None = 0.1
     max_characters: int = 350
     max_errors: int = 6
     max_span: int = 80
@@ -93,8 +93,9 @@ class Selection:
 
     def __post_init__(self) -> None:
         for name in ("clean_share", "validation"):
-            if not 0 <= getattr(self, name) < 1:
-                raise OptionError(f"{name} is a share in [0, 1), not {getattr(self, name)!r}")
+            share = getattr(self, name)
+            if share is not None and not 0 <= share < 1:
+                raise OptionError(f"{name} is a share in [0, 1), not {share!r}")
         if self.examples is not None and self.examples < 1:
             raise OptionError(f"examples is at least 1, not {self.examples}")
 
@@ -146,7 +147,7 @@ def select(
         inexpressible += lost
         if lost == len(item.annotation) and lost:
             continue  # do not teach that a translation with errors is clean
-        texts = (item.source, item.translation, item.direction)
+        texts = (item.source, item.translation, item.direction or None)
         walk = answers.walk(prompt, *texts)
         example = Example(prompt.render(*texts), answer, item.group, item.direction, walk)
         digest = _digest(selection.seed, example)
@@ -158,12 +159,15 @@ def select(
             f"{selection.max_errors} errors); raise them"
         )
     with_errors.sort(key=_key)
-    most = None if selection.examples is None else round(selection.examples * (1 - selection.clean_share))
+    share = selection.clean_share
+    if share is None:
+        share = len(clean) / (len(with_errors) + len(clean))
+    most = None if selection.examples is None else round(selection.examples * (1 - share))
     chosen = with_errors[:most]
     # Translations that also stand there with an error come first: the difference between the two is what to learn.
     twice = {about[digest] for digest, _ in chosen}
     clean.sort(key=lambda item: (about[item[0]] not in twice, item[0]))
-    chosen_clean = clean[: round(len(chosen) * selection.clean_share / (1 - selection.clean_share))]
+    chosen_clean = clean if share == 1 else clean[: round(len(chosen) * share / (1 - share))]
     held_out = held_out_groups((e.group for _, e in chosen + chosen_clean), selection.validation, selection.seed)
     drawn = [example for _, example in sorted(chosen + chosen_clean, key=_key)]
     return Supervision(

@@ -18,6 +18,7 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.threads import wait_passively
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -127,6 +128,7 @@ def load_weights(model: str, *, revision: str | None = None, bf16: bool = True) 
     import torch
     from transformers import AutoModelForCausalLM
 
+    wait_passively()
     # On processors, PyTorch's fused attention is slower than plain products (7.2 s for a training step, against 4.5
     # s).
     attention = {} if torch.cuda.is_available() else {"attn_implementation": "eager"}
@@ -139,6 +141,15 @@ def load_weights(model: str, *, revision: str | None = None, bf16: bool = True) 
             f"{model!r} cannot be loaded as a causal language model: {_first_line(error)} Give the hub id or the "
             "folder of an instruction-tuned, decoder-only model"
         ) from None
+
+
+def on_device(model: Any) -> Any:
+    """A model that is not trained, where the trained one will be."""
+    import torch
+
+    if torch.cuda.is_available():
+        model.to(torch.device("cuda", torch.cuda.current_device()))
+    return model.eval().requires_grad_(False)
 
 
 def resolved(model: str) -> str:

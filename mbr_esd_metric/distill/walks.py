@@ -7,11 +7,11 @@ batch, and a long run begins at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.distill.encoding import Encoded, check_length, collate, padded
+from mbr_esd_metric.distill.encoding import NO_LOSS, Encoded, check_length, collate, padded
 from mbr_esd_metric.elicit.formats import Walk
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
 
@@ -73,7 +73,11 @@ class WalkCollator:
 
     def __call__(self, walks: Sequence[EncodedWalk]) -> dict[str, torch.Tensor]:
         """The batch of `collate`."""
-        return collate(self.measured(walks), self._pad)
+        return self.collated(self.measured(walks))
+
+    def collated(self, rows: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+        """The batch of walks that are measured."""
+        return collate(rows, self._pad)
 
     def measured(self, walks: Sequence[EncodedWalk]) -> list[Encoded]:
         """The walks with their digits. Each is measured once."""
@@ -114,3 +118,27 @@ class WalkCollator:
                 surprisals = token_surprisals(row[first : first + len(tokens)], tokens, output)
                 found.append([level(x) for x in by_word(surprisals, walk.units)])
         return found
+
+
+def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The log-probability of each token that was chosen among few, and where those are: both (B, n - 1).
+
+    It is 0 at the other tokens. Of the output layer only the rows of the choices are used.
+
+    Args:
+        model: with or without an adapter.
+        batch: of `collate`, n tokens wide.
+    """
+    import torch
+
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
+    states = plain.get_decoder()(
+        input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
+    ).last_hidden_state
+    targets = batch["labels"][:, 1:]
+    chosen = targets != NO_LOSS
+    rows = plain.get_output_embeddings().weight[batch["choices"]]
+    logits = (states[:, :-1][chosen] @ rows.to(states.dtype).T).float()
+    wanted = (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
+    found = logits.log_softmax(1).gather(1, wanted[:, None])[:, 0]
+    return torch.zeros(targets.shape, device=found.device).masked_scatter(chosen, found), chosen

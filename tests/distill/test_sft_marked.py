@@ -16,7 +16,6 @@ from mbr_esd_metric.distill.walks import EncodedWalk, WalkCollator, encode_walk
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.generation.surprisal import DIGITS
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
 MARKED = get_format("marked")
@@ -28,43 +27,30 @@ ANNOTATIONS = [
 
 
 @pytest.fixture(scope="module")
-def model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model, with tokens for the digits."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    tokenizer.add_tokens(list(DIGITS))
-    loaded = AutoModelForCausalLM.from_pretrained(tiny_model)
-    loaded.resize_token_embeddings(len(tokenizer))
-    folder = tmp_path_factory.mktemp("digits")
-    loaded.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def supervision() -> Supervision:
     limits = Selection(clean_share=0.5, validation=0.0)
     return select(ANNOTATIONS, load_prompt("v1", MARKED.templates), limits, MARKED)
 
 
-def walks(model: Path, supervision: Supervision, max_length: int | None = None) -> list[EncodedWalk]:
-    tokenizer = WalkTokenizer(load_tokenizer(str(model)))
+def walks(walking_model: Path, supervision: Supervision, max_length: int | None = None) -> list[EncodedWalk]:
+    tokenizer = WalkTokenizer(load_tokenizer(str(walking_model)))
     pairs = [(example.walk, example.answer) for example in supervision.train]
     return [encode_walk(walk, answer, tokenizer, max_length) for walk, answer in pairs if walk is not None]
 
 
-def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(model: Path, supervision: Supervision) -> None:
+def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(
+    walking_model: Path, supervision: Supervision
+) -> None:
     import torch
 
     from mbr_esd_metric.generation.base import EngineOptions
     from mbr_esd_metric.generation.engines.transformers import load_merged
     from mbr_esd_metric.generation.walking import Walker
 
-    base, tokenizer = load_merged(EngineOptions(str(model)))
+    base, tokenizer = load_merged(EngineOptions(str(walking_model)))
     walker = Walker(base, base, tokenizer)
-    rows = walks(model, supervision)
-    collator = WalkCollator(load_weights(str(model), bf16=False), WalkTokenizer(tokenizer), pad=0)
+    rows = walks(walking_model, supervision)
+    collator = WalkCollator(load_weights(str(walking_model), bf16=False), WalkTokenizer(tokenizer), pad=0)
     measured = collator.measured(rows)
     levels = set()
     for example, row in zip(supervision.train, measured, strict=True):
@@ -77,12 +63,14 @@ def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(model: Pat
     assert len(levels) > 1
 
 
-def test_the_loss_is_that_of_the_marks(model: Path, supervision: Supervision) -> None:
+def test_the_loss_is_that_of_the_marks(walking_model: Path, supervision: Supervision) -> None:
     import torch
 
-    encoded = walks(model, supervision)
-    collator = WalkCollator(load_weights(str(model), bf16=False), WalkTokenizer(load_tokenizer(str(model))), pad=0)
-    trained = load_trainable(str(model), bf16=False)
+    encoded = walks(walking_model, supervision)
+    collator = WalkCollator(
+        load_weights(str(walking_model), bf16=False), WalkTokenizer(load_tokenizer(str(walking_model))), pad=0
+    )
+    trained = load_trainable(str(walking_model), bf16=False)
     loss, count = answer_loss(trained, collator(encoded[:5]))
     plain, marks = torch.tensor(0.0), 0
     for row in collator.measured(encoded[:5]):
@@ -94,11 +82,11 @@ def test_the_loss_is_that_of_the_marks(model: Path, supervision: Supervision) ->
     assert count == marks == sum(len(walk.row.chosen) for walk in encoded[:5]) == 25
     torch.testing.assert_close(loss, plain, rtol=1e-5, atol=1e-4)
     with pytest.raises(InputError, match="more than max_length=10"):
-        walks(model, supervision, 10)
+        walks(walking_model, supervision, 10)
 
 
 def test_a_run_goes_on_from_an_adapter_and_its_rate_falls_at_the_end(
-    model: Path, supervision: Supervision, tmp_path: Path
+    walking_model: Path, supervision: Supervision, tmp_path: Path
 ) -> None:
     import json
 
@@ -106,10 +94,10 @@ def test_a_run_goes_on_from_an_adapter_and_its_rate_falls_at_the_end(
     from safetensors.torch import load_file
 
     quick = SftOptions(learning_rate=2e-2, batch_size=4, per_device=4, warmup_steps=1, lora_rank=4, lora_first_layer=1)
-    train_sft(supervision, tmp_path / "first", str(model), replace(quick, epochs=1), {})
+    train_sft(supervision, tmp_path / "first", str(walking_model), replace(quick, epochs=1), {})
     adapter = str(tmp_path / "first" / "adapter")
     options = replace(quick, adapter=adapter, learning_rate=1e-9, updates=20, decay=0.25, save_steps=10)
-    figures = train_sft(supervision, tmp_path / "second", str(model), options, {})
+    figures = train_sft(supervision, tmp_path / "second", str(walking_model), options, {})
     assert figures["updates"] == 20
     log = json.loads((tmp_path / "second" / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
     rates = {entry["step"]: entry["learning_rate"] for entry in log if "learning_rate" in entry}
@@ -122,12 +110,12 @@ def test_a_run_goes_on_from_an_adapter_and_its_rate_falls_at_the_end(
         torch.testing.assert_close(after[name], weights, rtol=1e-2, atol=1e-4)
     assert any(weights.abs().max() > 0 for name, weights in before.items() if "lora_B" in name)
     with pytest.raises(OptionError, match="holds a run with adapter"):
-        train_sft(supervision, tmp_path / "second", str(model), replace(options, adapter=None), {})
+        train_sft(supervision, tmp_path / "second", str(walking_model), replace(options, adapter=None), {})
     with pytest.raises(OptionError, match="decay is a share"):
         replace(options, decay=1.5)
 
 
-def test_training_teaches_and_the_result_scores(model: Path, supervision: Supervision, tmp_path: Path) -> None:
+def test_training_teaches_and_the_result_scores(walking_model: Path, supervision: Supervision, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     from mbr_esd_metric.metric.cards import load_card
@@ -136,7 +124,7 @@ def test_training_teaches_and_the_result_scores(model: Path, supervision: Superv
         learning_rate=2e-2, epochs=8, batch_size=4, per_device=4, warmup_steps=1, lora_rank=4, lora_first_layer=1
     )
     out = tmp_path / "sft"
-    figures = train_sft(supervision, out, str(model), options, {"format": "marked", "temperature": 1.0})
+    figures = train_sft(supervision, out, str(walking_model), options, {"format": "marked", "temperature": 1.0})
     assert figures["last_loss"] < 0.9 * figures["first_loss"]
     card = load_card(str(out))
     assert (card.decision.format, card.temperature) == ("marked", 1.0)

@@ -1,0 +1,34 @@
+"""MBR's choices as annotations to learn from: the cheaper way to distil, by supervised training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import decide_segment
+from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.files.records import CandidateRecord
+
+
+def choices(records: Iterable[CandidateRecord], options: DecisionOptions, direction: str) -> list[HumanAnnotation]:
+    """The annotation that is chosen for each segment. A segment without a valid candidate is left out.
+
+    Args:
+        records: the candidates of each segment.
+        options: how one is chosen.
+        direction: such as "en-de".
+
+    Raises:
+        InputError: as `decide`, with the segment.
+    """
+    found = []
+    for record in records:
+        try:
+            decision = decide_segment(record.columns, record.mt, options)
+        except NoValidCandidateError:
+            continue
+        except InputError as error:
+            raise InputError(f"{record.label}: {error}") from None
+        found.append(HumanAnnotation(record.src, record.mt, direction, decision.annotation))
+    return found
