@@ -33,7 +33,7 @@ class LikelihoodEngine(TransformersEngine):
         with self._no_grad():
             grammar = self._grammar(request.grammar)
             logits = self._cache.read(self._model, self._tokens(request.prompt))
-            self._cache.start(1)
+            self._cache.start([len(self._cache.tokens)])
             state = grammar.start
             for at, token in enumerate(tokens):
                 forbidden = grammar.forbidden([state])

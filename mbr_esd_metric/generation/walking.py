@@ -1,13 +1,20 @@
 """Walks through a translation (`format=marked`) on a transformers model: words are read, marks are sampled.
 
-The words of an answer are known, so all candidates go from mark to mark together: one pass reads a word for every
-candidate, and of the output layer only the marks' rows are used. Candidates whose marks agree so far are one row
-of the batch until they part; on a good translation most never do.
+The words of an answer are known, only its marks are not. So the model reads ahead: a draft of all marks goes through
+it in one pass, and gives the true distribution of every mark after the draft's marks before it. Each sample takes its
+marks from these distributions, with random numbers of its own, up to its first mark that is not the draft's; that one
+is still drawn from the right distribution. There it leaves the draft, and goes on with a new one: samples that agree
+so far are one row of the next pass. Every mark comes from the distribution that word by word would give, with the
+same random number, so that drafts change how long it takes and nothing else.
+
+Of the output layer only the marks' rows are used.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
@@ -17,6 +24,57 @@ from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+#: How often a word has the mark of the word before it: the first mark (fine), and any other. Guesses, which cost time
+#: where they are wrong, and change nothing else.
+_SAME = (0.9, 0.6)
+#: Tokens of question and first draft that are read at once; most sentences have fewer.
+_BLOCK = 512
+#: A word is read ahead if a sample gets there with at least this probability.
+_LIKELY = 0.3
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Marks that samples may choose next: all like the one before.
+
+    Attributes:
+        first: number of the first word without a mark.
+        before: the mark of the word before it; None at the beginning.
+        samples: that have the same marks so far.
+        words: of the whole translation.
+    """
+
+    first: int
+    before: int | None
+    samples: tuple[int, ...]
+    words: int
+
+    @property
+    def marks(self) -> list[int]:
+        """The drafted mark of each word that is read; the last one is never read, and as good as any."""
+        left = self.words - self.first
+        if self.before is None:
+            return [0] * left
+        same, ahead = _SAME[self.before > 0], 1
+        while ahead < left and 1 - (1 - same**ahead) ** len(self.samples) >= _LIKELY:
+            ahead += 1
+        return [self.before] * ahead
+
+    def tokens(self, units: Sequence[Sequence[int]], marks: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What the model reads, from the mark before the first word to the last word, and the place of each word's end.
+
+        Args:
+            units: the tokens of every word.
+            marks: the token of every mark.
+        """
+        read, ends = [] if self.before is None else [marks[self.before]], []
+        for number, mark in enumerate(self.marks):
+            read += units[self.first + number]
+            ends.append(len(read) - 1)
+            read.append(marks[mark])
+        return read[:-1], ends
 
 
 class Walker:
@@ -32,7 +90,10 @@ class Walker:
         from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 
         self._model, self._base, self._tokenizer = model, base, WalkTokenizer(tokenizer)
-        self._cache, self._base_cache = SharedPromptCache(), SharedPromptCache()
+        # The shots are one block of the base model, which it reads once.
+        self._cache, self._base_cache = SharedPromptCache(_BLOCK), SharedPromptCache(len(self._tokenizer.shots))
+        config = model.config.get_text_config()
+        self._softcap: float | None = getattr(config, "final_logit_softcapping", None)
 
     def question(self, walk: Walk) -> tuple[list[int], list[list[int]]]:
         """The tokens of the prompt, and those of each unit with the digit that says how surprising it is."""
@@ -54,48 +115,93 @@ class Walker:
         self,
         walk: Walk,
         question: tuple[list[int], list[list[int]]],
-        indices: Sequence[int],
-        choose: Callable[[Tensor, int], Tensor],
+        count: int,
+        choose: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
         by_mark: bool = False,
     ) -> list[Sample]:
-        """One answer for each index.
+        """So many answers.
 
         Args:
             walk: the answer to walk.
             question: what `question` returned for it.
-            indices: of the samples.
-            choose: from the marks' logits, (samples, marks), and the number of the word, the mark of each sample.
+            count: of the samples, S.
+            choose: from the marks' logits, (choices, marks), and the sample (0 to S - 1) and the word of each choice,
+                the mark of each.
             by_mark: return the log-probability of each mark as well; a word and its mark then count as one token.
         """
         import torch
 
         prompt, units = question
         decoder, output = self._model.get_decoder(), self._model.get_output_embeddings().weight
-        marks = torch.tensor(self._tokenizer.marks(walk), device=output.device)
-        rows = output[marks].float()
-        self._cache.read_states(decoder, prompt)
-        self._cache.start(1)
-        row_of = torch.zeros(len(indices), dtype=torch.long, device=output.device)
-        last = marks.new_empty(1, 0)
-        gains = []
-        chosen = []
-        for number, unit in enumerate(units):
-            tokens = torch.cat([last, torch.tensor([unit], device=output.device).expand(len(last), -1)], 1)
-            logits = (self._cache.walk(decoder, tokens).float() @ rows.T)[row_of]
-            mark = choose(logits, number)
-            gains.append(logits.log_softmax(1).gather(1, mark[:, None])[:, 0])
-            chosen.append(mark)
-            # Samples with equal marks so far stay one row.
-            ways, row_of = torch.unique(row_of * len(marks) + mark, return_inverse=True)
-            self._cache.keep(ways // len(marks))
-            last = marks[ways % len(marks)][:, None]
+        marks = self._tokenizer.marks(walk)
+        rows = output[torch.tensor(marks, device=output.device)].float()
+        chosen = [[0] * len(units) for _ in range(count)]
+        gains = [[0.0] * len(units) for _ in range(count)]
+
+        def advance(states: Tensor, drafts: Sequence[_Draft]) -> list[tuple[int, int, _Draft]]:
+            """Draw marks up to each sample's first that was not drafted; returns the drafts that go on from there.
+
+            `states` are those after the words of the drafts. With each new draft comes which one it leaves, and how
+            many words of it still hold.
+            """
+            logits = states.float() @ rows.T
+            if self._softcap is not None:
+                logits = torch.tanh(logits / self._softcap) * self._softcap
+            at = 0
+            every: list[int] = []
+            samples: list[int] = []
+            numbers: list[int] = []
+            for draft in drafts:
+                for sample in draft.samples:
+                    every += range(at, at + len(draft.marks))
+                    samples += [sample] * len(draft.marks)
+                    numbers += range(draft.first, draft.first + len(draft.marks))
+                at += len(draft.marks)
+            wanted = logits[torch.tensor(every, device=logits.device)]
+            drawn = choose(wanted, samples, numbers)
+            gained = wanted.log_softmax(1).gather(1, drawn[:, None])[:, 0].tolist()
+            drawn, at = drawn.tolist(), 0
+            left: dict[tuple[int, int, int], list[int]] = {}
+            for which, draft in enumerate(drafts):
+                for sample in draft.samples:
+                    for held, drafted in enumerate(draft.marks):
+                        mark = drawn[at + held]
+                        chosen[sample][draft.first + held] = mark
+                        gains[sample][draft.first + held] = gained[at + held]
+                        if mark != drafted or held + 1 == len(draft.marks):
+                            left.setdefault((which, held, mark), []).append(sample)
+                            break
+                    at += len(draft.marks)
+            return [
+                (which, held + 1, _Draft(drafts[which].first + held + 1, mark, tuple(found), len(units)))
+                for (which, held, mark), found in left.items()
+                if drafts[which].first + held + 1 < len(units)
+            ]
+
+        # The first draft is read as if it belonged to the prompt: all samples share it up to where they leave it.
+        draft = _Draft(0, None, tuple(range(count)), len(units))
+        tokens, ends = draft.tokens(units, marks)
+        states = self._cache.read_states(decoder, [*prompt, *tokens])[len(prompt) :]
+        going = advance(states[torch.tensor(ends)], [draft])
+        if going:
+            self._cache.start([len(prompt) + ends[held - 1] + 1 for _, held, _ in going])
+        while going:
+            drafts = [draft for _, _, draft in going]
+            read = [draft.tokens(units, marks) for draft in drafts]
+            states = self._cache.walk(decoder, [tokens for tokens, _ in read])
+            starts = itertools.accumulate((len(tokens) for tokens, _ in read), initial=0)
+            places = [start + end for start, (_, ends) in zip(starts, read, strict=False) for end in ends]
+            going = advance(states[torch.tensor(places)], drafts)
+            if going:
+                forgotten = [len(read[which][0]) - 1 - read[which][1][held - 1] for which, held, _ in going]
+                self._cache.keep(torch.tensor([which for which, _, _ in going]), torch.tensor(forgotten))
         words = [walk.units[0].removeprefix(" "), *walk.units[1:]]
-        samples = []
-        for row, each in zip(torch.stack(chosen, 1).tolist(), torch.stack(gains, 1).tolist(), strict=True):
+        done = []
+        for row, each in zip(chosen, gains, strict=True):
             pieces = [word + walk.marks[mark] for word, mark in zip(words, row, strict=True)]
             by_token = _by_mark(pieces, each) if by_mark else None
-            samples.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token))
-        return samples
+            done.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token))
+        return done
 
 
 def _by_mark(pieces: Sequence[str], logprobs: Sequence[float]) -> TokenLogprobs | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
-from mbr_esd_metric.generation.engines.transformers import TransformersEngine
+from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _uniform
+from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 from mbr_esd_metric.generation.surprisal import DIGITS, EDGES, SHOTS, level
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, annotate, plan
@@ -27,19 +29,30 @@ MARKED = get_format("marked")
 WARM = Sampling(1.0, 0, 1.0, seed=3)
 
 
-@pytest.fixture(scope="module")
-def folder(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model that knows the digits."""
+def with_digits(folder: Path, made: Path) -> Path:
+    """The same model, with a tokenizer that knows the digits."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.add_tokens(list(DIGITS))
-    model = AutoModelForCausalLM.from_pretrained(tiny)
+    model = AutoModelForCausalLM.from_pretrained(folder)
     model.resize_token_embeddings(max(len(tokenizer), model.config.vocab_size))
-    made = tmp_path_factory.mktemp("marked")
     model.save_pretrained(made)
     tokenizer.save_pretrained(made)
     return made
+
+
+@pytest.fixture(scope="module")
+def folder(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model that knows the digits."""
+    return with_digits(tiny, tmp_path_factory.mktemp("marked"))
+
+
+@pytest.fixture(scope="module")
+def windowed(make_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose first layer sees 24 tokens back."""
+    settings = {"sliding_window": 24, "attn_logit_softcapping": 2.0, "query_pre_attn_scalar": 12}
+    return with_digits(make_model("gemma2", **settings), tmp_path_factory.mktemp("windowed"))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +60,7 @@ def engine(folder: Path) -> TransformersEngine:
     return TransformersEngine(EngineOptions(model=str(folder), device="cpu", max_model_len=2048))
 
 
-def request(n: int, mt: str = MT) -> Request:
+def made_request(n: int, mt: str = MT) -> Request:
     prompt = load_prompt("v1", MARKED.templates)
     walk = MARKED.walk(prompt, SRC, mt)
     return Request("key", prompt.render(SRC, mt), MARKED.grammar(mt), n, 0, "segment 1", SRC, mt, walk=walk)
@@ -71,9 +84,9 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 
 def test_each_word_is_followed_by_how_surprising_it_is(engine: TransformersEngine, plain: tuple[Any, Any]) -> None:
     model, tokenizer = plain
-    list(engine.generate([request(1)], WARM))
+    list(engine.generate([made_request(1)], WARM))
     assert engine._walker is not None
-    walk = request(1).walk
+    walk = made_request(1).walk
     assert walk is not None
     with torch.inference_mode():
         tokens, units = engine._walker.question(walk)
@@ -98,9 +111,9 @@ def test_log_probabilities_are_those_of_a_plain_forward_pass(
     engine: TransformersEngine, plain: tuple[Any, Any]
 ) -> None:
     model, tokenizer = plain
-    (part,) = engine.generate([request(16)], WARM)
+    (part,) = engine.generate([made_request(16)], WARM)
     assert engine._walker is not None
-    walk = request(1).walk
+    walk = made_request(1).walk
     assert walk is not None
     with torch.inference_mode():
         question, units = engine._walker.question(walk)
@@ -120,15 +133,90 @@ def test_log_probabilities_are_those_of_a_plain_forward_pass(
         assert MARKED.parser(MT).parse(sample.text)
 
 
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        WARM,
+        Sampling(0.0, 0),
+        Sampling(3.0, 0, seed=1),
+        Sampling(0.5, 2, seed=2),
+        Sampling(1.5, 0, 0.8, seed=3),
+        Sampling(2.0, 0, seed=4, min_p=0.4),
+        Sampling(2.0, 0, seed=5, epsilon=0.2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", ["folder", "windowed"])
+def test_reading_ahead_gives_the_samples_of_a_walk_word_by_word(
+    model: str, sampling: Sampling, request: pytest.FixtureRequest
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = request.getfixturevalue(model)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    plain = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    engine = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
+    asked = made_request(1 if sampling.greedy else 24, MT * 3)
+    done = [sample for part in engine.generate([asked], sampling) for sample in part.samples]
+    assert engine._walker is not None
+    walk = asked.walk
+    assert walk is not None
+    with torch.inference_mode():
+        question, units = engine._walker.question(walk)
+    marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
+    known: dict[tuple[int, ...], Any] = {}  # the logits of the marks that follow these marks
+    for index, sample in enumerate(done):
+        before: tuple[int, ...] = ()
+        total = 0.0
+        for number in range(len(units)):
+            if before not in known:
+                tokens = [*question, *units[0]]
+                for mark, unit in zip(before, units[1:], strict=False):
+                    tokens += [marks[mark], *unit]
+                known[before] = logits(plain, tokens)[-1:, marks]
+            (mark,) = _choose(known[before], [_uniform(sampling.seed, "key", index, number)], sampling).tolist()
+            total += float(known[before].log_softmax(1)[0, mark])
+            before = (*before, mark)
+        words = (walk.units[0].removeprefix(" "), *walk.units[1:])
+        assert sample.text == "".join(word + walk.marks[mark] for word, mark in zip(words, before, strict=True))
+        assert sample.logprob == pytest.approx(total, abs=5e-4)
+    assert len(known) > len(units) or sampling.greedy
+
+
+@pytest.mark.parametrize(("mark", "passes"), [(0, 1), (1, 8)])
+def test_a_translation_is_read_in_fewer_passes_than_it_has_words(
+    mark: int, passes: int, engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass reads the base model's question, and one both the question and an answer of which all is as drafted."""
+    walk = made_request(1, MT * 3).walk
+    list(engine.generate([made_request(1)], WARM))
+    assert engine._walker is not None
+    assert walk is not None
+    assert len(walk.units) == 18
+    read = []
+    forward = SharedPromptCache._forward
+
+    def counted(self: SharedPromptCache, *args: Any, **options: Any) -> Any:
+        read.append(1)
+        return forward(self, *args, **options)
+
+    monkeypatch.setattr(SharedPromptCache, "_forward", counted)
+    with torch.inference_mode():
+        question = engine._walker.question(walk)
+        assert len(read) == 1
+        engine._walker.sample(walk, question, 2, lambda logits, *_: torch.full((len(logits),), mark))
+    assert len(read) - 1 <= passes
+
+
 def test_greedy_takes_the_likeliest_mark_and_samples_do_not_depend_on_how_many_are_asked(
     engine: TransformersEngine,
 ) -> None:
-    (greedy,) = engine.generate([request(1)], Sampling(temperature=0.0, top_k=0))
-    (again,) = engine.generate([request(1)], Sampling(temperature=0.0, top_k=0))
+    (greedy,) = engine.generate([made_request(1)], Sampling(temperature=0.0, top_k=0))
+    (again,) = engine.generate([made_request(1)], Sampling(temperature=0.0, top_k=0))
     assert greedy == again
-    few, many = ([s for part in engine.generate([request(n)], WARM) for s in part.samples] for n in (4, 40))
+    few, many = ([s for part in engine.generate([made_request(n)], WARM) for s in part.samples] for n in (4, 40))
     assert many[:4] == few
-    cold = next(iter(engine.generate([request(4)], Sampling(1e-3, 0, 1.0, seed=1)))).samples
+    cold = next(iter(engine.generate([made_request(4)], Sampling(1e-3, 0, 1.0, seed=1)))).samples
     assert {sample.text for sample in cold} == {greedy.samples[0].text}
 
 
@@ -149,14 +237,14 @@ def test_a_card_with_this_format_scores(folder: Path, tmp_path: Path) -> None:
 def test_what_does_not_fit_is_named(folder: Path, tiny: Path) -> None:
     short = TransformersEngine(EngineOptions(model=str(folder), device="cpu", max_model_len=64))
     with pytest.raises(EngineError, match="segment 1"):
-        list(short.generate([request(1, MT * 3)], WARM))
+        list(short.generate([made_request(1, MT * 3)], WARM))
     bytes_only = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
     with pytest.raises(EngineError, match="format=compact"):
-        list(bytes_only.generate([request(1)], WARM))
+        list(bytes_only.generate([made_request(1)], WARM))
 
 
 def test_the_log_probability_of_each_mark(engine: TransformersEngine) -> None:
-    (part,) = engine.generate([replace(request(2), token_logprobs=True)], WARM)
+    (part,) = engine.generate([replace(made_request(2), token_logprobs=True)], WARM)
     for sample in part.samples:
         found = sample.token_logprobs
         assert found is not None
@@ -164,5 +252,5 @@ def test_the_log_probability_of_each_mark(engine: TransformersEngine) -> None:
         assert found.sizes == tuple(len(word) + 1 for word in words)
         assert sum(found.logprobs) == sample.logprob
         assert max(found.logprobs) < 0
-    (part,) = engine.generate([request(1)], WARM)
+    (part,) = engine.generate([made_request(1)], WARM)
     assert part.samples[0].token_logprobs is None

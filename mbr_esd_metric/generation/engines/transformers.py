@@ -160,7 +160,7 @@ class TransformersEngine(Engine):
         try:
             with self._no_grad():
                 chosen = self._cache.read(self._model, [self._vocabulary.eos] * 2).argmax(1)
-                self._cache.start(1)
+                self._cache.start([2])
                 self._cache.step(self._model, chosen)
         except (AttributeError, NotImplementedError, TypeError) as error:
             raise EngineError(
@@ -189,10 +189,13 @@ class TransformersEngine(Engine):
         self._check_length(request, len(question[0]), sum(map(len, question[1])) + len(walk.units))
 
         def decode(indices: Sequence[int]) -> list[Sample]:
-            def choose(logits: Tensor, number: int) -> Tensor:
-                return _choose(logits, [_uniform(sampling.seed, request.key, i, number) for i in indices], sampling)
+            def choose(logits: Tensor, samples: Sequence[int], numbers: Sequence[int]) -> Tensor:
+                uniform = [
+                    _uniform(sampling.seed, request.key, indices[i], j) for i, j in zip(samples, numbers, strict=True)
+                ]
+                return _choose(logits, uniform, sampling)
 
-            return walker.sample(walk, question, indices, choose, request.token_logprobs)
+            return walker.sample(walk, question, len(indices), choose, request.token_logprobs)
 
         return decode
 
@@ -241,7 +244,7 @@ class TransformersEngine(Engine):
         """Decode these samples of the prompt in the cache; `logits` (1, V) are those after the prompt."""
         import torch
 
-        self._cache.start(len(indices))
+        self._cache.start([len(self._cache.tokens)] * len(indices))
         logits = logits.expand(len(indices), -1)
         states = [grammar.start] * len(indices)
         texts: list[list[int]] = [[] for _ in indices]
