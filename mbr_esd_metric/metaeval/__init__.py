@@ -1,5 +1,6 @@
-"""Meta-evaluation: how well a metric agrees with human MQM. Arrays in (systems x segments, NaN = unrated), frozen
-results out.
+"""Meta-evaluation: how well a metric agrees with human judgement.
+
+Functions take arrays (systems x segments, NaN = unrated) and return frozen results.
 
 `spa`, `acc_eq`, `perm_both` and `rank_metrics` give the numbers of google-research/mt-metrics-eval.
 """

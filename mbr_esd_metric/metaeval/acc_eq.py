@@ -1,8 +1,8 @@
 """Pairwise accuracy with tie calibration (Deutsch et al. 2023), equal to mt-metrics-eval's ``KendallWithTiesOpt``.
 
-Per segment, over its pairs of rated systems, a metric earns a credit where it orders the pair as gold does, or calls a
-tie where gold has one; metric scores at most epsilon apart are a tie. acc_eq is the mean over segments of the share of
-pairs with a credit, at the epsilon that maximises it:
+In each segment, the metric earns a credit for every pair of rated systems that it orders as gold does, or that is a tie
+in both. Metric scores that are at most epsilon apart are a tie. acc_eq is the mean over segments of the share of pairs
+with a credit, at the epsilon that maximises it:
 
     acc_eq = max_eps  mean_segments  (concordant + tied in both) / pairs
 """
@@ -25,8 +25,8 @@ class AccEq:
     Attributes:
         accuracy: in [0, 1], higher is better.
         epsilon: metric scores at most this far apart count as tied; one of the differences that occur, or 0.
-        segments: how many segments have a pair of rated systems.
-        pairs: how many pairs there are in them.
+        segments: the number of segments with a pair of rated systems.
+        pairs: the number of these pairs.
     """
 
     accuracy: float
@@ -37,10 +37,10 @@ class AccEq:
 
 @dataclass(frozen=True, slots=True)
 class GoldPairs:
-    """The pairs of rated systems, segment by segment, and within one in the order (0, 1), (0, 2), ..., (1, 2), ...
+    """The pairs of rated systems, by segment, and in each segment in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Attributes:
-        kept: (segments, all pairs) which of them are rated; the arrays below have one entry per kept pair.
+        kept: (segments, all pairs), whether a pair is rated; the arrays below have one entry for each kept pair.
         row: index into `sizes` of the pair's segment.
         sign: sign of gold's difference, 0 for a tie.
         sizes: pairs per segment, for segments that have any.
@@ -62,7 +62,7 @@ def gold_pairs(gold: FloatMatrix) -> GoldPairs:
     """The pairs of `gold` (systems x segments, NaN = unrated).
 
     Raises:
-        InputError: where no segment is rated for two systems.
+        InputError: no segment is rated for two systems.
     """
     differences = _differences(gold)
     kept = ~np.isnan(differences)
@@ -81,8 +81,8 @@ def gold_pairs(gold: FloatMatrix) -> GoldPairs:
 def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
     """Pairwise accuracy of `metric` with tie calibration, every pair used (sample rate 1.0).
 
-    O(P log P) time and O(P) memory for P pairs, all in one sort and two cumulative sums: thresholds are tried in
-    ascending order of the pairs' metric differences, each pair turning into a tie at its own.
+    For P pairs this takes O(P log P) time and O(P) memory, with one sort and two cumulative sums. The thresholds are
+    the pairs' metric differences in ascending order; each pair becomes a tie at its own difference.
 
     Args:
         gold: systems x segments, NaN if unrated, higher is better.
@@ -97,7 +97,7 @@ def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
 
 
 def calibrated(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> AccEq:
-    """`acc_eq` for pairs that are at hand, given the metric's `GoldPairs.differences`."""
+    """`acc_eq` for pairs that are computed already, from the metric's `GoldPairs.differences`."""
     rows = len(pairs.sizes)
     untied = credits(pairs, differences, 0.0)
     start = np.bincount(pairs.row, weights=untied, minlength=rows)
@@ -132,7 +132,7 @@ def credits(pairs: GoldPairs, differences: npt.NDArray[np.float64], epsilon: flo
 
 
 def _stable_order(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """``argsort(kind="stable")``, several times as fast: sorts without regard to ties, then the indices inside ties."""
+    """``argsort(kind="stable")``, several times as fast: sorts without regard to ties, then the indices in each tie."""
     order = np.argsort(values)
     ascending = values[order]
     tie = np.cumsum(np.append(False, ascending[1:] != ascending[:-1])) * len(values)
@@ -156,7 +156,7 @@ def _running_credits(
 
 
 def _differences(scores: FloatMatrix) -> FloatMatrix:
-    """(segments, pairs of systems) differences; NaN if either is."""
+    """Differences of each pair, (segments, pairs of systems); NaN if one of the two scores is NaN."""
     first, second = np.triu_indices(len(scores), 1)
     columns = np.ascontiguousarray(scores.T)
     return np.asarray(columns[:, first] - columns[:, second])

@@ -20,16 +20,16 @@ from mbr_esd_metric.metaeval.matrices import FloatMatrix
 #: Sums of statistics (..., statistics) -> the measure (...).
 Measure = Callable[[FloatMatrix], FloatMatrix]
 
-#: Resamples weighed at once.
+#: Resamples that are computed together.
 _BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Outcome of one test.
+    """The outcome of one test.
 
     Attributes:
-        p_value: that b beats a: small where b is better.
+        p_value: small if b is better than a.
         delta: measure of b minus that of a, on all segments.
         low, high: the middle 95% of the resampled deltas.
     """
@@ -46,15 +46,15 @@ def paired_bootstrap(
     """Test whether `b` is better than `a` on the segments they share.
 
     Args:
-        a, b: one value a translation, (systems, segments) or (segments,), whose mean is the measure; or, with
-            `measure`, several statistics a translation, (systems, segments, statistics). NaN if unrated, in both
-            alike. Higher is better.
-        k: resamples.
+        a, b: one value for each translation, (systems, segments) or (segments,), whose mean is the measure; or, with
+            `measure`, several statistics for each translation, (systems, segments, statistics). NaN if unrated, at the
+            same places in both. Higher is better.
+        k: the number of resamples.
         seed: of the resamples.
-        measure: from sums of statistics to the measure, such as ``lambda sums: sums[..., 0] / sums[..., 1]``.
+        measure: turns sums of statistics into the measure, such as ``lambda sums: sums[..., 0] / sums[..., 1]``.
 
     Raises:
-        InputError: for arrays of other or different shapes, unrated in different places, or without any rating.
+        InputError: arrays of wrong or different shapes, unrated at different places, or without any rating.
         OptionError: k < 1.
     """
     if k < 1:
@@ -75,7 +75,7 @@ def paired_bootstrap(
 
 
 def _mean(sums: FloatMatrix) -> FloatMatrix:
-    """The mean, of (sum of values, number of values)."""
+    """The mean, from the sum of the values and their number."""
     return np.asarray(sums[..., 0] / sums[..., 1])
 
 

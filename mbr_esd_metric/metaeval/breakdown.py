@@ -1,7 +1,7 @@
 """The statistics and span measures of each metric on parts of a test set: domains, documents, lengths.
 
-Each part is evaluated by itself: SPA and acc_eq* from its own scores, acc_eq* with its own threshold, scores of systems
-as means over the part, and span measures from the sums over it.
+Each part is evaluated by itself. SPA and acc_eq* come from the part's own scores, acc_eq* with a threshold of its own.
+Scores of systems are means over the part, and span measures come from sums over the part.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Part:
 
     Attributes:
         name: of the domain, the document, or the lengths.
-        segments: how many segments it has.
-        rated: how many of its translations have a gold score.
+        segments: the number of its segments.
+        rated: the number of its translations with a gold score.
         values: metric -> name of the statistic or measure -> value, None if it cannot be computed.
     """
 
@@ -49,13 +49,13 @@ def breakdown(
 
     Args:
         data: the metrics of one direction.
-        labels: of each segment, the name of its part; parts come in the order of their first segment.
+        labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
         raters: what several raters of one translation count.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
-        InputError: not one label a segment, or spans that do not fit.
+        InputError: a number of labels that differs from the number of segments, or spans that do not fit.
         OptionError: an unknown measure.
     """
     segments = data.gold.shape[1]
@@ -92,7 +92,7 @@ def length_labels(lengths: Sequence[int], edges: Sequence[int]) -> list[str]:
     """The bucket of each length: "1-49", "50-99", "100-" for the edges 50 and 100.
 
     Raises:
-        OptionError: edges that do not rise.
+        OptionError: edges that are not in rising order.
     """
     if list(edges) != sorted(set(edges)) or any(edge < 1 for edge in edges):
         raise OptionError(f"edges of lengths rise, from 1 on; not {' '.join(map(str, edges))}")

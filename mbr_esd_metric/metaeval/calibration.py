@@ -1,14 +1,15 @@
-"""Calibration: how often is what a metric marks with confidence c marked by a human?
+"""Calibration: how often does a human confirm what a metric marks with confidence c?
 
-A *claim* is an error span that a metric marks, or a character in one, with a confidence c. It is *confirmed* to the
-degree y in [0, 1]: of a span the share of its characters that a human marks, of a character 1 or 0; with several
-raters the mean over them. Severity plays no part, as a confidence says that there is an error and not how bad it is.
+A *claim* is an error span that a metric marks, or one of its characters, with a confidence c. A human *confirms* it to
+the degree y in [0, 1]. For a span, y is the share of its characters that the human marks; for a character it is 1 or 0;
+of several raters the mean counts. Severity plays no part, because a confidence says that there is an error, not how bad
+it is. (`precision_recall` has curves of the span measures of leaderboards, in which severity counts.)
 
-* Reliability: claims in bins of c, and in each the mean of c beside the mean of y.
+* Reliability: claims in bins of c; for each bin the mean of c beside the mean of y.
 * Expected calibration error: the mean over claims of ``|mean c - mean y|`` of their bin.
 * Precision and recall at each threshold on c: the mean of y over the claims that stay, and the share of what humans
-  mark that they cover (for spans the mean over human spans, for characters over characters).
-* Risk and coverage: claims in order of falling confidence; the share that is kept, and 1 - precision of it.
+  mark that these cover (for spans the mean over human spans, for characters over characters).
+* Risk and coverage: with claims in order of falling confidence, the share that is kept, and 1 - its precision.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class Claims:
         confidence: c of each claim, in [0, 1], shape (n,).
         confirmed: y of each claim, in [0, 1], shape (n,).
         weight: of each claim, shape (n,).
-        found: of each thing that humans mark the highest confidence of a claim over it, -1 without any, shape (m,).
+        found: for each thing that humans mark, the highest confidence of a claim over it, or -1; shape (m,).
         found_weight: of each of these things, shape (m,).
-        segment: translation that the claim is about, shape (n,).
+        segment: the number of the translation that the claim is about, shape (n,).
     """
 
     confidence: Floats
@@ -54,7 +55,7 @@ class Claims:
         return len(self.confidence)
 
     def recalibrated(self, by: Recalibration) -> Claims:
-        """The same claims with other confidences; what nobody claims stays unclaimed."""
+        """The same claims with recalibrated confidences; things without a claim stay without one."""
         found = np.where(self.found < 0, -1.0, by.of(np.maximum(self.found, 0)))
         return Claims(by.of(self.confidence), self.confirmed, self.weight, found, self.found_weight, self.segment)
 
@@ -121,7 +122,7 @@ class Bin:
 
     Attributes:
         low, high: confidences in [low, high), in the last bin up to 1.
-        claims: how many.
+        claims: the number of claims.
         confidence, confirmed: their means; NaN in an empty bin.
     """
 
@@ -159,12 +160,12 @@ def calibration_error(claims: Claims, bins: int = 10) -> float:
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """What dropping claims below a threshold does; a point a different confidence, from the highest down.
+    """Precision, recall and coverage at each threshold; one point for each confidence, from the highest down.
 
     Attributes:
         threshold: claims of at least this confidence stay, shape (t,).
-        precision, recall: of those, in [0, 1].
-        coverage: share of the claims that stay.
+        precision, recall: of the claims that stay, in [0, 1].
+        coverage: the share of the claims that stay.
     """
 
     threshold: Floats
@@ -207,7 +208,7 @@ def threshold_curve(claims: Claims) -> ThresholdCurve:
     right = np.bincount(of, claims.weight * claims.confirmed, len(threshold)).cumsum()
     order = np.argsort(-claims.found, kind="stable")
     covered = np.concatenate([[0.0], claims.found_weight[order].cumsum()])
-    # What humans mark is found where its confidence is at least the threshold.
+    # A thing that humans mark is found if its confidence reaches the threshold.
     reached = covered[np.searchsorted(-claims.found[order], -threshold, "right")]
     total = claims.found_weight.sum()
     recall = reached / total if total else np.zeros_like(reached)
@@ -224,7 +225,7 @@ def _covered(annotation: Annotation, length: int) -> npt.NDArray[np.bool_]:
 
 
 def _confidences(annotation: Annotation, length: int) -> Floats:
-    """The highest confidence over each character, -1 where no span is, shape (length,)."""
+    """The highest confidence over each character, -1 outside of all spans, shape (length,)."""
     annotation.check_length(length)
     highest = np.full(length, -1.0)
     for span in annotation:

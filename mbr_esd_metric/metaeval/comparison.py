@@ -1,14 +1,14 @@
-"""Two systems by their mean scores: how sure is the difference, and would more candidates make it surer?
+"""Compares the mean scores of two systems: how certain is the difference, and would more candidates help?
 
-A segment's score comes from N sampled candidates, so it would be another one with other samples. With d_k the
-difference of segment k (of K) and e_k the variance of d_k between such draws,
+A segment's score comes from N sampled candidates, so other samples would give another score. With d_k the difference of
+segment k (of K) and e_k the variance of d_k between such draws,
 
     variance over draws, on the same segments      v_same = sum_k e_k / K^2
     variance over segments and draws               v_all  = sample variance of d / K
 
-Each d_k was drawn once, so the sample variance of d holds the noise of sampling already (law of total variance); what
-is due to the segments is ``v_all - v_same``. Adding v_same to v_all would count it twice. e_k comes from a bootstrap:
-the candidates are drawn anew from those there are, with replacement, and decided again.
+Each d_k was drawn once, so the sample variance of d already contains the noise of sampling (law of total variance). The
+part that comes from the segments is ``v_all - v_same``; adding v_same to v_all would count it twice. e_k comes from a
+bootstrap: candidates are drawn again from the given ones, with replacement, and decided again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 
-#: Of a normal distribution, for 95%.
+#: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
 
 
@@ -40,14 +40,14 @@ class Drawn:
 def drawn_score(
     candidates: CandidateColumns, translation: str, options: DecisionOptions, resamples: int, rng: np.random.Generator
 ) -> Drawn:
-    """The score of a segment and how much it would vary.
+    """The score of a segment, and its variance between draws.
 
     Args:
-        candidates: N of them; with one the variance is 0, as a greedy decision has none.
+        candidates: N of them; with a single one the variance is 0, because a greedy decision does not vary.
         translation: t.
         options: rule and score.
-        resamples: draws of N candidates out of the N, with replacement.
-        rng: draws them.
+        resamples: how often N candidates are drawn from the N, with replacement.
+        rng: the generator that draws them.
 
     Raises:
         InputError, NoValidCandidateError: as `decide`.
@@ -86,7 +86,7 @@ class Comparison:
 
     Attributes:
         segments: K.
-        difference: mean score of b minus that of a; above 0 where b is better.
+        difference: mean score of b minus that of a; positive if b is better.
         sampling_sd: standard deviation of the difference between draws, on the same segments.
         total_sd: between draws and segments.
     """
@@ -98,17 +98,17 @@ class Comparison:
 
     @property
     def same_segments(self) -> tuple[float, float]:
-        """95% interval for these segments, sampled anew."""
+        """95% interval for new samples of the same segments."""
         return self.difference - _Z * self.sampling_sd, self.difference + _Z * self.sampling_sd
 
     @property
     def other_segments(self) -> tuple[float, float]:
-        """95% interval for other segments of the kind, sampled anew."""
+        """95% interval for new samples of other segments of the same kind."""
         return self.difference - _Z * self.total_sd, self.difference + _Z * self.total_sd
 
     @property
     def sampling_share(self) -> float:
-        """How much of the variance is due to sampling, in [0, 1]; 0 where there is none."""
+        """The share of the variance that comes from sampling, in [0, 1]; 0 if there is no variance."""
         return min(self.sampling_sd**2 / self.total_sd**2, 1.0) if self.total_sd else 0.0
 
     @property

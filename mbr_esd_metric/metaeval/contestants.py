@@ -1,4 +1,4 @@
-"""What takes part in a leaderboard: the metrics of one direction over the same translations, from whatever source."""
+"""What takes part in a leaderboard: the metrics of one direction over the same translations, from any source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
-#: Base name, and whether a reference was used: what makes entries of several directions one row.
+#: Base name, and whether a reference was used. Entries of several directions with the same key share a row.
 Key = tuple[str, bool]
 
 
@@ -21,10 +21,10 @@ class Entry:
 
     Attributes:
         name: base name, the same in every direction.
-        uses_reference: whether it saw one.
+        uses_reference: whether it saw a reference.
         scores: systems x segments, higher is better.
         spans: systems x segments; None if the metric has no error spans.
-        signature: what the scores depend on, where known.
+        signature: what the scores depend on, if known.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def key(self) -> Key:
-        """What makes two entries one row."""
+        """Entries with the same key share a row."""
         return (self.name, self.uses_reference)
 
 

@@ -10,8 +10,8 @@ Scores of segments are compared in one of three ways:
     Spearman  Pearson of the ranks; ties share the mean of theirs
     Kendall   tau-b: (concordant - discordant) / sqrt((pairs - tied in x)(pairs - tied in y))
 
-A group in which gold or the metric is constant has no correlation and is left out of the average, as is one with a
-single rating; where no group is left the toolkit's answer, 0, is given.
+A group has no correlation if gold or the metric is constant in it, or if it has a single rating. It is then left out of
+the average. If no group is left, the result is 0, as in the toolkit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 
 FloatVector = npt.NDArray[np.float64]
 
-#: Values up to which Kendall's pairs are listed; SciPy's merge sort is faster beyond.
+#: Up to so many values Kendall's pairs are listed; beyond that SciPy's merge sort is faster.
 _FEW = 128
 
 
@@ -46,7 +46,7 @@ class Correlation:
 
     Attributes:
         value: in [-1, 1], higher is better; 0 if nothing could be computed.
-        groups: how many correlations it is the mean of.
+        groups: the number of correlations in the mean.
     """
 
     value: float
@@ -55,11 +55,11 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseAccuracy:
-    """Share of pairs of systems that a metric orders as gold does (Kocmi et al. 2021).
+    """The share of pairs of systems that a metric orders as gold does (Kocmi et al. 2021).
 
     Attributes:
         accuracy: in [0, 1].
-        pairs: how many pairs there are.
+        pairs: the number of pairs.
     """
 
     accuracy: float
@@ -117,7 +117,7 @@ def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: 
 def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> PairwiseAccuracy:
     """Pairwise accuracy of system scores, over the pairs of one or several directions together.
 
-    A pair agrees where gold and the metric have the same sign of the difference; a tie is a sign of its own.
+    A pair agrees if the differences of gold and of the metric have the same sign; a tie counts as a third sign.
 
     Args:
         scores: (gold, metric) of each direction, shape (systems,) each; NaN in gold where there is none.

@@ -1,7 +1,7 @@
-"""Detection of translations without error (WMT26's task 3), as a yes or no for each translation.
+"""Detection of translations without error (WMT26's task 3): a yes or no for each translation.
 
-Gold says yes where no rater marked an error and the score reaches a threshold (85 of 100 for ESA). The task's measure
-is Matthews' correlation coefficient,
+Gold says yes if no rater marked an error and the score reaches a threshold (85 of 100 for ESA). The task's measure is
+Matthews' correlation coefficient,
 
     MCC = (tp tn - fp fn) / sqrt((tp + fp)(tp + fn)(tn + fp)(tn + fn))
 
@@ -22,7 +22,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
-#: The score from which an ESA annotation can be without error.
+#: The least score of an ESA annotation without error.
 ESA_THRESHOLD = 85.0
 
 
@@ -49,13 +49,13 @@ class ErrorFree:
 
     @property
     def precision(self) -> float:
-        """Share of those said to be without error that are; 1 if none is said to be."""
+        """The share of the translations predicted to be without error that are; 1 if none is predicted."""
         said = self.true_positives + self.false_positives
         return self.true_positives / said if said else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of those without error that are said to be; 1 if there is none."""
+        """The share of the translations without error that are predicted; 1 if there are none."""
         there = self.true_positives + self.false_negatives
         return self.true_positives / there if there else 1.0
 
@@ -67,20 +67,20 @@ class ErrorFree:
 
     @property
     def accuracy(self) -> float:
-        """Share of translations of which the truth is said."""
+        """The share of translations with a correct prediction."""
         right = self.true_positives + self.true_negatives
         return right / (right + self.false_positives + self.false_negatives)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """The best that a score can reach with one threshold, found on the same translations.
+    """The best result that a score can reach with one threshold, found on the same translations.
 
     Attributes:
-        threshold: a score of at least this says "without error"; infinity says it of none.
-        result: with it.
-        auc: area under the ROC curve, the chance that a translation without error scores above one with errors, ties
-            half; NaN if there is one kind only.
+        threshold: a score of at least this predicts "without error"; infinity predicts it for none.
+        result: with this threshold.
+        auc: area under the ROC curve: the probability that a translation without error scores above one with errors,
+            where a tie counts half; NaN if only one of the two kinds occurs.
     """
 
     threshold: float
@@ -95,7 +95,7 @@ def gold_labels(
 
     Args:
         gold: systems x segments, NaN if unrated, higher is better.
-        human: error spans of one or several raters, systems x segments each; without them the score alone decides.
+        human: error spans of the raters, systems x segments each; without any rater the score alone decides.
         threshold: of the score, such as 85 for ESA, and 0 for MQM.
 
     Raises:
@@ -114,7 +114,7 @@ def gold_labels(
 
 
 def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
-    """1 if no error is predicted, 0 if some is, NaN if nothing is said; (systems, segments)."""
+    """1 if no error is predicted, 0 if one is, NaN if there is no prediction; (systems, segments)."""
     return np.array(
         [[np.nan if spans is None else float(as_annotation(spans).clean) for spans in row] for row in predicted]
     )
@@ -135,7 +135,7 @@ def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
 
 
 def calibrated(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
-    """The threshold of a score with the highest MCC; of several the highest threshold.
+    """The threshold of a score with the highest MCC; of several such thresholds the highest.
 
     Args:
         labels, scores: as for `error_free`, scores higher for better translations.

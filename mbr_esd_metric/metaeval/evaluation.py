@@ -1,5 +1,4 @@
-"""A metric that says where the errors are, against all that humans said: Score(E) against gold scores, spans against
-their spans."""
+"""Evaluates a metric with error spans: its Score(E) against gold scores, and its spans against human ones."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanEvaluato
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one prediction reaches.
+    """The evaluation of one prediction.
 
     Attributes:
         spa, acc_eq: of Score(E), as in the functions of these names; higher is better.
         epsilon: acc_eq's tie threshold.
         major, minor: predicted spans in the translations that have a gold score.
         spans: against human annotations; None if none were given.
-        constant: whether Score(E) is the same wherever there is gold; then SPA says nothing.
+        constant: whether Score(E) is the same for all translations with gold; SPA then says nothing.
     """
 
     spa: float
@@ -45,7 +44,7 @@ class Evaluator:
 
     Args:
         gold: systems x segments, NaN if unrated, higher is better.
-        human: annotations of one or more raters, systems x segments each; none for no span measures.
+        human: annotations of one or more raters, systems x segments each; without any, no span measure is computed.
         lengths: systems x segments, characters of each translation; needed with `human`.
         measures: span measures, see `span_measures`.
         raters: what several raters of one translation count, see `spans`.
@@ -82,7 +81,7 @@ class Evaluator:
             self._spans = SpanEvaluator(human, lengths, measures, raters)
 
     def evaluate(self, predicted: AnnotationMatrix) -> Evaluation:
-        """Evaluate systems x segments of spans; None only where nobody rated."""
+        """Evaluate spans, systems x segments; None is allowed only where nobody rated."""
         scores = score_matrix(predicted, self._weights)
         matched(self._gold, {"Score(E) of the prediction": scores})
         agreement = calibrated(self._pairs, self._pairs.differences(scores))

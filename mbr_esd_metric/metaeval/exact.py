@@ -1,18 +1,18 @@
 """The p-values behind SPA in the limit of infinitely many permutations: no seed, no rounding, no order of systems.
 
-For a pair of systems with differences d the test asks how often a random sum ``S = sum(s * d)``, signs s = +-1 fair and
-independent, reaches the observed ``T = sum(d)``. Here
+For a pair of systems with differences d, the test asks how often a random sum ``S = sum(s * d)`` reaches the observed
+``T = sum(d)``. The signs s = +-1 are fair and independent. Here
 
     p[i, j] = P(S > T) + P(S = T) / 2,        p[j, i] = 1 - p[i, j]
 
-The half is what makes the order irrelevant. The usual p-value counts the whole of P(S = T) in favour of i, whichever
-system comes first; with whole-number scores, such as those of error spans, that is up to some hundredths for each pair,
-however many permutations are drawn. A metric with one score for everything has p = 1/2 everywhere.
+The half makes the order of the systems irrelevant. The usual p-value counts all of P(S = T) in favour of the system
+that comes first. With whole-number scores, such as those of error spans, that adds up to some hundredths for each pair,
+however many permutations are drawn. A metric with the same score for everything has p = 1/2 everywhere.
 
 The distribution of S follows from its characteristic function ``prod cos(d * theta)``:
 
 * scores on a grid (whole numbers, tenths, means of a few raters): the inverse Fourier transform, without error;
-* other scores: at most 16 differing segments by going through all signs, else Davies' (1973) inversion.
+* other scores: all combinations of signs for up to 16 differing segments, else Davies' (1973) inversion.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Floats = npt.NDArray[np.float64]
 
 #: P(|S| > _TAIL * sqrt(sum d^2)) is below 5e-16 (Hoeffding).
 _TAIL = 8.5
-#: Where steps of the grid times different sizes are more than this, the grid is too fine for ties to matter.
+#: If the steps of the grid times the number of different sizes exceed this, the grid is too fine for ties to matter.
 _GRID = 1_000_000
-#: Up to so many differing segments all signs are gone through.
+#: Up to so many differing segments, all combinations of signs are counted.
 _FEW = 16
 #: Terms of Davies' series; the first 24 are all where the characteristic function does not come back.
 _TERMS = 1024
@@ -93,7 +93,7 @@ def grid_unit(scores: FloatMatrix) -> float | None:
     while unit > 1e-4 * largest:
         rest = np.abs(values - unit * np.rint(values / unit))
         if (rest <= tolerance).all():
-            # Of many steps, so that the error of the unit itself does not add up.
+            # Computed over many steps, so that the error of the unit itself does not add up.
             return largest / float(np.rint(largest / unit))
         unit = float(rest[rest > tolerance].min())
     return None

@@ -1,7 +1,7 @@
 """A leaderboard: how well metrics agree with human judgement, in sentence scores and in error spans.
 
-Every metric of a test set gets SPA and acc_eq* with significance clusters, and where it has error spans also SoftF1,
-F1, softdice, MPP and span counts against the human ones; over one or several directions, and their average.
+Every metric of a test set gets SPA and acc_eq* with significance clusters. A metric with error spans also gets SoftF1,
+F1, softdice, MPP and numbers of spans, compared with the human ones. Several directions also get their average.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from mbr_esd_metric.metaeval.spans import (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One metric in one direction, or on average.
+    """The figures of one metric, in one direction or on average.
 
     Attributes:
         values: measure -> its value in [0, 1], higher is better: "spa", "acc_eq" and, for a metric with error
             spans, those of `span_measures`.
         ranks: "spa" and "acc_eq" -> significance cluster from 1; empty if nothing was tested.
-        counts: numbers of error spans, added up over the directions; None without them.
+        counts: numbers of error spans, added up over the directions; None if the metric has no spans.
     """
 
     values: Mapping[str, float]
@@ -53,7 +53,7 @@ class Row:
         name, uses_reference, signature: as in `Entry`.
         results: one for each direction, None if the metric is missing.
         average: over the directions, None if one is missing.
-        daggers: measures in which it beats every rival significantly in every direction.
+        daggers: the measures in which it beats every rival significantly in every direction.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def samples(self) -> int | None:
-        """N, the candidates a segment, where the signature says it; with `n=auto` the most that can be."""
+        """N, the candidates for each segment, if the signature says it; with `n=auto` the most there can be."""
         value = signature_field(self.signature, "n")
         return int(value.rpartition("/")[2]) if value else None
 
@@ -80,8 +80,8 @@ class Leaderboard:
         rows: the metrics.
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each direction, None if there are no human spans.
-        rivals, alpha: what daggers were tested against, and at which p-value.
-        settings: what the numbers depend on besides the data.
+        rivals, alpha: the rivals of the tests behind the daggers, and the p-value up to which a test is significant.
+        settings: everything besides the data that the numbers depend on.
         notes: what was repaired or left out.
     """
 
@@ -98,7 +98,7 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a leaderboard depends on besides the data.
+    """Everything besides the data that a leaderboard depends on.
 
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
@@ -108,10 +108,10 @@ class Settings:
         several: what several raters of one translation count, "mean" or "best".
         against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
-        missing: what SPA does where systems are rated on different segments, see `matrices.packed`.
-        workers: threads.
-        exact: SPA in the limit of infinitely many permutations, whatever the order of systems; see `spa`.
-        order: of the systems, in words; SPA depends on it where not exact.
+        missing: what SPA does if systems are rated on different segments, see `matrices.packed`.
+        workers: the number of threads.
+        exact: SPA in the limit of infinitely many permutations, which no order of the systems changes; see `spa`.
+        order: the order of the systems, in words; SPA depends on it unless it is exact.
     """
 
     draws: int = 1000
@@ -144,8 +144,8 @@ def compute_leaderboard(
         test_set: its name, for the title.
         directions: one or more.
         settings: tests and measures.
-        progress: called with how many draws of SPA's tests more are done, and how many there are in all. They take
-            nearly all of the time.
+        progress: called with the number of further draws of SPA's tests that are done, and with the number of all of
+            them. These draws take nearly all of the time.
 
     Raises:
         InputError: no direction, or data that do not fit; see `metaeval`.
@@ -197,7 +197,7 @@ def signature_field(signature: str | None, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """One direction with everything that can be said of it alone."""
+    """One direction, with everything that depends on no other direction."""
 
     entries: Mapping[Key, Entry]
     rankings: Mapping[Statistic, Ranking]
@@ -295,7 +295,7 @@ def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
 
 
 def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]) -> list[Key]:
-    """The rows that `against` names for one row; none if one of the rivals does not exist for it."""
+    """The rivals that `against` names for one row; none if one of them does not exist for it."""
     found = []
     for name in against:
         named = [k for k in keys if name in (k[0], _text(k))]

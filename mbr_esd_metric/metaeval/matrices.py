@@ -1,4 +1,4 @@
-"""Score matrices: what every statistic here takes, checked once and in one place.
+"""Score matrices, which every statistic here takes. They are checked once, in this module.
 
 A score matrix is systems x segments. NaN (or None) in the gold matrix marks a translation that nobody rated; a metric
 has a finite score wherever gold has one. Higher is better in both, as gold MQM is stored (0 best, negative worse).
@@ -18,7 +18,7 @@ from mbr_esd_metric.errors import InputError, unknown
 FloatMatrix = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
-#: What SPA does where not every system is rated on the same segments; see `packed`.
+#: What SPA does if not every system is rated on the same segments; see `packed`.
 Missing = Literal["toolkit", "common", "auto"]
 
 
@@ -77,16 +77,16 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matche
 
 
 def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
-    """Only rated scores, systems x rated segments, as SPA needs them.
+    """The rated scores alone, systems x rated segments, as SPA needs them.
 
-    Where all systems are rated on the same segments (every WMT MQM set so far) both values of `missing` do the same:
-    the unrated columns go. Otherwise "common" keeps the segments rated for every system, and "toolkit" does what
-    mt-metrics-eval does: each system's rated scores are closed up, so that a column may hold different segments.
-    "auto" is "toolkit" where systems have equal numbers of ratings, and else "common".
+    If all systems are rated on the same segments, as in every MQM set of WMT so far, all values of `missing` drop the
+    unrated columns. Otherwise "common" keeps the segments that are rated for every system. "toolkit" does what
+    mt-metrics-eval does: it moves each system's rated scores together, so that a column may hold different segments.
+    "auto" is "toolkit" if the systems have equal numbers of ratings, else "common".
 
     Raises:
-        InputError: with "toolkit" where systems have different numbers of ratings (mt-metrics-eval either fails there
-            or mixes systems); with "common" where no segment is rated for every system.
+        InputError: with "toolkit", systems with different numbers of ratings (mt-metrics-eval either fails there or
+            mixes systems); with "common", no segment that is rated for every system.
     """
     rated = data.rated
     counts = rated.sum(axis=1)

@@ -1,9 +1,10 @@
-"""Precision and recall of error spans as the least confidence that counts goes down, and the area under the curve.
+"""Precision-recall curves of error spans, over all thresholds on the confidence, and the area under each curve.
 
     area = sum_k (R_k - R_{k-1}) P_k
 
-over the thresholds in falling order, from no span at all (R = 0): average precision, without interpolation. Every
-confidence that occurs is a threshold, so nothing is rounded. A span without a confidence is certain.
+with the thresholds in falling order, beginning with no span at all (R = 0). This is average precision, without
+interpolation. Every confidence that occurs is a threshold, so nothing is rounded. A span without a confidence counts at
+every threshold. (`calibration` asks another question: is a confidence of 0.7 confirmed in 70 of 100 cases?)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanEvaluato
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What is left at one threshold.
+    """One point of a curve.
 
     Attributes:
         threshold: spans of at least this confidence count; infinity leaves none.
@@ -38,8 +39,8 @@ class PrecisionRecallCurve:
     """A curve.
 
     Attributes:
-        measure: whose precision and recall.
-        points: from the threshold that leaves no span down to that which leaves all.
+        measure: the measure whose precision and recall these are.
+        points: from the threshold that leaves no span down to the one that leaves all.
     """
 
     measure: str
@@ -53,7 +54,7 @@ class PrecisionRecallCurve:
 
     @property
     def best(self) -> CurvePoint:
-        """The point of the highest value, of several the one with the most spans."""
+        """The point with the highest value; of several such points, the one with the most spans."""
         return max(reversed(self.points), key=lambda point: point.value)
 
 

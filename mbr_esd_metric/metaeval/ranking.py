@@ -1,4 +1,4 @@
-"""Metrics in significance clusters, assigned as mt-metrics-eval's ``AssignRanks`` and ``AverageCorrMatrix`` do."""
+"""Ranks metrics in significance clusters, as mt-metrics-eval's ``AssignRanks`` and ``AverageCorrMatrix`` do."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rank_metrics(
         statistic: "spa" or "acc_eq".
         k: draws of each test; 0 tests nothing, and every metric is a cluster of its own.
         seed: of each test; so each is the one that `perm_both` does.
-        alpha: two metrics differ where the p-value is at most this.
+        alpha: two metrics differ if the p-value is at most this.
         stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
         workers: threads.
@@ -75,7 +75,7 @@ def rank_metrics(
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
     tests: dict[tuple[str, str], PermBoth] = {}
     if k:
-        # The better one is to beat the other.
+        # The test asks whether the better one beats the other.
         outcomes = contest.tests([(b, a) for a, b in combinations(values, 2)], k, seed, stop, workers, progress)
         tests = {(a, b): outcome for (b, a), outcome in outcomes.items()}
     p_values = _upper(values, {pair: test.p_value for pair, test in tests.items()})
@@ -93,8 +93,8 @@ def average_ranking(
 ) -> Ranking:
     """The ranking by the weighted mean of several rankings' values, such as SPA and acc_eq over three directions.
 
-    The draws of the single tests are added up, draw by draw, into draws of the mean; a test that stopped early has
-    its draws repeated.
+    The draws of the single tests are added up, draw by draw, into draws of the mean. If a test stopped early, its draws
+    are repeated.
 
     Args:
         rankings: one or more, with draws; metrics that are not in all of them are left out.
@@ -134,7 +134,7 @@ def average_ranking(
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:
     """Significance clusters of metrics that are ordered best first.
 
-    A metric opens a new cluster where some metric of the current one beats it.
+    A metric opens a new cluster if a metric of the current cluster beats it.
 
     Args:
         p_values: (metrics, metrics), for i < j the p-value that metric i beats metric j.

@@ -1,4 +1,4 @@
-"""Statistics of scores against scores, by name: what tables of correlations and WMT's tasks are made of.
+"""The statistics of scores by name, for tables of correlations and for WMT's tasks.
 
 spa, acc_eq                        as in `spa` and `acc_eq`
 sys-accuracy                       pairwise accuracy of systems
@@ -31,7 +31,7 @@ from mbr_esd_metric.metaeval.correlation import (
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
 from mbr_esd_metric.metaeval.spa import constant_notes, spa
 
-#: What a statistic compares: systems' scores or segments'; SPA makes its own of systems from segments'.
+#: What a statistic compares: scores of systems or of segments. SPA compares systems by the scores of their segments.
 Level = Literal["sys", "seg"]
 
 
@@ -41,15 +41,15 @@ class Scores:
 
     Attributes:
         segments: systems x segments, NaN if there is none; None if only systems are scored.
-        systems: domain, or None for all of them -> one score a system, shape (systems,), NaN if there is none.
-            What is missing is the mean of the segments.
+        systems: domain, or None for all domains -> one score for each system, shape (systems,), NaN if there is none.
+            For a domain that is missing here, the mean of the segments counts.
     """
 
     segments: FloatMatrix | None
     systems: Mapping[str | None, FloatVector] = field(default_factory=dict)
 
     def of_systems(self, domain: str | None, segments: BoolMatrix) -> FloatVector | None:
-        """Scores of systems over a domain, which are those segments; None if there are none."""
+        """Scores of systems over a domain, which has those segments; None if there are none."""
         if domain in self.systems:
             return self.systems[domain]
         return None if self.segments is None else system_means(self.segments[:, segments])
@@ -61,10 +61,10 @@ class ScoredDirection:
 
     Attributes:
         direction: such as "en-de".
-        domains: of each segment.
-        human: which systems are people's translations, shape (systems,).
-        references: how many there are, the standard one among them.
-        gold, metrics: scores; systems in one order.
+        domains: the domain of each segment.
+        human: whether a system is a human translation, shape (systems,).
+        references: the number of references, including the standard one.
+        gold, metrics: scores; the systems have the same order in all of them.
         notes: what readers of a table should know.
     """
 
@@ -103,13 +103,13 @@ class ScoreStatistic:
 
     @property
     def lowest(self) -> float:
-        """The least value that it can have; the highest is 1."""
+        """The lowest possible value; the highest is 1."""
         return -1.0 if self.kind in COEFFICIENTS else 0.0
 
     def of_segments(
         self, gold: FloatMatrix, metric: FloatMatrix, missing: Missing = "toolkit", *, exact: bool = False
     ) -> float:
-        """Of scores of segments; scores of systems are their means. `missing` and `exact` are for SPA, see `spa`.
+        """The value for scores of segments; scores of systems are their means. `missing` and `exact` are for SPA.
 
         Raises:
             InputError: for matrices that do not fit, see `matrices`.
@@ -123,7 +123,7 @@ class ScoreStatistic:
         return correlation(gold, metric, _coefficient(self.kind), self.by).value
 
     def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
-        """Of (gold, metric) scores of systems; several directions for the accuracy alone.
+        """The value for (gold, metric) scores of systems; only the accuracy takes several directions.
 
         Raises:
             InputError: for vectors that do not fit.

@@ -1,10 +1,11 @@
-"""PERM-BOTH (Deutsch et al. 2021): does one metric agree with gold better than another, or could they be swapped?
+"""PERM-BOTH (Deutsch et al. 2021): does one metric agree with gold better than another, or is that chance?
 
     p = share of k draws with  statistic(b') - statistic(a') >= statistic(b) - statistic(a)
 
-where a draw swaps a and b at random: their scores of each translation for SPA, their verdicts on each pair of systems
-for acc_eq (thresholds stay as calibrated, so that unlike scales can meet). A small p says that b is better. Both tests
-are mt-metrics-eval's (``PermutationSigDiff``, ``PairwisePermutationSigDiff``), up to the draws themselves.
+A draw swaps a and b at random. For SPA it swaps their scores of each translation. For acc_eq it swaps their verdicts on
+each pair of systems; the thresholds stay as calibrated, so that metrics of different scales can be compared. A small p
+says that b is better. Both tests are mt-metrics-eval's (``PermutationSigDiff``, ``PairwisePermutationSigDiff``), except
+for the random numbers.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ STATISTICS: tuple[Statistic, ...] = ("spa", "acc_eq")
 
 #: Two metrics by name: does the second beat the first?
 Pair: TypeAlias = tuple[str, str]
-#: Called with how many draws more are done.
+#: Called with the number of further draws that are done.
 Progress: TypeAlias = Callable[[int], None]
-#: (pairs, how many) -> the next draws of each pair; every call takes pairs of the call before.
+#: (pairs, number) -> the next draws of each pair; every call takes some of the pairs of the call before.
 Sampler: TypeAlias = Callable[[Sequence[Pair], int], dict[Pair, npt.NDArray[np.float64]]]
 
 _EVEN_BYTES = np.uint64(0x00FF00FF00FF00FF)
 _ONES = np.uint64(0x0001000100010001)
 
-#: Draws worked on at once: keeps the working set of a WMT-sized test in cache.
+#: Draws that are computed together: few enough that the data of a test of WMT's size stay in the cache.
 _BLOCK = 20
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyStop:
-    """Leave off drawing where the verdict is clear; mt-metrics-eval's WMT tasks use blocks of 100.
+    """Stop drawing as soon as the verdict is clear; mt-metrics-eval's WMT tasks use blocks of 100.
 
     Attributes:
-        block: look after every so many draws.
-        low, high: stop where the p-value so far is below `low` or above `high`.
+        block: the number of draws between two checks.
+        low, high: stop if the p-value so far is below `low` or above `high`.
     """
 
     block: int = 100
@@ -59,10 +60,10 @@ class EarlyStop:
 
 @dataclass(frozen=True, slots=True)
 class PermBoth:
-    """Outcome of one test.
+    """The outcome of one test.
 
     Attributes:
-        p_value: that b beats a: small where b is better.
+        p_value: small if b is better than a.
         delta: statistic of b minus that of a.
         draws: the k (or fewer, see `EarlyStop`) differences under the null hypothesis.
     """
@@ -104,7 +105,7 @@ def perm_both(
 
 
 class Contest(ABC):
-    """Metrics made ready for many tests: what depends on one metric alone is computed once.
+    """Metrics prepared for many tests: everything that depends on a single metric is computed once.
 
     Attributes:
         values: metric -> its statistic, higher is better.
@@ -131,7 +132,7 @@ class Contest(ABC):
             pairs: of names in `values`.
             k, seed, stop: as for `perm_both`.
             workers: threads.
-            progress: called with numbers of draws that were made, or need not be made; they add up to k a pair.
+            progress: called with numbers of draws that were made, or that are not needed; they add up to k for a pair.
         """
         if k < 1:
             raise OptionError(f"k is {k}; a permutation test needs at least one draw")
@@ -167,7 +168,7 @@ class Contest(ABC):
 
     @abstractmethod
     def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
-        """What gives the next differences under the null hypothesis, for each of some pairs; k at most in all."""
+        """Returns a function that draws the next differences under the null hypothesis, for some pairs; at most k."""
 
 
 def prepare(
@@ -188,12 +189,12 @@ def prepare(
 
 
 class _SpaContest(Contest):
-    """Swaps standardised scores, all systems and segments apart, and takes SPA of both halves.
+    """Swaps standardised scores, independently for each system and segment, and computes SPA of both results.
 
-    All tests share the coins of a draw. So the sums over the segments with a negative sign of the scores that a draw
-    swaps are one matrix product a metric, and those of both halves follow for each pair of metrics by additions.
-    Scores are rounded to whole multiples of a small unit, so that the sums are exact in single precision, whatever
-    the order of additions.
+    All tests share the coins of a draw. So one matrix product for each metric gives the sums, over the segments with a
+    negative sign, of the scores that a draw swaps. The sums of both results follow from these by additions, for each
+    pair of metrics. Scores are rounded to whole multiples of a small unit, so that the sums are exact in single
+    precision, whatever the order of the additions.
     """
 
     def __init__(self, gold: FloatMatrix, metrics: dict[str, FloatMatrix], exact: bool = False) -> None:
@@ -230,7 +231,7 @@ class _SpaContest(Contest):
 
         def draw(pairs: Sequence[Pair], count: int) -> dict[Pair, npt.NDArray[np.float64]]:
             names = list(dict.fromkeys(name for pair in pairs for name in pair))
-            # One product a metric, or a pair where these are fewer; as sums are exact, that is the same.
+            # One product for each metric, or for each pair if these are fewer. The sums are exact, so both are equal.
             wanted = names if len(names) < len(pairs) else []
             size = -(-len(pairs) // workers)
             shares = [pairs[at : at + size] for at in range(0, len(pairs), size)]
@@ -253,9 +254,9 @@ class _SpaContest(Contest):
 
         Args:
             pairs: of metrics.
-            room: to work in.
+            room: the arrays to work in.
             coins: (systems, draws, segments).
-            sums: `_flipped_sums` of each metric; empty if they are to be computed for each pair.
+            sums: `_flipped_sums` of each metric; if it is empty, they are computed for each pair.
         """
         found = []
         draws = coins.shape[1]
@@ -279,7 +280,7 @@ class _SpaContest(Contest):
         return bool(first[0, 0] == second[0, 0]) and np.array_equal(first, second)
 
     def _flipped_sums(self, scores: npt.NDArray[np.float32], coins: BoolMatrix) -> npt.NDArray[np.float32]:
-        """Sums over the segments with a negative sign of the scores that each draw swaps.
+        """Sums of the scores that each draw swaps, over the segments with a negative sign.
 
         Args:
             scores: (systems, segments).
@@ -304,13 +305,13 @@ class _SpaContest(Contest):
     def _counts(self, sums: npt.NDArray[np.float32], room: _Room) -> npt.NDArray[np.int32]:
         """Twice the number of permutations that give system i at least its observed lead over j, for i < j.
 
-        The lead under the signs s reaches the observed one where ``sum(s * d) >= sum(d)``, that is where the segments
-        whose sign is negative add up to ``sum(d) <= 0``: a comparison of sums, with nothing to subtract. Where exact,
-        permutations that just reach it count once, not twice.
+        The lead under the signs s reaches the observed one if ``sum(s * d) >= sum(d)``, that is, if the differences of
+        the segments with a negative sign add up to at most 0. So two sums are compared, and nothing is subtracted. With
+        `exact`, permutations that just reach the lead count once, not twice.
 
         Args:
             sums: (systems, draws, PERMUTATIONS) of each system's scores over the segments with a negative sign.
-            room: to work in.
+            room: the arrays to work in.
 
         Returns:
             (pairs of systems, draws).
@@ -321,7 +322,7 @@ class _SpaContest(Contest):
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Arrays that a thread works in, kept from test to test.
+    """The arrays that a thread works in; they are kept from test to test.
 
     Attributes:
         change, half: (systems, draws, PERMUTATIONS).
@@ -359,10 +360,10 @@ def _compared(sums: npt.NDArray[np.float32], room: _Room, comparison: np.ufunc) 
 
 
 class _AccEqContest(Contest):
-    """Swaps credits, all pairs of systems apart.
+    """Swaps credits, independently for each pair of systems.
 
-    Only the pairs on which a and b differ move the difference, each by +-1 / (pairs of its segment * segments). So one
-    draw is one binomial number per distinct segment size, whatever the number of pairs.
+    Only the pairs on which a and b differ change the difference, each by +-1 / (pairs of its segment * segments). So a
+    draw needs one binomial number for each distinct segment size, whatever the number of pairs.
     """
 
     def __init__(self, pairs: GoldPairs, metrics: dict[str, FloatMatrix]) -> None:
@@ -403,9 +404,10 @@ class _AccEqContest(Contest):
 
 
 def _standardised(scores: FloatMatrix) -> FloatMatrix:
-    """Zero mean and unit deviation over all scores; a constant metric becomes zero.
+    """The scores shifted and scaled to mean zero and unit deviation; a constant metric becomes zero.
 
-    (mt-metrics-eval divides by zero there: every comparison with NaN is false, and its p-value 0 or 1 by accident.)
+    (mt-metrics-eval divides by zero there. Every comparison with NaN is then false, and the p-value is 0 or 1 by
+    accident.)
     """
     if (scores == scores[0, 0]).all():
         return np.zeros_like(scores)
@@ -421,9 +423,9 @@ def _coins(rng: np.random.Generator, draws: int, systems: int, segments: int) ->
 
 
 def _unit(scores: Iterable[FloatMatrix]) -> float:
-    """How many steps one is, of a grid so fine that rounding to it moves no sum, and so coarse that sums are exact.
+    """The number of steps in 1, on a grid so fine that rounding changes no sum, and so coarse that sums are exact.
 
-    Single precision has whole numbers up to 2^24; the sums of two matrices are added, and rounding adds a little.
+    Single precision holds whole numbers up to 2^24. The sums of two matrices are added, and rounding adds a little.
     """
     largest = max((float(np.abs(matrix).sum(axis=1).max()) for matrix in scores), default=0.0)
     return float(2.0 ** np.floor(np.log2((1 << 22) / largest))) if largest else 1.0

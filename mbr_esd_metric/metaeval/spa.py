@@ -5,9 +5,10 @@ and once from the metric; SPA is one minus their mean absolute difference,
 
     SPA = 1 - mean_{i<j} |p_gold[i, j] - p_metric[i, j]|
 
-The order of systems matters, as only the pairs i < j are used and draws that just reach the observed lead count for i:
-by .001 to .011 where scores are whole numbers, such as those of error spans, and in the fifth digit elsewhere.
-mt-metrics-eval takes the order of its data; the data folder's reader sorts systems by name. `exact` has no order.
+The order of the systems matters, because only the pairs i < j are used, and draws that just reach the observed lead
+count for i. It changes SPA by .001 to .011 if scores are whole numbers, such as those of error spans, and otherwise in
+the fifth digit. mt-metrics-eval takes the order of its data; the reader of the data folder sorts systems by name. With
+`exact` the order does not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from mbr_esd_metric.metaeval.exact import exact_p_values
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing, matched, packed
 
-#: Permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
+#: The number of permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
 PERMUTATIONS = 1000
 SEED = 4
 
@@ -34,8 +35,8 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     Args:
         gold: systems x segments, NaN if unrated, higher is better.
         metric: systems x segments, higher is better.
-        missing: what to do where systems are rated on different segments, see `matrices.packed`.
-        exact: in the limit of infinitely many permutations, whatever the order of systems; see `exact`.
+        missing: what to do if systems are rated on different segments, see `matrices.packed`.
+        exact: take the limit of infinitely many permutations, which no order of the systems changes; see `exact`.
 
     Raises:
         InputError: for matrices that do not fit, or ratings that cannot be compared; see `matrices`.
@@ -63,9 +64,9 @@ def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
     """P-values of "system i is better than system j" for i < j; NaN elsewhere.
 
     With signs s = +-1 per segment, p[i, j] is the share of the permutations with
-    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``. All pairs share the signs, so one matrix product serves them all. The
-    arithmetic is float32 and in mt-metrics-eval's order, because ties between the two sums are frequent where scores
-    are whole numbers and rounding decides them.
+    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``. All pairs share the signs, so one matrix product is enough for all. The
+    arithmetic is float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and
+    rounding decides.
 
     Args:
         scores: (systems, segments), complete.

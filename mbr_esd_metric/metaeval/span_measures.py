@@ -1,17 +1,17 @@
-"""Measures of predicted error spans against gold ones, each a function of sums of statistics over translations.
+"""Measures of predicted error spans against gold ones. Each is a function of sums of statistics over translations.
 
 * The name of a similarity, or of a mean of several ("softf1", "f1", "softdice", "softf1+scoresim"): its mean over
   translations.
-* A name that ends in "-corpus": computed once, from sums over the corpus, so that many errors weigh more than few, and
-  a clean translation counts only where somebody marked it.
+* A name that ends in "-corpus": computed once, from sums over the corpus. A translation with many errors then weighs
+  more than one with few, and a clean translation counts only if somebody marked something in it.
 
       mpp-corpus       MPP, micro-averaged (Perrella et al. 2026)
       softdice-corpus  sum 2 |min(vc, vs)|_1 / sum (|vc|_1 + |vs|_1)
       f1-corpus        2 sum C / sum (S(Ec) + S(Es)): the character F1 of the WMT quality estimation tasks
       f1-wmt25-corpus  the same as the WMT25 task counts it, where a character counts for each span over it
 
-* Any of these with "-precision" or "-recall" behind it: its two parts, what of the prediction is right and what of the
-  gold spans is found ("f1-corpus-precision"). Means of several similarities and scoresim have none.
+* Any of these followed by "-precision" or "-recall" ("f1-corpus-precision"): how much of the prediction is right, and
+  how much of the gold spans is found. Means of several similarities and scoresim have no such parts.
 
       f1, f1-corpus      P = C / S(Ec)                         R = C / S(Es)
       mpp, mpp-corpus    P = credits / spans predicted         R = credits / gold spans
@@ -19,7 +19,7 @@
       softdice-corpus    P = sum M / sum |vc|_1                R = sum M / sum |vs|_1
       softf1             P and R of its definition
 
-As the sums are all that counts, a bootstrap or a selection of segments needs no annotation again.
+Only the sums count, so a bootstrap or a selection of segments does not need the annotations again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mbr_esd_metric.core.similarity.mpp import Mpp
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
-#: What tables show, in their order.
+#: The measures that tables show by default, in this order.
 DEFAULT_MEASURES = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus", "f1-corpus")
 
 
@@ -50,7 +50,7 @@ class SpanMeasure(ABC):
 
     Attributes:
         name: as `span_measure` takes it.
-        width: how many statistics a translation has.
+        width: the number of statistics of a translation.
     """
 
     name: str
@@ -98,22 +98,22 @@ class SegmentPart(SegmentMean):
 class CorpusMeasure(SpanMeasure):
     """A measure that is made of the precision and the recall of a corpus.
 
-    A translation has four statistics: what the prediction earns, what it could earn at most, and the same of gold.
+    A translation has four statistics: the credit of the prediction, the most that it could be, and the same for gold.
     """
 
     width = 4
 
     def precision(self, sums: FloatMatrix) -> FloatMatrix:
-        """What of the prediction is right; 1 if nothing is predicted."""
+        """The share of the prediction that is right; 1 if nothing is predicted."""
         return _ratio(sums[..., 0], sums[..., 1])
 
     def recall(self, sums: FloatMatrix) -> FloatMatrix:
-        """What of the gold spans is found; 1 if there are none."""
+        """The share of the gold spans that is found; 1 if there are none."""
         return _ratio(sums[..., 2], sums[..., 3])
 
 
 class CorpusMpp(CorpusMeasure):
-    """MPP of a corpus: credits and numbers of spans are added up, on both sides apart."""
+    """MPP of a corpus: credits and numbers of spans are added up for each of the two sides."""
 
     name = "mpp-corpus"
 
@@ -218,7 +218,7 @@ def split_part(name: str) -> tuple[str, str]:
 
 
 def expanded(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, where one that ends in "-parts" stands for a measure with its precision and recall; unchecked."""
+    """The names, with "NAME-parts" replaced by the measure, its precision and its recall; they are not checked."""
     found: list[str] = []
     for name in names:
         whole = name.removesuffix("-parts")
@@ -227,5 +227,5 @@ def expanded(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
-    """Numerator / denominator; 1 if there was nothing to find and nothing was said."""
+    """Numerator / denominator; 1 if both are 0."""
     return np.asarray(np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1.0), 1.0))

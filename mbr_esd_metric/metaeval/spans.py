@@ -1,6 +1,6 @@
-"""Predicted error spans against those of one or several human raters, over the rated translations.
+"""Compares predicted error spans with those of one or several human raters, over the rated translations.
 
-Only spans in the translation count; errors that a rater marked in the source are no spans here.
+Only spans in the translation count. Errors that a rater marked in the source are left out.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ FloatVector = npt.NDArray[np.float64]
 #: Systems x segments; None = unrated, or nothing predicted.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
 
-#: What several raters of one translation count: "mean" their mean, "best" the one nearest to the prediction.
+#: How several raters of one translation count: "mean" takes their mean, "best" the one nearest to the prediction.
 Raters = Literal["mean", "best"]
 RATERS: tuple[Raters, ...] = ("mean", "best")
 
 
 @dataclass(frozen=True, slots=True)
 class SpanCounts:
-    """How many error spans there are in the rated translations.
+    """Numbers of error spans in the rated translations.
 
     Attributes:
         major, minor: of the prediction.
-        gold_major, gold_minor: of the raters; where several rated a translation, their mean.
+        gold_major, gold_minor: of the raters; if several rated a translation, their mean.
     """
 
     major: float
@@ -57,9 +57,9 @@ class SpanScores:
     Attributes:
         values: measure -> its value in [0, 1], higher is better.
         counts: numbers of spans.
-        rated: how many translations somebody rated.
-        statistics: measure -> (systems, segments, width of the measure), NaN if unrated; what the value is
-            computed from.
+        rated: the number of translations that somebody rated.
+        statistics: measure -> the statistics behind its value, (systems, segments, width of the measure); NaN if
+            unrated.
     """
 
     values: Mapping[str, float]
@@ -82,12 +82,12 @@ def evaluate_spans(
         gold: the annotations of one or more raters, systems x segments each; None if that rater did not rate.
         lengths: systems x segments, characters of each translation.
         measures: names, see `span_measures`.
-        raters: what several raters of one translation count.
+        raters: how several raters of one translation count.
 
     Raises:
-        InputError: for shapes that differ, a rated translation without prediction, a span past the end of its
-            translation, no rating at all; names system and segment (from 0).
-        OptionError: for an unknown measure or value of `raters`.
+        InputError: shapes that differ, a rated translation without prediction, a span past the end of its translation,
+            or no rating at all; names system and segment (from 0).
+        OptionError: an unknown measure or value of `raters`.
     """
     return SpanEvaluator(gold, lengths, measures, raters).evaluate(predicted)
 
@@ -103,10 +103,10 @@ def span_bootstrap(a: SpanScores, b: SpanScores, measure: str, k: int = 1000, se
 
 
 class SpanEvaluator:
-    """The human side of `evaluate_spans`, checked once and kept for many predictions.
+    """The human side of `evaluate_spans`, checked once and used for many predictions.
 
-    A prediction that a translation had in the evaluation before costs nothing again, so that a sweep, which changes
-    few of them at each step, is cheap.
+    If a translation has the same prediction as in the evaluation before, nothing is computed again. This makes a sweep
+    cheap, because it changes few predictions at each step.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SpanEvaluator:
             raise InputError(f"lengths have {self._lengths.ndim} dimension(s); give systems x segments")
         self._measures = {name: span_measure(name) for name in measures}
         self._best = raters == "best"
-        # (system, segment) -> one annotation a rater
+        # (system, segment) -> one annotation from each rater
         self._gold: dict[tuple[int, int], list[Annotation]] = {}
         for rater, matrix in enumerate(gold):
             for cell, annotation in self._cells(matrix, f"rater {rater}").items():
@@ -161,15 +161,16 @@ class SpanEvaluator:
         return SpanScores(values, SpanCounts(*counts.tolist()), len(self._gold), statistics)
 
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
-        """What a measure adds up, span by span in order of falling confidence; a span without one is certain.
+        """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
 
         Args:
             measure: one of the evaluator's.
             predicted: as for `evaluate`.
 
         Returns:
-            Thresholds, falling, from infinity, which leaves no span, to the least confidence, shape (T,); and the
-            sums of statistics over the rated translations of what is left at each, shape (T, width of the measure).
+            The thresholds in falling order, shape (T,), from infinity, which leaves no span, to the least confidence;
+            and the sums of the statistics over the rated translations at each threshold, shape (T, width of the
+            measure).
 
         Raises:
             InputError: as `evaluate` does.

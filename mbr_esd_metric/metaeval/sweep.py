@@ -1,7 +1,7 @@
-"""Lambda sweep (paper, Section 6): how a metric fares when it drops the error spans that it is not sure of.
+"""Lambda sweep (paper, Section 6): evaluates a metric without the error spans that it is not sure of.
 
-For each threshold lambda, spans with ``confidence < lambda`` go, Score(E) is computed again from those that stay, and
-the metric is evaluated again.
+For each threshold lambda, spans with ``confidence < lambda`` are dropped. Score(E) is computed from the others, and the
+metric is evaluated again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAMBDAS = tuple(step / 10 for step in range(11))
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """The metric at one threshold: spans with a confidence below it were dropped."""
+    """The metric at one threshold: spans with a lower confidence were dropped."""
 
     threshold: float
     evaluation: Evaluation

@@ -1,8 +1,8 @@
 """Synthetic edits (paper, Section 6): does a similarity notice every single error that is added or deleted?
 
-*Add* picks a stretch of the translation that no error covers, and in it a new error; *Delete* removes an error. Edits
-of one kind are made one on top of the other. A similarity should fall with each, as each takes the annotation further
-from the original; the share of edits where it does, strictly, is its decline ratio.
+*Add* puts a new error into a stretch of the translation that no error covers; *Delete* removes an error. Edits of one
+kind are made one after the other. Each takes the annotation further from the original, so a similarity should fall with
+each. Its decline ratio is the share of edits after which it is strictly lower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EDITS: tuple[Edit, ...] = ("add", "delete")
 
 SEVERITY_NAMES: tuple[Severity, ...] = ("major", "minor")
 
-#: A new error is drawn at least this long at most, however short the stretch; then it is cut to the stretch.
+#: The length of a new error is drawn from 1 to at least this, even in a shorter stretch; it is then cut to the stretch.
 _LONGEST = 8
 
 
@@ -32,8 +32,8 @@ class Declines:
     """How often a similarity fell.
 
     Attributes:
-        edits: how many edits were made.
-        falls: after how many of them the similarity was strictly below its value before.
+        edits: the number of edits.
+        falls: the number of edits after which the similarity was strictly lower than before.
     """
 
     edits: int
@@ -85,16 +85,16 @@ def decline_ratio(
         annotations: the originals, such as human ratings.
         lengths: characters of each translation.
         edit: "add" or "delete".
-        similarities: names, means of them, or `Similarity` values; one of them needs no list.
-        edits: at most so many a translation; fewer where no free stretch, or no error, is left.
+        similarities: names, means of them, or `Similarity` values; a single one needs no list.
+        edits: the most edits of a translation; there are fewer if no free stretch, or no error, is left.
         seed: of the edits.
 
     Returns:
-        One result a similarity.
+        One result for each similarity.
 
     Raises:
-        InputError: where annotations and lengths do not fit.
-        OptionError: for an unknown edit or similarity, or no edits at all.
+        InputError: annotations and lengths do not fit.
+        OptionError: an unknown edit or similarity, or no edits at all.
     """
     if edit not in EDITS:
         raise unknown("edit", edit, EDITS)
@@ -132,7 +132,7 @@ def decline_ratio(
 def _edited(
     annotation: Annotation, length: int, edit: Edit, edits: int, rng: np.random.Generator
 ) -> Iterator[Annotation]:
-    """The annotation after one edit, two edits, and so on, while one is possible."""
+    """The annotation after one edit, two edits, and so on, as long as an edit is possible."""
     for _ in range(edits):
         following = add_error(annotation, length, rng) if edit == "add" else delete_error(annotation, rng)
         if following is None:
@@ -142,10 +142,10 @@ def _edited(
 
 
 def add_error(annotation: Annotation, length: int, rng: np.random.Generator) -> Annotation | None:
-    """One more error in a stretch that is free of errors; None if there is no such stretch.
+    """The annotation with one more error, in a stretch without errors; None if there is no such stretch.
 
-    The stretch, the place in it and the severity are drawn uniformly; the length from 1 to the longer of 8 and the
-    stretch, and then cut to the stretch.
+    The stretch, the place in it and the severity are drawn uniformly. The length is drawn from 1 to the longer of 8 and
+    the stretch, and then cut to the stretch.
     """
     stretches = free_stretches(annotation, length)
     if not stretches:
@@ -158,7 +158,7 @@ def add_error(annotation: Annotation, length: int, rng: np.random.Generator) -> 
 
 
 def delete_error(annotation: Annotation, rng: np.random.Generator) -> Annotation | None:
-    """One error less, drawn uniformly; None if there is none."""
+    """The annotation without one of its errors, drawn uniformly; None if it has none."""
     if not len(annotation):
         return None
     gone = int(rng.integers(len(annotation)))

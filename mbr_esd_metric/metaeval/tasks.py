@@ -1,8 +1,8 @@
-"""The overall score of WMT's metrics tasks, 2022 to 2025: which statistics of which data, and what each weighs.
+"""The overall score of WMT's metrics tasks, 2022 to 2025: which statistics of which data count, with which weights.
 
     overall = sum_tasks weight * (value - lowest) / (1 - lowest)
 
-so that correlations, which go from -1 to 1, and accuracies, from 0 to 1, weigh alike, as in mt-metrics-eval's
+So correlations (from -1 to 1) and accuracies (from 0 to 1) have the same weight, as in mt-metrics-eval's
 ``TaskSetResults.AverageCorrs``.
 
     wmt22   pairwise accuracy of systems over all directions; and for each direction, all of it and each domain, with
@@ -35,9 +35,9 @@ class Task:
 
     Attributes:
         statistic: what is computed.
-        directions: of which data; several for the accuracy of systems.
-        domain: which segments; None for all.
-        human: whether people's translations are compared.
+        directions: the directions of the data; several for the accuracy of systems.
+        domain: the domain of the segments; None for all.
+        human: whether human translations are compared.
         weight: of its value in the overall score; the weights of a task set add up to 1.
     """
 
@@ -122,7 +122,7 @@ def overall(
 
 
 def testable(tasks: Sequence[Task]) -> bool:
-    """Whether `clusters` can test these: SPA and acc_eq* on all of a direction, as the tasks of WMT24 and later."""
+    """Whether `clusters` can test these tasks: SPA and acc_eq* on whole directions, as in WMT24 and later."""
     return all(task.statistic.kind in STATISTICS and task.domain is None and task.human for task in tasks)
 
 
@@ -200,7 +200,7 @@ def _wmt22(directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
 
 
 def _shared_out(tasks: Sequence[Task], weight: float, attributes: Sequence[str]) -> tuple[Task, ...]:
-    """The tasks with the weight shared evenly between the values of the first attribute, then within each."""
+    """The tasks, with the weight shared equally between the values of the first attribute, then within each value."""
     if not attributes:
         return tuple(replace(task, weight=weight / len(tasks)) for task in tasks)
     groups: dict[object, list[Task]] = {}
