@@ -1,4 +1,5 @@
-"""The tables of docs/similarities.md: what each similarity says about professionals, and about saying nothing.
+"""The tables of docs/similarities.md: what each similarity says about professionals, and about saying nothing; and one
+of docs/decide.md, on confidences.
 
     python scripts/rater_tables.py sxs_mqm_generalMT2023_ende.3raters.tsv
 
@@ -24,8 +25,10 @@ from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.severity import BETA, GAMMA, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
+from mbr_esd_metric.metaeval.calibration import LEVELS, Claims, Level, calibration_error, claims
 from mbr_esd_metric.metaeval.span_measures import SpanMeasure, span_measure
 from mbr_esd_metric.metaeval.synthetic import decline_ratio
+from mbr_esd_metric.report.calibration import cross_fitted
 
 MEASURES = (
     "softf1",
@@ -201,6 +204,30 @@ def decisions(items: Sequence[Item], table: Table) -> None:
     print(f"\nThe first mbr-corpus marks something else than the union in {differ} of {len(cases)} cases.")
 
 
+def calibrated(cases: Sequence[Case], rule: str, level: Level) -> tuple[Claims, Claims]:
+    """The confidences of a decision over two raters, held against the third; and recalibrated by what is learnt on the
+    other half of the source segments."""
+    chosen = [decide([Candidate(annotation=x) for x in (a, b)], i.text, rule, "softdice") for i, a, b, _ in cases]
+    given = claims(
+        [[decision.annotation for decision in chosen]],
+        [[[third for *_, third in cases]]],
+        [[len(item.text) for item, *_ in cases]],
+        level,
+    )
+    return given, cross_fitted(given, [item.cluster for item, *_ in cases])
+
+
+def confidences(items: Sequence[Item]) -> None:
+    """How far confidences are from the share that the third rater confirms."""
+    print("| rule | per | claims | mean confidence | confirmed | ECE | ECE, learnt on the other half |")
+    print("|---|---|---|---|---|---|---|")
+    for rule in ("mbr", "consensus"):
+        for level in LEVELS:
+            given, learnt = calibrated(cases_of(items), rule, level)
+            values = (given.confidence.mean(), given.confirmed.mean(), *map(calibration_error, (given, learnt)))
+            print(f"| {rule} softdice | {level} | {len(given)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
+
+
 def scored(cases: Sequence[Case], chosen: Sequence[Annotation]) -> list[tuple[Item, Annotation, Annotation]]:
     """Each choice beside the third rater."""
     return [(case[0], annotation, case[3]) for case, annotation in zip(cases, chosen, strict=True)]
@@ -238,6 +265,8 @@ def main() -> None:
     for flat in (False, True):
         print()
         declines(items, flat)
+    print()
+    confidences(items)
 
 
 if __name__ == "__main__":

@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.recalibration import read_recalibration, write_recalibration
     from mbr_esd_metric.report.calibration import (
-        calibration_curves,
+        calibration_plot,
         reliability_tables,
         sheet_claims,
         summary_table,
     )
-    from mbr_esd_metric.report.plots import check_plot, plot_curves, save
+    from mbr_esd_metric.report.plots import check_plot, save
     from mbr_esd_metric.report.tables import render
 
     if args.plot:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     tables = [summary_table(sheet, by, args.bins), *reliability_tables(sheet, args.level, args.bins)]
     print("\n".join(render(table, args.format) for table in tables), end="")
     if args.plot:
-        save(plot_curves(calibration_curves(sheet, args.level, args.bins), args.level), Path(args.plot))
+        save(calibration_plot(sheet, args.level, args.bins), Path(args.plot))
     if args.save:
         if len(found) > 1:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")

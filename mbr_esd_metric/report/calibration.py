@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from mbr_esd_metric.metaeval.calibration import (
     threshold_curve,
 )
 from mbr_esd_metric.report.curves import Curve
+from mbr_esd_metric.report.plots import plot_curves
 from mbr_esd_metric.report.sheet import Sheet
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
@@ -145,24 +147,31 @@ def reliability_tables(sheet: Sheet, level: Level = "span", bins: int = 10) -> l
     return tables
 
 
+#: Panel of the plot -> what it is drawn over.
+PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
+
+
 def calibration_curves(sheet: Sheet, level: Level = "span", bins: int = 10) -> Mapping[str, Sequence[Curve]]:
-    """Panels of the plot: reliability, precision over recall, risk over coverage; each curve has at most 200 points."""
-    panels: dict[str, list[Curve]] = {
-        "confirmed": [Curve("calibrated", (0.0, 1.0), (0.0, 1.0))],
-        "precision over recall": [],
-        "risk over coverage": [],
-    }
+    """The curves of `PANELS`; each has at most 200 points."""
+    panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
+    panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
     for name, found in sheet_claims(sheet, level).items():
         full = [b for b in reliability(found, bins) if b.claims]
         panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
         curve = threshold_curve(found)
         at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
-        for panel, x, y in (
-            ("precision over recall", curve.recall, curve.precision),
-            ("risk over coverage", curve.coverage, curve.risk),
-        ):
+        for panel, x, y in (("precision", curve.recall, curve.precision), ("risk", curve.coverage, curve.risk)):
             panels[panel].append(Curve(name, tuple(x[at].tolist()), tuple(y[at].tolist())))
     return panels
+
+
+def calibration_plot(sheet: Sheet, level: Level = "span", bins: int = 10) -> Any:
+    """The figure of these curves, which says of which level it is."""
+    curves = calibration_curves(sheet, level, bins)
+    return plot_curves(
+        {f"{name}, per {level}": of for name, of in curves.items()},
+        {f"{name}, per {level}": over for name, over in PANELS.items()},
+    )
 
 
 def calibration_html(sheet: Sheet) -> str:

@@ -19,11 +19,12 @@ from mbr_esd_metric.report.distribution import finite, fold
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a plot."""
+    """One line of a plot. A `guide` is no data but what data are compared with."""
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+    guide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def loss_curves(path: Path) -> dict[str, list[Curve]]:
         for label, prefix in (("training", ""), ("validation", "eval_")):
             points = [(step, float(entry[prefix + key])) for step, entry in logged if prefix + key in entry]
             if points:
-                curves.setdefault(name, []).append(Curve(label, *zip(*points, strict=True)))
+                x, y = zip(*points, strict=True)
+                curves.setdefault(name, []).append(Curve(label, x, y))
     if not curves:
         raise InputError(f"{state}: the log has no losses")
     return curves

@@ -17,11 +17,22 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str, *, log_x: bool = False) -> Any:
-    """A figure with one panel a measure, side by side."""
+def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[str, str], *, log_x: bool = False) -> Any:
+    """A figure with one panel a measure, side by side; a label looks the same in each.
+
+    Args:
+        panels: title -> curves.
+        x_label: of all panels, or of each by its title.
+        log_x: to base 2.
+    """
     figure, axes = _figure(len(panels))
+    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves if not curve.guide))
     for axis, (name, curves) in zip(axes, panels.items(), strict=True):
-        for at, curve in enumerate(curves):
+        for curve in curves:
+            if curve.guide:
+                axis.plot(curve.x, curve.y, label=curve.label, color="0.6", linewidth=1, zorder=1)
+                continue
+            at = labels.index(curve.label)
             axis.plot(
                 curve.x,
                 curve.y,
@@ -32,7 +43,7 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str, *, log_x: b
                 markersize=4,
             )
         axis.set_title(name, fontsize=11)
-        axis.set_xlabel(x_label)
+        axis.set_xlabel(x_label if isinstance(x_label, str) else x_label[name])
         if log_x:
             axis.set_xscale("log", base=2)
             ticks = curves[0].x

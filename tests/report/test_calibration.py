@@ -12,6 +12,9 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.files.recalibration import read_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.report.calibration import calibration_plot
+from mbr_esd_metric.report.inputs import Source, read_sheet
+from tests.helpers.xcomet_checkpoint import SENTENCES, make_xcomet_checkpoint
 
 TEXT = "one two three four five six seven eight"
 
@@ -50,6 +53,55 @@ def test_the_table_names_the_error_and_what_is_learnt_mends_it(
     after = json.loads(capsys.readouterr().out.split("\n{", 1)[0])["rows"]
     assert after[0]["ece_recalibrated"] < 0.05
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
+
+
+def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:
+    from matplotlib.legend import Legend
+
+    figure = calibration_plot(read_sheet([Source.parse(str(path)) for path in files]), "character")
+    assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
+        ("confirmed, per character", "confidence"),
+        ("precision, per character", "recall"),
+        ("risk, per character", "coverage"),
+    ]
+    guide, first = figure.axes[0].lines
+    assert (guide.get_label(), guide.get_marker()) == ("calibrated", "None")
+    looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for axis in figure.axes for line in axis.lines}
+    assert looks == {(line.get_label(), line.get_color(), line.get_linestyle()) for line in (guide, first)}
+    assert isinstance(figure.axes[0].get_legend(), Legend)
+    plot = tmp_path / "plot.png"
+    assert main(["calibrate", *map(str, files), "--plot", str(plot)]) == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.comet
+def test_the_output_of_comets_own_class_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comet-score writes for XCOMET (random weights): every span of the file is a claim with its confidence."""
+    comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
+    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    for name, lines in (("src", SENTENCES[::2]), ("mt", SENTENCES[1::2])):
+        tmp_path.joinpath(name).write_text("".join(f"{line}\n" for line in lines))
+    written = tmp_path / "xcomet.json"
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt"), "--to_json", str(written)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["comet-score", *files, "--model", str(checkpoint), "--gpus", "0", "--quiet"])
+        comet.score_command()
+    (rows,) = json.loads(written.read_text()).values()
+    spans = [error for row in rows for error in row["errors"]]
+    assert len({span["confidence"] for span in spans}) > 3
+    human = tmp_path / "human.tsv"
+    head = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
+    ratings = [
+        f"A\td\t1\t{number}\tr\t{row['src']}\t<v>{row['mt']}</v>\tAccuracy/Mistranslation\tMajor"
+        for number, row in enumerate(rows)
+    ]
+    human.write_text("\n".join([head, *ratings]) + "\n")
+    capsys.readouterr()
+    assert main(["calibrate", str(written), str(human), "--format", "json"]) == 0
+    (span, _) = json.loads(capsys.readouterr().out.split("\n{", 1)[0])["rows"]
+    assert span["claims"] == len(spans)
+    assert span["confirmed"] == 1.0
+    assert span["confidence"] == pytest.approx(sum(s["confidence"] for s in spans) / len(spans))
 
 
 def test_the_page_shows_it(files: tuple[Path, Path], tmp_path: Path) -> None:

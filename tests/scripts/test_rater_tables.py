@@ -10,6 +10,7 @@ import rater_tables
 from rater_tables import CORPUS_RULES, Item
 
 from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.metaeval.calibration import calibration_error
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.synthetic import decline_ratio
 
@@ -50,3 +51,9 @@ def test_decline_ratios(items: list[Item]) -> None:
     # What another span of the same severity covers can be deleted without a character changing.
     assert all(0.98 < result.marked.ratio < 1 for result in decline_ratio(raw, lengths, "delete", names))
     assert all(result.marked.ratio == 1 for result in decline_ratio(merged, lengths, "delete", names))
+
+
+def test_confidences_are_right_after_a_map_learnt_on_other_sources(items: list[Item]) -> None:
+    given, learnt = rater_tables.calibrated(rater_tables.cases_of(items), "mbr", "span")
+    assert calibration_error(given) > 0.2
+    assert calibration_error(learnt) < 0.05
