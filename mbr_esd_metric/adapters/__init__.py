@@ -1,1 +1,1 @@
-"""Formats and programs of others: COMET, WMT's data folders, human MQM, Google's mt-metrics-eval."""
+"""Other people's formats and programs: COMET, WMT's data folders, human annotations, Google's mt-metrics-eval."""

@@ -1,6 +1,6 @@
 """Error span annotation (ESA) as WMT publishes it: errors marked minor or major, and a score from 0 to 100.
 
-Four forms are read, told apart by the file's name and its first record:
+Four formats are read. The file's name and its first record tell them apart:
 
     .jsonl with "scores"     one segment a line, all systems: wmt25-genmt-humeval.jsonl, wmt24-genmt-humeval.jsonl;
                              annotations of protocol "MQM" have errors alone
@@ -10,11 +10,11 @@ Four forms are read, told apart by the file's name and its first record:
                              tables of wmt25-mteval
     .csv                     Appraise's export: esa_generalMT2024_wave*.csv; the texts are in a folder beside it
 
-In what Appraise exports, the .csv and the .jsonl made of it, an error's end is its last character: three in four of
-WMT24's spans end inside a word if it is taken for one past that. In the tables an end is one past it, as the tasks'
-scorer takes it; they were made of the same export without that step, so their spans are a character short. An error
-that is missing from the translation has no place; tutorials and attention checks are no ratings. Where a person rated a
-translation of WMT24 several times in one file, the last time counts, as WMT takes it.
+In Appraise's export (the .csv, and the .jsonl made from it) an error's end is its last character; read as one past it,
+three in four of WMT24's spans would end inside a word. In the tables the end is one past the last character, as the
+tasks' scorer reads it. They were made from the same export without that step, so their spans are a character short.
+An omission has no place in the translation. Tutorials and attention checks are not ratings. If a person rated a
+translation of WMT24 several times in one file, the last rating counts, as at WMT.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SEPARATOR = "_#_"
 #: Columns of the tables that are needed.
 _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "source_segment", "hypothesis_segment")
 
-#: Marks of documents in Appraise's export that are no ratings.
+#: Names in Appraise's export that mark documents which are not ratings.
 _NO_RATING = ("#bad", "#dup", "#incomplete")
 
 #: Language codes of Appraise's export.
@@ -62,16 +62,16 @@ _LANGUAGES = {
 
 _Key = tuple[str, str, str]
 
-#: What an error's end is, see `read_esa`.
+#: How an error's end is read, see `read_esa`.
 Ends = Literal["auto", "last", "past"]
 
 
 @dataclass(frozen=True, slots=True)
 class EsaAnnotation:
-    """What one person said of one translation.
+    """One person's annotation of one translation.
 
     Attributes:
-        errors: in the file's order; those without a place have no side.
+        errors: in the order of the file; errors without a place have no side.
         score: from 0 to 100, higher is better; None if only errors are given, as in MQM.
         annotator: None if the file does not say.
     """
@@ -83,13 +83,13 @@ class EsaAnnotation:
 
 @dataclass(slots=True)
 class EsaSegment:
-    """One source segment with its translations and what people said of them.
+    """One source segment with its translations and their annotations.
 
     Attributes:
         direction: such as "en-cs".
-        domain, document, number: which segment it is.
+        domain, document, number: identify the segment.
         source: its text.
-        outputs: system or reference -> translation; those that nobody rated among them.
+        outputs: system or reference -> translation, whether rated or not.
         annotations: system -> annotations, in the file's order.
     """
 
@@ -111,7 +111,7 @@ class EsaData:
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Those that have an annotation, sorted."""
+        """The directions with an annotation, sorted."""
         return tuple(sorted({segment.direction for segment in self.segments if segment.annotations}))
 
 
@@ -124,10 +124,11 @@ def read_esa(
         paths: the files, plain or compressed.
         texts: for Appraise's export, the folder with sources, system-outputs, references and documents.
         quoted: fields of a .tsv are quoted as in CSV.
-        ends: what an error's end is: its "last" character, or one "past" it; "auto" is past it in a .tsv alone.
+        ends: an error's end is its "last" character, or one "past" it; "auto" means "past" in a .tsv and "last"
+            elsewhere.
 
     Raises:
-        InputError: a file of another form; a line that is none of its form, with the line; no annotation at all.
+        InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
     """
     found = _Found({}, Counter())
     for path in map(Path, paths):

@@ -1,4 +1,4 @@
-"""Human error annotations, in whichever of the published forms a file has them."""
+"""Reads human error annotations in any of the published formats."""
 
 from __future__ import annotations
 

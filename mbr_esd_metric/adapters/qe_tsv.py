@@ -1,7 +1,7 @@
 """Error span annotations as WMT's quality estimation task publishes them (Task 2 of 2022 and 2023).
 
-A row is a rater's whole annotation of one translation: start offsets, end offsets and severities, each separated by
-blanks, or ``-1``, ``-1`` and ``no-error``. Quotes are literal. Two shapes are known:
+A row is a rater's complete annotation of one translation: start offsets, end offsets and severities, each separated by
+spaces, or ``-1``, ``-1`` and ``no-error``. Quotes are literal. There are two formats:
 
 - nine fields (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or
   without a header line that begins with ``mt_system``. The direction is not in the file;
@@ -22,14 +22,14 @@ from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 
 _WITH_SYSTEM, _WITH_DIRECTION = 9, 7
-#: What stands for names that a file does not have.
+#: Stands for the names that a file does not have.
 UNNAMED_SYSTEM, UNNAMED_RATER = "mt", "rater"
 _HEADERS = ("mt_system", "lp")
 _DIRECTION = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
 
 
 def is_qe(line: str) -> bool:
-    """Whether a file that begins with this line is one of the task's."""
+    """Whether a file that begins with this line has one of the task's formats."""
     cells = line.split("\t")
     if len(cells) not in (_WITH_SYSTEM, _WITH_DIRECTION):
         return False

@@ -1,1 +1,1 @@
-"""The metric that users call: model cards, the choice of an engine, the run, its signature."""
+"""The metric that users call: model cards, the choice of an engine, the run, and its signature."""

@@ -1,18 +1,20 @@
 """Adaptive sampling (`n=auto`): draw in rounds of 16, 32, 64, ... candidates and stop when the decision is settled.
 
-In the spirit of adaptive consistency (Aggarwal et al. 2023, arXiv 2305.11860), which stops a majority vote when its
-posterior is sharp, and of confidence-based pruning for MBR (Cheng and Vlachos 2023, arXiv 2311.14919), which judges
-candidates by bootstrap over supports. Here the question is what stopping costs in expected utility. With n candidates
-drawn, h* the one chosen, and w ~ Dirichlet(counts) the hypotheses' weights in the Bayesian bootstrap (Rubin 1981),
+The idea comes from adaptive consistency (Aggarwal et al. 2023, arXiv 2305.11860), which stops a majority vote when its
+posterior is sharp, and from confidence-based pruning for MBR (Cheng and Vlachos 2023, arXiv 2311.14919), which judges
+candidates by a bootstrap over supports. Here the question is how much expected utility is lost by stopping. With n
+candidates drawn, h* the chosen one, and w ~ Dirichlet(counts) the hypotheses' weights in the Bayesian bootstrap (Rubin
+1981),
 
     loss(n) = E_w[ max_h sum_s w_s u(h, s) - sum_s w_s u(h*, s) ]
 
-is what better estimates of the utilities are expected to bring among the candidates seen, and
+is the expected gain from better estimates of the utilities of the candidates seen so far, and
 
     gain(n) = U_n(h*) - U_n(the choice after n/2)
 
-what the last doubling brought, new candidates included. Sampling stops when neither is above `TOLERANCE`. There is no
-guarantee for a single segment; `scripts/bench_adaptive.py` measures the rate of changed decisions and the utility lost.
+is the gain of the last doubling, which includes its new candidates. Sampling stops when neither is above `TOLERANCE`.
+There is no guarantee for a single segment; `scripts/bench_adaptive.py` measures how often decisions change, and the
+utility that is lost.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_case
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError
 
-#: Candidates of the first round; each further round doubles the number.
+#: The number of candidates in the first round; each further round doubles it.
 FIRST = 16
-#: Expected utility that may be lost by stopping.
+#: The expected utility that may be lost by stopping.
 TOLERANCE = 0.0001
 #: Draws of the bootstrap.
 _DRAWS = 400
 
 
 def rounds(n_max: int) -> Iterator[int]:
-    """Candidates in all after each round: 16, 32, 64, ..., n_max."""
+    """The total number of candidates after each round: 16, 32, 64, ..., n_max."""
     n = FIRST
     while n < n_max:
         yield n
@@ -47,7 +49,7 @@ def rounds(n_max: int) -> Iterator[int]:
 
 
 def check_stops_early(options: DecisionOptions) -> None:
-    """Raise `OptionError` if nothing tells from the first candidates what more of them would bring."""
+    """Raise `OptionError` if the first candidates do not show what more of them would bring."""
     if not options.decided_by.stops_early or options.weights != "uniform":
         names = ", ".join(name for name, rule in rules().items() if rule.stops_early)
         raise OptionError(

@@ -83,8 +83,8 @@ def _urls(text: str) -> tuple[str, ...]:
 
 
 def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False) -> Any:
-    """A field that is an option. A `place` is a path or address that a run reads, writes or sends to; only the user
-    may name it."""
+    """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
+    user may name it."""
     return field(default=default, metadata={"convert": convert, "help": meaning, "place": place})
 
 
@@ -94,18 +94,18 @@ ROLES = ("both", "hypotheses", "supports")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Everything that a run depends on. The fields with help are the options of a name's query.
+    """Everything that a run depends on. The fields with a help text are the options of a model name.
 
     Attributes:
         name: as the user wrote it, without the query.
         description: one line for `mbr-esd models`.
-        memory_gb: weights in bfloat16, in GB (10^9 bytes): what an engine in process needs at least; 0 if somebody
-            else runs the model.
-        context: of the model, in tokens; 0 if nothing is said.
+        memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
+            a service runs the model.
+        context: the model's context in tokens; 0 if the card does not say.
         recommended: dialects of the servers that suit the model, the best first.
         others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
-        decision: how candidates become a decision; its fields are options of the query, too, the rule under the name
-            `decision`.
+        decision: how candidates become a decision. Its fields are options of a model name too; the rule is called
+            `decision` there.
     """
 
     name: str
@@ -150,12 +150,12 @@ class ModelCard:
 
     @property
     def hosted(self) -> bool:
-        """Whether a service runs the model, whose weights are not to be had."""
+        """Whether a service runs the model, and its weights are not available."""
         return self.model in _HOSTED
 
     @property
     def sampling(self) -> Sampling:
-        """How candidates are drawn; a rule that takes one candidate decodes it at temperature 0, without chance."""
+        """How candidates are drawn; a rule that takes one candidate decodes it greedily, at temperature 0."""
         if self.decision.decided_by.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, top_p=1.0, max_tokens=self.max_tokens, seed=0)
         return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed, self.min_p, self.epsilon)
@@ -174,17 +174,17 @@ class ModelCard:
         return self.n == "auto" and not self.sampling.greedy
 
     def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
-        """What that engine is given: the embedded model's folder is filled in, and the servers of the environment.
+        """The options for that engine, with an embedded model's folder and the servers of the environment filled in.
 
-        A server is asked for the model by the name it serves it under; `replay` reads the file of candidates.
+        A server is asked for the model by the name under which it serves it; `replay` reads the file of candidates.
 
         Args:
             engine: its name.
-            fetch: download the weights of the embedded model if they are missing; to look at what works, they are not
-                needed.
+            fetch: download the weights of an embedded model if they are missing. They are not needed to find out what
+                works.
 
         Raises:
-            EngineError: the embedded model's weights are not there and cannot be downloaded.
+            EngineError: the weights of an embedded model are missing and cannot be downloaded.
         """
         model, cls = self.model, engine_class(engine)
         if cls.place == "candidates":
@@ -218,7 +218,7 @@ class ModelCard:
         return self.server or _urls(os.environ.get("MBR_ESD_SERVER", ""))
 
 
-#: Names under which services offer the models of the catalogue whose weights are not to be had.
+#: Names under which services offer the hosted models of the catalogue.
 _HOSTED = {entry.model for entry in CATALOGUE if entry.hosted}
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
@@ -227,14 +227,14 @@ _DECISION = {"decision" if name == "rule" else name: name for name in FIELDS}
 
 
 def _at_home(name: str) -> str:
-    """A path that begins with ``~`` written out; hub ids and other paths as they are."""
+    """The path with a leading ``~`` expanded; hub ids and other paths as they are."""
     return str(Path(name).expanduser()) if name.startswith("~") else name
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
-    """`card` with options changed; values are texts as in a query, or already of the right type as in YAML.
+    """The card with some options changed. Values are texts as in a model name, or have their type already, as in YAML.
 
-    A value of None leaves the card's; a list is what a query separates by commas.
+    A value of None keeps the card's value. A list stands for values that a model name separates by commas.
 
     Raises:
         OptionError: an unknown option, a value that it does not take, or one that changes nothing.
@@ -272,12 +272,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
 
 def _spelled(name: str, value: str) -> str:
-    """An option of `DecisionOptions` as a query has it."""
+    """An option of `DecisionOptions` as a model name spells it."""
     return f"{'decision' if name == 'rule' else name}={value}"
 
 
 def settings(card: ModelCard) -> dict[str, object]:
-    """What is set on a card: its description, and every option of the query with its value."""
+    """The settings of a card: its description, and the value of every option of a model name."""
     values = {f.name: getattr(card, f.name) for f in fields(ModelCard) if f.name not in ("decision", "others")}
     decided = card.decision.described()
     return values | {option: decided[name] for option, name in _DECISION.items()}

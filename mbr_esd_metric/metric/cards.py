@@ -24,7 +24,7 @@ def _paper(name: str, description: str, memory_gb: float, model: str, context: i
 
 
 def _of_entry(entry: Entry) -> ModelCard:
-    """The card of a line of the catalogue; a hosted model is asked as its service wants it."""
+    """The card of an entry of the catalogue; a hosted model is asked in the dialect of its service."""
     return ModelCard(
         f"mbr-esd-{entry.name}",
         entry.description,
@@ -90,13 +90,13 @@ def load_card(name: str) -> ModelCard:
     """The card of a model name or folder, with its options applied; of several joined by ``+``, their pool.
 
     Args:
-        name: a card's name or a model folder, optionally followed by ``?option=value&...``. Of several, options at the
-            end are for every one that has none of its own.
+        name: a card's name or a model folder, optionally followed by ``?option=value&...``. If several are joined,
+            options at the end are for all that have no options of their own.
 
     Raises:
-        OptionError: an unknown name, option or value; names the nearest valid ones. Models that are to be decided in
-            different ways.
-        InputError: no text, or a folder whose ``hparams.yaml`` is not one of ours.
+        OptionError: an unknown name, option or value (the message names the nearest valid ones), or joined models with
+            different decision options.
+        InputError: not a text, or a folder whose ``hparams.yaml`` is not one of ours.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"a model name is a text such as 'mbr-esd-demo', not {name!r}; `mbr-esd models` lists them")

@@ -1,4 +1,4 @@
-"""Which engine runs a card on this machine, and what would make the others run."""
+"""Chooses the engine that runs a card on this machine, and says what the others lack."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from mbr_esd_metric.metric.card import ModelCard
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One engine for one card. `problem` is None if it works here; otherwise it says why not and what to do."""
+    """One engine for one card. `problem` is None if it works here; otherwise it says why not, and what to do."""
 
     engine: str
     problem: str | None
 
 
 def ways(card: ModelCard) -> list[Way]:
-    """Each engine that could run the card, with what keeps it from doing so on this machine.
+    """Each engine that could run the card, with the reason if it cannot run it on this machine.
 
-    Those that `engine=auto` tries come first; one that only hands on what it is given is left out where it is given
-    nothing.
+    The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates.
     """
     return [
         Way(name, _problem(card, cls))
@@ -34,11 +33,11 @@ def ways(card: ModelCard) -> list[Way]:
 def choose_engine(card: ModelCard) -> str:
     """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers.
 
-    An engine that is named, or whose place is given, is not examined here: it says itself what it lacks, and a run
-    whose candidates are all stored does not need it at all.
+    If the card names the engine, or the place that it needs, it is not checked here. It says itself what it lacks, and
+    a run whose candidates are all stored does not need it at all.
 
     Raises:
-        EngineError: none works; lists every way with what to do about it.
+        EngineError: no engine works; the message lists all of them, and what to do about each.
     """
     if card.engine != "auto":
         return card.engine
@@ -51,7 +50,7 @@ def choose_engine(card: ModelCard) -> str:
         problem = _problem(card, cls)
         if problem is None:
             return name
-        # Whoever has candidates already knows it.
+        # Users who have candidates in a file know it; the others need not read about `replay`.
         if cls.stored:
             problems.append(f"engine={name}: {problem}")
     raise EngineError(

@@ -1,4 +1,4 @@
-"""What a run would cost, told before anything is loaded or paid for (`mbr-esd score --dry-run`)."""
+"""Estimates what a run would cost, before anything is loaded or paid for (`mbr-esd score --dry-run`)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.pipeline import Segment, missing, plan
 
-#: Tokens of a candidate where the store holds none to learn from: what the demo model writes on TED talks.
+#: Tokens of a candidate if the store holds none to measure: the mean of the demo model on TED talks.
 TOKENS_A_CANDIDATE = 64
-#: Bytes of a token of a prompt, for estimates: about four in English, fewer in other languages.
+#: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The work that is left; with `n=auto` the numbers to sample are the most that can be.
+    """The work that is left to do. With `n=auto` the numbers to sample are upper limits.
 
     Attributes:
-        engine: that would run.
-        segments, pairs: as given, and the distinct (source, translation) pairs among them that are not empty.
-        candidates, stored: wanted in all, and those that the store holds.
-        prompts, prompt_characters: distinct prompts to be read for what is missing, and their length in all.
-        tokens: to generate, estimated.
+        engine: the engine that would run.
+        segments, pairs: the number of segments, and of distinct (source, translation) pairs that are not blank.
+        candidates, stored: the number of candidates wanted, and of those that the store holds.
+        prompts, prompt_characters: the distinct prompts to read for the missing candidates, and their total length.
+        tokens: the estimated number of tokens to generate.
         requests: HTTP requests of `engine=server`, or prompts for the other engines.
         adaptive: whether sampling stops early.
-        measured: whether the tokens of a candidate are a mean over stored ones.
-        prompt_tokens: that are paid for, estimated: those of a prompt once for each request.
-        cost: at the card's prices, estimated, and the most that it can be; None if no prices are given.
-        max_cost: where the run would stop, if anywhere.
+        measured: whether the tokens of a candidate are a mean over stored candidates.
+        prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
+        cost: the estimated cost at the card's prices, and the most that it can be; None if no prices are given.
+        max_cost: the cost at which the run would stop, if any.
     """
 
     engine: str
@@ -53,7 +53,7 @@ class Estimate:
     max_cost: float | None
 
     def lines(self) -> list[str]:
-        """For a terminal."""
+        """The lines that a terminal shows."""
         most = "at most " if self.adaptive else ""
         source = "the mean of what is stored" if self.measured else "a guess, as nothing is stored yet"
         lines = [
@@ -78,12 +78,12 @@ class Estimate:
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
-    """Count what `pipeline.annotate` would sample; loads no model, asks no server and creates no store.
+    """Count what `pipeline.annotate` would sample, without loading a model or creating a store.
 
-    The embedded model's weights are fetched where they are missing: stored candidates are named by their digest.
+    The weights of an embedded model are fetched if they are missing, because their digest is part of the store's keys.
 
     Raises:
-        OptionError, EngineError, StoreError: as `pipeline.annotate`; `engine=replay`, which samples nothing.
+        OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
     """
     if card.others:
         raise OptionError("a dry run is of one model; give one for each of those joined by +")

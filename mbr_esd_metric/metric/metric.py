@@ -16,14 +16,14 @@ from mbr_esd_metric.metric.suspects import counted, suspicion
 
 
 class Prediction(dict[str, Any]):
-    """A dict whose keys are attributes too, of the shape of COMET's ``Prediction``.
+    """A dict whose keys are attributes too, with the structure of COMET's ``Prediction``.
 
     Keys: ``scores`` (a list, in [0, 1], higher is better; NaN for what `blank=skip` leaves out), ``system_score``
     (the mean of those that are numbers), ``metadata`` with ``error_spans``, ``mqm_scores`` (as ``scores``), ``mqm``
     (Score(E) in [-25, 0]; with ``score=expected`` its mean over the candidates, and its standard deviation in
     ``mqm_sd``), ``expected_utility`` (of the chosen annotation), ``valid``, ``distinct`` and ``invalid`` (numbers of
-    candidates), ``dropped`` (error spans of all valid candidates that do not stand in the translation) and
-    ``suspects`` (what a pair is suspected of, or None), each a list with one item a sample; and ``signature``.
+    candidates), ``dropped`` (error spans of all valid candidates that are not in the translation) and ``suspects``
+    (what looks like a mistake in a pair, or None), each a list with one item for each sample; and ``signature``.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -34,7 +34,7 @@ class Prediction(dict[str, Any]):
 
 
 class Metric:
-    """A model card at work.
+    """A metric: a model card that scores samples.
 
     Args:
         card: what `mbr_esd_metric.metric.cards.load_card` returns.
@@ -52,17 +52,17 @@ class Metric:
         """Scores and error spans, with the arguments and the result of COMET's ``predict``.
 
         Args:
-            samples: dicts with "src" and "mt" (texts), and perhaps "system", which tells equal translations apart where
-                candidates come from a file; other keys, such as "ref", are not looked at.
+            samples: dicts with the texts "src" and "mt", and perhaps "system", which tells equal translations apart if
+                candidates come from a file; other keys, such as "ref", are ignored.
             progress_bar: show progress on standard error.
-            **_: COMET's further arguments (batch_size, gpus, accelerator, num_workers, length_batching), which say
-                nothing to a language model; devices are options of the model name.
+            **_: COMET's other arguments (batch_size, gpus, accelerator, num_workers, length_batching), which have no
+                meaning here; devices are options of the model name.
 
         Returns:
             A `Prediction`. Empty `samples` give empty lists and a system score of NaN.
 
         Raises:
-            InputError: no list, or a sample (named) without "src" or "mt" or with a value that is not a text.
+            InputError: not a list, or a sample without "src" or "mt" or with a value that is not a text; names it.
             EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.
         """
         if not isinstance(samples, Iterable):
@@ -97,13 +97,13 @@ class Metric:
 
 
 def mean(scores: Sequence[float]) -> float:
-    """The mean of the scores that are numbers (`blank=skip` leaves others out); NaN without any."""
+    """The mean of the scores that are not NaN (`blank=skip` gives NaN); NaN if there are none."""
     numbers = [score for score in scores if not math.isnan(score)]
     return sum(numbers) / len(numbers) if numbers else math.nan
 
 
 def losses(metadata: Mapping[str, Any]) -> str:
-    """What became of the candidates of a run, as one line for people."""
+    """One line for users: how many candidates were invalid, and how many error spans were not found."""
     invalid, dropped = sum(metadata["invalid"]), sum(metadata["dropped"])
     candidates = invalid + sum(metadata["valid"])
     lost = number_of(dropped, "error span")
@@ -111,7 +111,7 @@ def losses(metadata: Mapping[str, Any]) -> str:
 
 
 def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
-    """What looks like a mistake in the data of a run, as one line for people; None if nothing does.
+    """One line for users about pairs that look like mistakes in the data; None if there are none.
 
     Args:
         metadata: of the prediction.
@@ -127,7 +127,7 @@ def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
 def error_spans(decision: Decision, translation: str) -> list[dict[str, Any]]:
     """The chosen spans as xCOMET's dicts: text, confidence, severity, start, end; and category.
 
-    A category is what a model wrote. COMET prints and writes it as it is, so what UTF-8 has not is taken out here.
+    A model wrote the category. COMET prints and writes it unchanged, so characters that UTF-8 lacks are removed here.
     """
     return [
         {
@@ -157,7 +157,7 @@ def _segment(sample: Mapping[str, str], index: int) -> Segment:
 
 
 def load_metric(name: str) -> Metric:
-    """The metric behind a model name, option string or model folder; loads no weights before they are needed.
+    """The metric for a model name with its options, or for a model folder; loads weights only when they are needed.
 
     Raises:
         OptionError, InputError: as `load_card`.

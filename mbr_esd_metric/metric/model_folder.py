@@ -10,7 +10,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-#: What ``hparams.yaml`` of a model folder says to be one of ours.
+#: The class identifier in the ``hparams.yaml`` of our model folders.
 CLASS_IDENTIFIER = "mbr_esd_metric"
 
 
@@ -54,11 +54,12 @@ def folder_card(folder: Path) -> ModelCard:
 
 
 def _of_folder(folder: Path, key: str, value: str) -> str:
-    """What a model folder names: a path in it in full, a model of the hub or a version of the prompt as it is.
+    """The value of an option in ``hparams.yaml``: the full path of a file in the folder; a hub id or a version of the
+    prompt as it is.
 
     Raises:
-        InputError: a place outside of the folder. The text of a prompt goes to a server, so a folder that comes from
-            anywhere could have any file sent. The base model alone may be elsewhere on this disk, named in full.
+        InputError: a path outside of the folder. The text of a prompt goes to a server, so a folder of unknown origin
+            could send any file. Only the base model may be elsewhere on this disk, as an absolute path.
     """
     inside, home = folder / value, folder.resolve()
     target = inside.resolve()

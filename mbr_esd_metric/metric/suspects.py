@@ -1,14 +1,14 @@
-"""Pairs that look like a mistake in the data, not in the translation: they are marked and counted, never rescored."""
+"""Finds pairs that look like mistakes in the data, not in the translation. They are counted; no score changes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-#: A word that stands so often in a row is no translation.
+#: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: What a pair can be suspected of, in the order in which it is looked at, and how it is counted.
+#: What can look wrong with a pair, in the order of the checks, and its plural for counts.
 KINDS = {
     "blank translation": "blank translations",
     "blank source": "blank sources",
@@ -32,7 +32,7 @@ def suspicion(source: str, translation: str) -> str | None:
 
 
 def counted(suspects: Sequence[str | None]) -> str | None:
-    """How many there are of each kind, as one line for people; None without any."""
+    """One line for users with the number of suspects of each kind; None if there are none."""
     counts = Counter(kind for kind in suspects if kind is not None)
     if not counts:
         return None
@@ -42,7 +42,7 @@ def counted(suspects: Sequence[str | None]) -> str | None:
 
 
 def _longest_run(text: str) -> int:
-    """How often one word stands in a row at most; where words are not parted, a character does."""
+    """The most repetitions of one word in a row; in text without spaces, of one character."""
     words = text.casefold().split()
     if len(words) == 1:
         words = [character for character in words[0] if character.isalnum()]

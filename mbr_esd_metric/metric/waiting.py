@@ -1,4 +1,4 @@
-"""A run that seems to hang says what it is waiting for."""
+"""Prints what a run is waiting for if it seems to hang."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Watch:
             watch.moved("the candidates of segment 1 are being sampled")
 
     Args:
-        what: what is being waited for first.
-        quiet: say nothing.
+        what: what the run waits for first.
+        quiet: print nothing.
         patience: seconds until the first line.
-        say: takes a line; by default it goes to standard error.
+        say: prints a line, by default on standard error.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Watch:
             self._thread.join()
 
     def moved(self, what: str | None = None) -> None:
-        """Something moved; from now on `what` is being waited for, by default the same as before."""
+        """Note progress; from now on the run waits for `what`, by default the same as before."""
         self._what = what or self._what
         self._since, self._next = time.monotonic(), self._patience
 

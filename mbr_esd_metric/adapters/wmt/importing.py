@@ -1,4 +1,4 @@
-"""Human MQM annotations into the layout: texts, documents, gold scores and ratings of a new test set."""
+"""Writes human MQM annotations in the layout of mt-metrics-eval: texts, documents, gold scores and ratings."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Imported:
     Attributes:
         layout: the files of the new test set.
         systems, references, raters: their names.
-        segments, documents, ratings: how many.
-        notes: what was changed or left out on the way, beside what the reader reports.
+        segments, documents, ratings: their numbers.
+        notes: what was changed or left out, in addition to what the reader reports.
     """
 
     layout: Layout
@@ -121,7 +121,7 @@ def import_mqm(
 
 
 def new_layout(data: str | Path, test_set: str, direction: str, *, overwrite: bool) -> Layout:
-    """The place of a new test set, after checking that nothing valuable is there.
+    """The place of a new test set, after checking that nothing there would be lost.
 
     Raises:
         InputError, OptionError: as `import_mqm` says.
@@ -156,7 +156,7 @@ _Key = tuple[str, str]  # (document, segment)
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Ratings by system, segment and rater, with segments in the order of the test set."""
+    """Ratings by system, segment and rater; the segments are in the order of the test set."""
 
     systems: tuple[str, ...]
     segments: tuple[_Key, ...]
@@ -189,7 +189,7 @@ class _Table:
 
 
 def _over(rating: MqmRating, target: str) -> MqmRating:
-    """`rating` on another form of its translation. Spans that are not clear there lose their place."""
+    """The rating moved to another spelling of its translation. Spans that are not clear there lose their place."""
     if rating.target == target:
         return rating
     errors = []
@@ -278,7 +278,7 @@ def _rater_name(rater: str) -> str:
 
 
 def _check_raters(layout: Layout, gold: str, table: _Table) -> None:
-    """Make sure, before anything is written, that every rater has a file of his or her own."""
+    """Check, before anything is written, that every rater gets a file of their own."""
     names: dict[str, str] = {_MERGED: ""}
     for rater in dict.fromkeys(rater for _, _, rater in table.ratings):
         name = _rater_name(rater)
@@ -309,7 +309,7 @@ def _write(
     if len(table.ratings) == len({(system, key) for system, key, _ in table.ratings}):
         # One rater a translation: together they are one full set, which the toolkit calls merged.
         _write_ratings(layout.human_rating(f"{info.gold}.{_MERGED}"), table, list(by_rater.items()))
-    # Last, because this file tells that the test set is there.
+    # This file is written last, because its presence means that the test set is complete.
     files.write_text(layout.source(), (table.sources[key] for key in table.segments))
 
 

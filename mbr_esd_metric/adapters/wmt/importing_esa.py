@@ -1,4 +1,4 @@
-"""ESA, and MQM in the same files, into the layout: texts, documents, gold scores and error spans of a new test set."""
+"""Writes ESA, and MQM of the same files, in the layout of mt-metrics-eval: texts, gold scores and error spans."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def import_esa(
 ) -> Imported:
     """Write a test set of ESA in the layout of mt-metrics-eval.
 
-    Gold scores are those that people gave; of annotations without a score, as MQM's, minus the penalties of their
-    errors. A segment with several annotations counts their mean, and each of them is also there by itself: the gold is
-    called "esa", and the first annotation of each segment "esa-human1", the second "esa-human2" and so on. WMT25's
-    standard gold is the first. MQM's is called "mqm".
+    Gold scores are the raters' scores; for annotations without a score, such as MQM's, they are minus the penalties of
+    the errors. If a segment has several annotations, their mean counts, and each is also written by itself. The gold is
+    called "esa", the first annotation of each segment "esa-human1", the second "esa-human2" and so on. WMT25's standard
+    gold is the first. MQM's gold is called "mqm".
 
     Args:
         human: what `read_esa` returned.
@@ -91,7 +91,7 @@ def import_esa(
 def write_texts(
     layout: Layout, segments: Sequence[EsaSegment], names: Mapping[str, str], references: Sequence[str]
 ) -> None:
-    """Everything but gold and the source, whose presence says that the test set is there."""
+    """Write everything except gold and the source, whose presence means that the test set is complete."""
     files.write_documents(layout.documents, ((segment.domain, segment.document) for segment in segments))
     for name in sorted(set(names.values())):
         own = [old for old, new in names.items() if new == name]
@@ -102,7 +102,7 @@ def write_texts(
 
 
 def ordered(segments: Iterable[EsaSegment]) -> list[EsaSegment]:
-    """By number where all have one, each document in one piece."""
+    """The segments by number if all have one; each document stays in one piece."""
     listed = list(segments)
     first: dict[str, int] = {}
     for segment in listed:
@@ -125,7 +125,7 @@ def layout_names(segments: Sequence[EsaSegment], rename: Mapping[str, str]) -> d
 def _write_gold(
     layout: Layout, segments: Sequence[EsaSegment], names: Mapping[str, str], kind: str, weights: MqmWeights
 ) -> int:
-    """Scores and error spans; how many annotations a translation has at most."""
+    """Write scores and error spans; returns the most annotations of a translation."""
     cells: dict[str, list[list[EsaAnnotation]]] = {name: [[] for _ in segments] for name in names.values()}
     for number, segment in enumerate(segments):
         for system, each in segment.annotations.items():

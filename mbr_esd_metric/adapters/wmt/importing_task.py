@@ -1,9 +1,9 @@
-"""The test set of one of WMT's tasks, as participants get it, into the layout: texts without gold.
+"""Writes a WMT task's test set, as participants get it, in the layout of mt-metrics-eval: texts without gold.
 
     wmt25    mteval-task1-test25.tsv, mteval-task2-test25.tsv: one row a segment and system
     wmt26    mteval-test26.jsonl: one segment a line, item_id, src, ref and hyps
 
-How the task calls its systems and numbers its segments is kept, so that a submission has them again.
+The task's own names of systems and numbers of segments are kept, so that a submission can use them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read_task(path: str | Path, *, quoted: bool = False) -> tuple[EsaSegment, ..
         quoted: fields of the .tsv are quoted as in CSV.
 
     Raises:
-        InputError: another form; with the line.
+        InputError: another format; the message names the line.
     """
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")

@@ -1,4 +1,4 @@
-"""Records of a file on the translations of a test set."""
+"""Joins the records of a file to the translations of a test set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 def joined(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -> list[list[_T | None]]:
-    """What a file says of each translation of the evaluated systems, None if it says nothing of an unrated one.
+    """The record for each translation of the evaluated systems; None for an unrated one without a record.
 
     Args:
         test_set: systems and texts.

@@ -16,11 +16,11 @@ from mbr_esd_metric.metaeval.score_statistics import ScoredDirection, Scores
 
 
 def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredDirection:
-    """The scores of gold and of the stored metrics, of systems as stored where they are.
+    """The scores of gold and of the stored metrics. Scores of systems are read where they are stored.
 
     Args:
         test_set: what `load_test_set` returned.
-        metrics: full or base names; none for all, those that score only systems among them.
+        metrics: full or base names; none for all, including those that score only systems.
 
     Raises:
         InputError: a file that does not fit.
@@ -64,7 +64,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredDirection:
 
 
 def _names(test_set: TestSet, chosen: Sequence[str]) -> list[str]:
-    """Full names of the metrics that can be compared, of systems alone as well."""
+    """Full names of the metrics that can be compared, including those that score only systems."""
     segments = test_set.layout.metrics()
     alone = [name for name in test_set.layout.metrics("sys") if name not in segments and not test_set.why_not(name)]
     there = sorted([*test_set.metric_names(), *alone])

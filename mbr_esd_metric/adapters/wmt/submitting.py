@@ -1,4 +1,4 @@
-"""A stored metric as a submission to one of WMT's tasks, and a submission as a stored metric."""
+"""Writes a stored metric as a submission to one of WMT's tasks, and reads a submission as a stored metric."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OWN_RANGE = (-25.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was read into a test set.
+    """The result of reading a submission into a test set.
 
     Attributes:
         name: the metric's full name.
-        systems, translations: how many.
+        systems, translations: their numbers.
         spans: whether it has error spans.
         left_out: rows of systems or segments that the test set lacks.
     """
@@ -52,7 +52,7 @@ def write_submission(
     rated: bool = False,
     score_range: tuple[float, float] | None = None,
 ) -> int:
-    """Write what a metric, or people, say of translations; the standard reference is none of them.
+    """Write a metric's, or people's, annotations of all translations except the standard reference.
 
     Args:
         path: file or folder, as the format has it.
@@ -66,7 +66,7 @@ def write_submission(
             package's models where there are error spans.
 
     Returns:
-        How many rows were written.
+        The number of rows written.
 
     Raises:
         InputError: the metric's files do not fit, or it lacks the error spans that the format has.
@@ -163,7 +163,7 @@ def _rows(test_set: TestSet, given: _Given, *, rated: bool) -> Iterator[Row]:
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str | None]]:
-    """How the task calls each system, and the number that it gives to each segment, where the folder says so."""
+    """The task's name of each system, and its number of each segment, if the folder has them."""
     systems, segments = test_set.layout.task("systems"), test_set.layout.task("segments")
     calls = {}
     if systems.is_file():
@@ -203,7 +203,7 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
 
     Args:
         path, form: as for `write_submission`.
-        test_set: whose translations it speaks of.
+        test_set: the test set of its translations.
         name: full name of the metric, such as "GemSpanEval-src".
         overwrite: replace a metric of that name.
 
@@ -247,7 +247,7 @@ def _some(rows: Sequence[Row]) -> str:
 
 
 def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Mapping[str, dict[int, Row]], int]:
-    """System -> segment's number -> row; and how many rows are of no translation of the test set."""
+    """System -> segment's number -> row; and the number of rows for other translations than the test set's."""
     cells: dict[str, dict[int, Row]] = {}
     left_out = 0
     calls, labels = _task_names(test_set)
