@@ -36,7 +36,7 @@ def _of_entry(entry: Entry) -> ModelCard:
         dialect=entry.dialects[0] if entry.hosted else "auto",
         reasoning_effort=entry.reasoning_effort,
         # Reasoning counts as part of the answer.
-        max_tokens=4096 if entry.reasoning_effort else 512,
+        max_tokens=4096 if entry.reasons else 512,
     )
 
 

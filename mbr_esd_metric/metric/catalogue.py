@@ -1,7 +1,9 @@
 """Models that people use today, beside those of the paper: one line each.
 
-None of them has been tried in this role here; the paper's have been, by its authors. Sizes are those of the weights as
-published (bfloat16 where nothing else is said), contexts what their makers state.
+None of them has been tried in this role here; the paper's have been, by its authors. The lines were held against public
+pages in November 2026: hub ids and names of services against the makers' own pages, contexts against what these state,
+sizes against the files on the hub (bfloat16 where nothing else is said, with the parts that read images). OpenAI's,
+Google's and DeepSeek's services take their models away after a year or two; their pages of deprecations say when.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ class Entry:
         memory_gb: of the weights, in GB (10^9 bytes); 0 for a hosted one.
         context: in tokens.
         dialects: of the servers that are recommended for it, the best first.
-        reasoning_effort: for a model that always reasons before it answers.
+        reasoning_effort: for a model that reasons before it answers unless it is told not to ("none").
     """
 
     name: str
@@ -36,6 +38,11 @@ class Entry:
         """Whether somebody else runs it."""
         return self.memory_gb == 0
 
+    @property
+    def reasons(self) -> bool:
+        """Whether it reasons before it answers."""
+        return self.reasoning_effort not in (None, "none")
+
 
 _GPU, _SMALL, _HOSTED = ("vllm", "sglang"), ("vllm", "llamacpp", "ollama"), ("openai",)
 
@@ -44,8 +51,10 @@ CATALOGUE = (
     Entry("qwen3.5-2b", "Qwen/Qwen3.5-2B", "Qwen 3.5 2B", 4.5, 262_144, _SMALL),
     Entry("qwen3.5-4b", "Qwen/Qwen3.5-4B", "Qwen 3.5 4B", 9.3, 262_144, _SMALL),
     Entry("qwen3.5-9b", "Qwen/Qwen3.5-9B", "Qwen 3.5 9B", 19.3, 262_144, _SMALL),
-    Entry("qwen3-14b", "Qwen/Qwen3-14B", "Qwen 3 14B", 29.5, 40_960, _SMALL),
-    Entry("qwen3-32b", "Qwen/Qwen3-32B", "Qwen 3 32B", 65.5, 40_960, _GPU),
+    Entry("qwen3.8-27b", "Qwen/Qwen3.8-27B", "Qwen 3.8 27B", 55.6, 262_144, _GPU),
+    Entry("qwen3.6-35b-a3b", "Qwen/Qwen3.6-35B-A3B", "Qwen 3.6 35B, 3B active", 71.9, 262_144, _GPU),
+    Entry("qwen3-14b", "Qwen/Qwen3-14B", "Qwen 3 14B", 29.5, 32_768, _SMALL),
+    Entry("qwen3-32b", "Qwen/Qwen3-32B", "Qwen 3 32B", 65.5, 32_768, _GPU),
     Entry("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen 3 30B, 3B active", 61.1, 262_144, _GPU),
     Entry("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B-Instruct-2507", "Qwen 3 235B, 22B active", 470.2, 262_144, _GPU),
     Entry("qwen2.5-72b", "Qwen/Qwen2.5-72B-Instruct", "Qwen 2.5 72B", 145.4, 32_768, _GPU),
@@ -54,19 +63,21 @@ CATALOGUE = (
     Entry("gemma3-4b", "google/gemma-3-4b-it", "Gemma 3 4B", 8.6, 131_072, _SMALL),
     Entry("gemma3-12b", "google/gemma-3-12b-it", "Gemma 3 12B", 24.4, 131_072, _SMALL),
     Entry("gemma3-27b", "google/gemma-3-27b-it", "Gemma 3 27B", 54.9, 131_072, _GPU),
-    Entry("gemma4-26b-a4b", "google/gemma-4-26B-A4B-it", "Gemma 4 26B, 4B active", 52.0, 262_144, _GPU),
-    Entry("gemma4-31b", "google/gemma-4-31B-it", "Gemma 4 31B", 62.0, 262_144, _GPU),
+    Entry("gemma4-12b", "google/gemma-4-12B-it", "Gemma 4 12B", 23.9, 262_144, _SMALL),
+    Entry("gemma4-26b-a4b", "google/gemma-4-26B-A4B-it", "Gemma 4 26B, 4B active", 51.6, 262_144, _GPU),
+    Entry("gemma4-31b", "google/gemma-4-31B-it", "Gemma 4 31B", 62.5, 262_144, _GPU),
     Entry("mistral-nemo", "mistralai/Mistral-Nemo-Instruct-2407", "Mistral Nemo 12B", 24.5, 131_072, _SMALL),
     Entry("mistral-small", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "Mistral Small 3.2", 48.0, 131_072, _GPU),
     Entry("phi4-mini", "microsoft/Phi-4-mini-instruct", "Phi 4 mini 3.8B", 7.7, 131_072, _SMALL),
     Entry("gpt-oss-20b", "openai/gpt-oss-20b", "gpt-oss 20B, 4 bits; reasons", 13.8, 131_072, _SMALL, "low"),
-    Entry("gpt-oss-120b", "openai/gpt-oss-120b", "gpt-oss 120B, 4 bits; reasons", 65.2, 131_072, _GPU, "low"),
-    Entry("gpt-4.1", "gpt-4.1", "OpenAI GPT-4.1", 0, 1_047_576, _HOSTED),
-    Entry("gpt-4.1-mini", "gpt-4.1-mini", "OpenAI GPT-4.1 mini", 0, 1_047_576, _HOSTED),
-    Entry("gpt-5", "gpt-5", "OpenAI GPT-5; reasons", 0, 400_000, _HOSTED, "low"),
-    Entry("gpt-5-mini", "gpt-5-mini", "OpenAI GPT-5 mini; reasons", 0, 400_000, _HOSTED, "low"),
-    Entry("gemini-2.5-flash", "gemini-2.5-flash", "Google Gemini 2.5 Flash", 0, 1_048_576, _HOSTED),
-    Entry("deepseek-chat", "deepseek-chat", "DeepSeek's chat model", 0, 131_072, ("plain",)),
-    Entry("mistral-large-api", "mistral-large-latest", "Mistral Large, hosted", 0, 131_072, ("plain",)),
+    Entry("gpt-oss-120b", "openai/gpt-oss-120b", "gpt-oss 120B, 4 bits; reasons", 65.3, 131_072, _GPU, "low"),
+    Entry("gpt-6-luna", "gpt-6-luna", "OpenAI GPT-6 Luna, told not to reason", 0, 1_050_000, _HOSTED, "none"),
+    Entry("gpt-6.1-terra", "gpt-6.1-terra", "OpenAI GPT-6.1 Terra; reasons", 0, 1_050_000, _HOSTED, "low"),
+    Entry("gpt-4.1", "gpt-4.1", "OpenAI GPT-4.1; OpenAI ends it on 14 January 2027", 0, 1_047_576, _HOSTED),
+    Entry("gpt-4.1-mini", "gpt-4.1-mini", "OpenAI GPT-4.1 mini; ends on 14 January 2027", 0, 1_047_576, _HOSTED),
+    Entry("gemini-3.8-flash", "gemini-3.8-flash", "Google Gemini 3.8 Flash; reasons", 0, 1_048_576, _HOSTED, "low"),
+    Entry("gemini-3.5-flash-lite", "gemini-3.5-flash-lite", "Google Flash-Lite; reasons", 0, 1_048_576, _HOSTED, "low"),
+    Entry("deepseek-flash", "deepseek-flash", "DeepSeek V4.1 Flash; reasons", 0, 1_000_000, ("plain",), "low"),
+    Entry("mistral-large-api", "mistral-large-latest", "Mistral Large 3, hosted", 0, 262_144, ("plain",)),
 )
 # fmt: on

@@ -81,7 +81,7 @@ def test_models_are_grouped_by_what_this_machine_can_run() -> None:
     assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
     assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
     assert {"mbr-esd-llama", "mbr-esd-gemma3-12b"} <= larger
-    assert {"mbr-esd-gpt-5", "mbr-esd-deepseek-chat"} <= hosted
+    assert {"mbr-esd-gpt-6-luna", "mbr-esd-deepseek-flash"} <= hosted
     assert available_gb() > 0
 
 
@@ -94,4 +94,5 @@ def test_todays_models_say_what_a_run_needs() -> None:
         assert set(card.recommended) <= set(DIALECTS.names())
         assert (card.dialect == "auto") is not entry.hosted
         assert entry.hosted or "/" in card.model
-        assert card.max_tokens >= (4096 if card.reasoning_effort else 512)
+        assert card.max_tokens == (4096 if entry.reasons else 512)
+        assert ("; reasons" in entry.description) is entry.reasons

@@ -12,7 +12,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
@@ -100,6 +100,9 @@ class Dialect(ABC):
     path: ClassVar[str] = "/chat/completions"
     #: Counted up when requests change so that candidates do; part of the store's key.
     version: ClassVar[int] = 1
+    #: Whether models that reason take a temperature and top-p. Services refuse them (OpenAI) or drop them in silence
+    #: (DeepSeek); servers that people run themselves honour them.
+    reasons_at_a_temperature: ClassVar[bool] = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -112,7 +115,8 @@ class Dialect(ABC):
     @property
     def abilities(self) -> Capabilities:
         """`can`, as far as the run's settings leave it."""
-        return self.can
+        reasons = self.settings.reasoning_effort not in (None, "none")
+        return replace(self.can, sampling=self.reasons_at_a_temperature or not reasons)
 
     @property
     def per_request(self) -> int:

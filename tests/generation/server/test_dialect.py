@@ -22,6 +22,7 @@ from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.base import EngineOptions, Sample, Sampling
 from mbr_esd_metric.generation.server import detection
+from mbr_esd_metric.generation.server import engine as server_engine
 from mbr_esd_metric.generation.server.detection import DIALECTS
 from mbr_esd_metric.generation.server.dialect import Settings
 from mbr_esd_metric.generation.server.engine import ServerEngine
@@ -39,6 +40,8 @@ SEEDED = [name for name in ALL if DIALECTS.get(name).can.seed]
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
+    # A port may come again, and with it an address of which something was said.
+    monkeypatch.setattr(server_engine, "_said", set())
     detection.forget()
 
 
@@ -200,24 +203,35 @@ def test_what_needs_log_probabilities_or_a_grammar_is_refused(name: str) -> None
             annotate(load_card(base + "&grounded=true"), segments)
 
 
-def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_dropped() -> None:
+@pytest.mark.parametrize("name", ["openai", "plain"])
+def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_dropped(name: str) -> None:
     def think(value: Any, number: int) -> Any:
         message = value["choices"][0]["message"]
         message["content"] = "<think>Let me {see}.\n</think>\n" + message["content"]
         value["usage"]["completion_tokens"] += 1000
         return value
 
-    with FakeServer(MODEL, dialect="openai", spoil=think) as server:
-        asking = ServerEngine(options(server.url, "openai", reasoning_effort="low"), QUICK)
+    with FakeServer(MODEL, dialect=name, spoil=think) as server:
+        asking = ServerEngine(options(server.url, name, reasoning_effort="low"), QUICK)
         found = collect(asking.generate(requests(1, 1), Sampling()))
         (body,) = server.bodies
     assert body["reasoning_effort"] == "low"
     assert not {"temperature", "top_p", "top_k"} & set(body)
-    assert found["key0", 0].text.startswith('{"errors": [')
+    assert "<think>" not in found["key0", 0].text
+    assert '{"errors": [' in found["key0", 0].text
     assert found["key0", 0].tokens > 1000
-    card = load_card("mbr-esd-llama?dialect=openai&server=http://h/v1&reasoning_effort=low")
+    card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
     assert "|reasoning_effort:low|" in signature(card, "server")
     assert "|t:-|k:-|" in signature(card, "server")
+
+
+@pytest.mark.parametrize("name", ["openai", "plain"])
+def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> None:
+    with FakeServer(MODEL, dialect=name) as server:
+        asking = ServerEngine(options(server.url, name, reasoning_effort="none"), QUICK)
+        collect(asking.generate(requests(1, 1), Sampling()))
+        (body,) = server.bodies
+    assert (body["reasoning_effort"], body["temperature"], body["top_p"]) == ("none", 2.0, 1.0)
 
 
 def test_an_answer_is_cut_out_of_prose() -> None:

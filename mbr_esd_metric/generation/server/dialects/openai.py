@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
@@ -20,12 +19,7 @@ class OpenaiDialect(Dialect):
     name: ClassVar[str] = "openai"
     can: ClassVar[Capabilities] = Capabilities("schema", n=True, seed=True, top_k=False, logprobs=False)
     field: ClassVar[str] = "response_format"
-
-    @property
-    def abilities(self) -> Capabilities:
-        """Without temperature and top-p where the model reasons."""
-        reasons = self.settings.reasoning_effort not in (None, "none")
-        return replace(self.can, sampling=not reasons)
+    reasons_at_a_temperature: ClassVar[bool] = False
 
     def same_model(self, said: str, asked: str) -> bool:
         """A name stands for its dated snapshots, with or without the maker before it."""

@@ -1,6 +1,6 @@
 """`dialect=plain`: any server with chat completions. Nothing holds the model to the form; the answer is cut out.
 
-`dialect=transformers`, in `transformers_serve.py`, is this one with the settings in the one field in which
+`dialect=transformers`, in `transformers.py`, is this one with the settings in the one field in which
 ``transformers serve`` takes them.
 """
 
@@ -19,6 +19,8 @@ class PlainDialect(Dialect):
 
     name: ClassVar[str] = "plain"
     can: ClassVar[Capabilities] = Capabilities("none", n=False, seed=False, top_k=False, logprobs=False)
+    reasons_at_a_temperature: ClassVar[bool] = False
+    version: ClassVar[int] = 2
 
     def same_model(self, said: str, asked: str) -> bool:
         """Gateways name the models behind them in their own way."""
@@ -30,9 +32,9 @@ class PlainDialect(Dialect):
             "model": ask.model,
             "messages": messages(ask.request.prompt),
             "max_tokens": ask.sampling.max_tokens,
-            "temperature": ask.sampling.temperature,
-            "top_p": ask.sampling.top_p,
         }
+        if self.abilities.sampling:
+            body |= {"temperature": ask.sampling.temperature, "top_p": ask.sampling.top_p}
         if self.settings.reasoning_effort is not None:
             body["reasoning_effort"] = self.settings.reasoning_effort
         return body

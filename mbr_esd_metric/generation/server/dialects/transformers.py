@@ -23,6 +23,8 @@ class TransformersDialect(PlainDialect):
 
     name: ClassVar[str] = "transformers"
     can: ClassVar[Capabilities] = replace(PlainDialect.can, seed=True, top_k=True)
+    reasons_at_a_temperature: ClassVar[bool] = True
+    version: ClassVar[int] = 1
 
     @classmethod
     async def answers(cls, http: Http, address: Address) -> bool:
