@@ -144,7 +144,7 @@ class Sample:
         logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
             the grammar allows, before temperature and top-k; None if unknown (a file that does not say).
         tokens: the number of generated tokens; 0 if unknown.
-        truncated: cut by `Sampling.max_tokens`.
+        truncated: cut by `Sampling.max_tokens`, or refused or cut by a hosted service; invalid.
         token_logprobs: of each token, where they were asked for and are known.
     """
 
@@ -240,10 +240,6 @@ class Engine(ABC):
     @classmethod
     def samples_a_request(cls, options: EngineOptions) -> int | None:
         """The most samples that one request asks for; None if one request asks for all."""
-        return None
-
-    def count_tokens(self, prompt: str) -> int | None:
-        """Tokens of the prompt in the model's chat template, or None if the engine cannot tell."""
         return None
 
     def close(self) -> None:

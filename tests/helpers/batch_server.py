@@ -20,14 +20,18 @@ class FakeBatchServer:
         fail: custom ids of which an error is reported.
         lose: replies to the first so many submissions are lost on the way, though the batch is taken.
         short: requests of each batch that are left without a result.
+        invalid: what is wrong with every batch as a whole, if anything.
 
     Attributes:
         lines: of every batch that was submitted.
     """
 
-    def __init__(self, model: str, *, looks: int = 2, fail: str = "(?!)", lose: int = 0, short: int = 0) -> None:
+    def __init__(
+        self, model: str, *, looks: int = 2, fail: str = "(?!)", lose: int = 0, short: int = 0, invalid: str = ""
+    ) -> None:
         self.chat = FakeServer(model, dialect="openai")
         self.looks, self.fail, self.lose, self.short = looks, re.compile(fail), lose, short
+        self.invalid = invalid
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lines: list[dict[str, Any]] = []
@@ -75,6 +79,9 @@ class FakeBatchServer:
     def look(self, name: str) -> dict[str, Any]:
         batch = self.batches[name]
         batch["looks"] += 1
+        if self.invalid:
+            error = {"code": "invalid", "message": self.invalid, "param": None, "line": 1}
+            batch |= {"status": "failed", "errors": {"object": "list", "data": [error]}}
         if batch["looks"] >= self.looks and batch["status"] == "in_progress":
             good, bad = [], []
             lines = self.files[batch["input_file_id"]].splitlines()

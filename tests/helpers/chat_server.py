@@ -20,6 +20,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 EMPTY = '{"errors": []}'
+#: Fields of a request, as far as a service's published description has them; another one is refused. Ollama's are of
+#: ``/api/chat``, OpenAI's of chat completions, and "plain" stands for services that refuse what they do not know.
+KNOWN = {
+    "openai": (
+        "model messages n seed max_completion_tokens max_tokens response_format temperature top_p reasoning_effort "
+        "logprobs top_logprobs stop stream metadata store user verbosity service_tier"
+    ),
+    "ollama": "model messages tools format options stream keep_alive think truncate shift logprobs top_logprobs",
+    "plain": "model messages max_tokens temperature top_p reasoning_effort",
+}
 OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp", "ollama": "library", "openai": "system"}
 
 
@@ -36,6 +46,31 @@ def answer(prompt: str, seed: int) -> tuple[str, list[float], bool]:
         f'"sub_category": "mistranslation", "severity": "{severity}"}}]}}'
     )
     return (text[:40], [-9.0], True) if roll > 0.97 else (text, [-1.0, -rng.random(), -0.25], False)
+
+
+def refused(dialect: str, body: dict[str, Any]) -> str | None:
+    """What a service of this dialect says of a request that is not as it describes them; None if it is."""
+    if dialect in KNOWN and (unknown := sorted(set(body) - set(KNOWN[dialect].split()))):
+        return f"Unrecognized request argument supplied: {unknown[0]}"
+    if dialect in ("openai", "plain") and body.get("reasoning_effort") not in (None, "none") and "temperature" in body:
+        return "Unsupported parameter: 'temperature' is not supported with this model."
+    if dialect == "openai":
+        asked = body["response_format"]
+        if asked["type"] != "json_schema" or asked["json_schema"]["strict"] is not True:
+            return "Invalid parameter: response_format"
+        return _not_strict(asked["json_schema"]["schema"])
+    return None
+
+
+def _not_strict(schema: dict[str, Any]) -> str | None:
+    """Strict schemas close every object and require each of its keys."""
+    if schema["type"] == "array":
+        return _not_strict(schema["items"])
+    if schema["type"] != "object":
+        return None
+    if schema.get("additionalProperties") is not False or sorted(schema["required"]) != sorted(schema["properties"]):
+        return "Invalid schema for response_format: every key is required, and no other allowed"
+    return next((said for inner in schema["properties"].values() if (said := _not_strict(inner))), None)
 
 
 class _Server(ThreadingHTTPServer):
@@ -168,6 +203,8 @@ class FakeServer:
         self.bodies.append(body)
         if body["model"] != self.model:
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
+        if said := refused(self.dialect, body):
+            return 400, {"error": {"message": said, "type": "invalid_request_error", "param": None, "code": None}}
         if self.refuse:
             return 400, {"error": {"message": self.refuse, "code": 400}}
         if len(prompt) > self.context:
@@ -181,11 +218,16 @@ class FakeServer:
             ((text, _, cut),) = drawn
             return 200, {
                 "model": self.model,
+                "created_at": "2026-11-22T08:00:00.000000000Z",
                 "message": {"role": "assistant", "content": self._written(text)},
                 "done": True,
                 "done_reason": "length" if cut else "stop",
+                "total_duration": 400,
+                "load_duration": 100,
                 "prompt_eval_count": len(prompt) // 4,
+                "prompt_eval_duration": 100,
                 "eval_count": tokens,
+                "eval_duration": 200,
             }
         choices = []
         for index, (text, logprobs, cut) in enumerate(drawn):
@@ -193,7 +235,7 @@ class FakeServer:
             choices.append(
                 {
                     "index": index,
-                    "message": {"role": "assistant", "content": self._written(text)},
+                    "message": {"role": "assistant", "content": self._written(text), "refusal": None},
                     "logprobs": {"content": content} if self.logprobs and body.get("logprobs") else None,
                     "finish_reason": "length" if cut else "stop",
                 }
@@ -204,7 +246,11 @@ class FakeServer:
             "created": 0,
             "model": self.model,
             "choices": choices,
-            "usage": {"prompt_tokens": len(prompt) // 4, "completion_tokens": tokens},
+            "usage": {
+                "prompt_tokens": len(prompt) // 4,
+                "completion_tokens": tokens,
+                "total_tokens": len(prompt) // 4 + tokens,
+            },
         }
 
     def _written(self, text: str) -> str:

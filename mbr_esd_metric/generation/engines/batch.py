@@ -245,8 +245,8 @@ class BatchEngine(Engine):
                 yield Generated(part.request.key, part.first, reply.samples)
                 if len(reply.samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(reply.samples)} candidates of {part.n}")
-        status = printable(str(state.get("status")), 40)
-        failed.extend(f"{parts[name].label}: the batch is {status} without it" for name in sorted(wanted - seen))
+        status = printable(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
+        failed.extend(f"{parts[name].label}: the batch is {status}" for name in sorted(wanted - seen))
 
     def _next_pause(self) -> float:
         pause, self._pause = self._pause, min(self._pause * 1.5, self._pace.longest)
@@ -336,6 +336,13 @@ async def _asked(address: Address, method: str, path: str, body: bytes, kind: st
         if method == "GET":
             return await http.get(address, path, RESULTS)
         return await http.post(address, path, body, 1 << 24, kind)
+
+
+def _reasons(errors: object) -> str:
+    """What a batch that failed as a whole says of it: ``{"data": [{"message": ..., "line": ...}]}``."""
+    listed = errors.get("data") if isinstance(errors, Mapping) else None
+    said = [str(error.get("message")) for error in listed or () if isinstance(error, Mapping)]
+    return f" ({'; '.join(said[:3])})" if said else ""
 
 
 def _read_line(line: bytes) -> tuple[str, object, str]:

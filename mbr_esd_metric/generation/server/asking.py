@@ -112,6 +112,7 @@ class Asking:
         self._again: deque[Part] = deque()
         self._results: queue.SimpleQueue[Generated | BaseException | None] = queue.SimpleQueue()
         self._room: asyncio.Semaphore | None = None
+        self._ended: asyncio.Event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
@@ -127,7 +128,8 @@ class Asking:
         """The replies' samples as they come in.
 
         Raises:
-            EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
+            EngineError: if no request can succeed, as soon as the requests under way are in; at the end, with the segments'
+                labels, if some failed.
         """
         thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
         thread.start()
@@ -168,18 +170,24 @@ class Asking:
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._room = asyncio.Semaphore(WAITING)
+        self._room, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
         if self._stopped:
             return
         budget = Budget(self._job.prices)
         async with Http(self._job.patience.timeout) as http:
             workers = [asyncio.create_task(self._worker(http, budget)) for _ in range(self._job.concurrency)]
             try:
-                await asyncio.gather(*workers)
+                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+                # What is under way may have been paid for: it comes in before the run ends with an error.
+                self._ended.set()
+                await asyncio.wait(workers, timeout=self._job.patience.ending)
+                for worker in done:
+                    worker.result()
             finally:
                 self.spent = budget.spent
                 for worker in workers:
                     worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
         kept = "What was sampled is kept; the same command asks for the rest"
         if self._over:
             raise EngineError(
@@ -195,7 +203,7 @@ class Asking:
         return "; ".join(messages[:5]) + more
 
     async def _worker(self, http: Http, budget: Budget) -> None:
-        while not self._over:
+        while not (self._over or self._ended.is_set()):
             part = self._again.popleft() if self._again else next(self._new, None)
             if part is None:
                 return
@@ -214,6 +222,9 @@ class Asking:
                     continue
                 self._over = True
                 self._again.appendleft(part)
+                return
+            if self._ended.is_set():
+                await budget.settle(bound, 0.0)
                 return
             asked, cost = time.monotonic(), 0.0
             try:
@@ -302,9 +313,10 @@ class Asking:
         while True:
             left = {address: self._rests.left(address) for address in order}
             address = min(order, key=lambda address: left[address])
-            if left[address] <= 0:
+            if left[address] <= 0 or self._ended.is_set():
                 return address
-            await asyncio.sleep(left[address])
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), left[address])
 
     async def _ask(self, http: Http, address: Address, part: Part) -> Reply:
         """The checked samples of one reply; fewer than asked for if the reply has fewer.

@@ -24,6 +24,7 @@ class Patience:
         odd: tries of a request whose replies are complete but not what was asked for.
         longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``, budgets); if it asks
             for more, the run ends.
+        ending: seconds that requests under way have to come in when a run ends with an error.
     """
 
     timeout: float = 600.0
@@ -32,6 +33,7 @@ class Patience:
     tries: int = 15
     odd: int = 3
     longest_rest: float = 3600.0
+    ending: float = 120.0
 
     def wait(self, failures: int) -> float:
         """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""

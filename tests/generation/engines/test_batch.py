@@ -81,6 +81,11 @@ def test_what_failed_is_named_and_the_rest_kept() -> None:
         with pytest.raises(EngineError, match="the batch is expired without it"):
             found.extend(engine(server.url).generate(requests(3, 4), Sampling()))
         assert len(found) == 2
+    with (
+        FakeBatchServer(MODEL, invalid="the model is not for batches") as server,
+        pytest.raises(EngineError, match=r"segment 0: the batch is failed without it \(the model is not for batches\)"),
+    ):
+        list(engine(server.url).generate(requests(1, 4), Sampling()))
 
 
 def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:

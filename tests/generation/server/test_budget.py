@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import time
 from typing import Any
 
 import pytest
@@ -69,6 +70,39 @@ def test_replies_that_were_lost_are_counted_as_paid() -> None:
             found.extend(hosted(proxy.url, 0.006).generate(requests(60, 8), Sampling(max_tokens=16)))
         most_tokens = sum(body["n"] for body in server.bodies) * 3
         assert sum(len(b["messages"][0]["content"]) // 4 for b in server.bodies) / 1e6 + most_tokens / 1e5 <= 0.006
+
+
+def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
+    """One request is told to come back in two hours, while the others are being answered."""
+
+    def slowly(value: Any, number: int) -> Any:
+        time.sleep(0.5)
+        return value
+
+    with FakeServer(MODEL, dialect="openai", turned_away=1, retry_after="7200", spoil=slowly) as server:
+        found: list[Generated] = []
+        begun = time.monotonic()
+        with pytest.raises(EngineError, match="asks to be left alone for 7200 s"):
+            found.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
+        assert time.monotonic() - begun < 3
+        assert len(found) == len(server.bodies) == 3
+        assert len(server.arrivals) == 4, "more was asked for after the error"
+
+
+def test_refusals_and_filtered_answers_are_kept_and_not_paid_for_again() -> None:
+    def refuse(value: Any, number: int) -> Any:
+        first, second, *_ = value["choices"]
+        first["message"] |= {"content": None, "refusal": "I cannot help with that."}
+        second["message"] |= {"content": None}
+        second["finish_reason"] = "content_filter"
+        return value
+
+    with FakeServer(MODEL, dialect="openai", spoil=refuse) as server:
+        found = collect(hosted(server.url, None).generate(requests(1, 4), Sampling()))
+        assert len(server.bodies) == 1
+    assert [found["key0", number].text for number in (0, 1)] == ["I cannot help with that.", ""]
+    assert found["key0", 0].truncated
+    assert found["key0", 1].truncated
 
 
 def test_a_bound_is_never_passed() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+import tracemalloc
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +132,67 @@ def test_faults_lose_and_double_nothing(name: str) -> None:
         with FaultyProxy(server.url, share, stall=3.0) as proxy:
             faulty = ServerEngine(options(proxy.url, name), patience)
             spoilt = collect(faulty.generate(requests(count, 16), Sampling()))
-    assert len(proxy.faults) >= 7
+    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert set(spoilt) == set(clean)
     if name in SEEDED:
         assert texts(spoilt) == texts(clean)
+
+
+COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no choices": lambda reply: reply.update(choices=[]),
+    "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 16}),
+    "a choice twice": lambda reply: reply["choices"].append(reply["choices"][0]),
+    "only the first": lambda reply: reply.update(choices=reply["choices"][:1]),
+    "all but the first": lambda reply: reply.update(choices=reply["choices"][1:]),
+}
+#: Ollama's reply holds one candidate.
+OLLAMA_COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no message": lambda reply: reply.pop("message"),
+    "not done": lambda reply: reply.update(done=False),
+    "loaded and nothing said": lambda reply: reply.update(done_reason="load"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [(name, count) for name in ALL for count in (OLLAMA_COUNTS if name == "ollama" else COUNTS)],
+)
+def test_wrong_counts_lose_and_double_nothing(name: str, count: str) -> None:
+    """The first two replies have too many candidates, too few or none."""
+    change = {**COUNTS, **OLLAMA_COUNTS}[count]
+
+    def spoil(value: Any, number: int) -> Any:
+        if number <= 2:
+            change(value)
+        return value
+
+    with FakeServer(MODEL, dialect=name, spoil=spoil) as server:
+        found = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 16), Sampling()))
+        asked = len(server.bodies)
+    assert len(found) == 32
+    alone = not DIALECTS.get(name).can.n
+    if not (alone and count == "only the first"):
+        assert asked > (32 if alone else 2)
+    if name in SEEDED:
+        with FakeServer(MODEL, dialect=name) as server:
+            clean = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 16), Sampling()))
+        assert texts(found) == texts(clean)
 
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("fault", "said"), [("redirect", "sends its callers on"), ("flood", "more than")])
 def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, said: str) -> None:
     with FakeServer(MODEL, dialect=name) as server, FaultyProxy(server.url, 1.0, stall=1.0, faults=(fault,)) as proxy:
-        with pytest.raises(EngineError, match=said):
-            list(ServerEngine(options(proxy.url, name), QUICK).generate(requests(1, 1), Sampling()))
+        asking = ServerEngine(options(proxy.url, name), QUICK)
+        tracemalloc.start()
+        try:
+            with pytest.raises(EngineError, match=said):
+                list(asking.generate(requests(1, 1), Sampling()))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
         assert proxy.requests == 1
+    assert peak < 40 << 20, "the 300 MB of a flood are kept"
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if DIALECTS.get(name).can.guidance != "none"])

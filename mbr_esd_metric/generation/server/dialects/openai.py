@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 
@@ -25,6 +27,16 @@ class OpenaiDialect(Dialect):
         """A name stands for its dated snapshots, with or without the maker before it."""
         said, asked = said.rsplit("/", 1)[-1], asked.rsplit("/", 1)[-1]
         return said == asked or re.fullmatch(r"(-\d{4}|[:@]).*", said.removeprefix(asked)) is not None
+
+    def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Sample:
+        """A refusal, and what the service's filter cut, were paid for: they count as cut, and are not asked again."""
+        said = choice.get("message")
+        refusal = said.get("refusal") if isinstance(said, Mapping) else None
+        if isinstance(refusal, str) and refusal:
+            return Sample(refusal, None, tokens, truncated=True)
+        if choice.get("finish_reason") == "content_filter":
+            choice = {**choice, "finish_reason": "length"}
+        return super()._sample(choice, tokens, ask)
 
     def body(self, ask: Ask) -> dict[str, Any]:
         """As OpenAI's description of the API has it; `max_completion_tokens` counts the reasoning too."""
