@@ -128,9 +128,11 @@ def joined_names(name: str) -> list[str]:
 def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
     first = cards[0]
     for card in cards:
-        if card.decision != first.decision:
+        # How a model says its errors is its own matter.
+        if dataclasses.replace(card.decision, format=first.decision.format) != first.decision:
             mine, its = first.decision.described(), card.decision.described()
-            differ = ", ".join(f"{key}={mine[key]} and {its[key]}" for key in mine if mine[key] != its[key])
+            unequal = [key for key in mine if mine[key] != its[key] and key != "format"]
+            differ = ", ".join(f"{key}={mine[key]} and {its[key]}" for key in unequal)
             raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
     if first.decision.decided_by.needs_logprobs or first.decision.decided_by.candidates == "one":
         raise OptionError(

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.blank import blank_decision, is_blank
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError
@@ -176,7 +177,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
             keep = engine_class(todo.engine).stored
             store = stores.enter_context(CandidateStore.open(one.store, keep=keep))
             counts = _sample(one, todo, store, progress)
-            drawn.append(_Drawn(todo, store, counts, one.name if several else None, one.role))
+            reads = one.decision if one.decision.format != card.decision.format else None
+            drawn.append(_Drawn(todo, store, counts, one.name if several else None, one.role, reads))
         if progress and card.samples == 1 and not card.others:
             _say_without_tokens(drawn[0])
         decisions, found = _decide(card, segments, drawn)
@@ -188,18 +190,26 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     """What a model of a pool has sampled: its plan, its store, how many candidates of each request count, its name
-    where there are several, and what its candidates are."""
+    where there are several, what its candidates are, and how they are read where not as the pool's first model's."""
 
     plan: Plan
     store: CandidateStore
     counts: Mapping[str, int]
     model: str | None
     role: str
+    reads: DecisionOptions | None
 
-    def candidates(self, number: int) -> list[Candidate]:
-        """Those of the segment with this number; none if the translation is blank."""
+    def candidates(self, number: int, translation: str) -> list[Candidate]:
+        """Those of the segment with this number and translation; none if it is blank."""
         key = self.plan.keys[number]
-        return [] if key is None else _candidates(self.store, key, self.counts[key], self.model)
+        found = [] if key is None else _candidates(self.store, key, self.counts[key], self.model)
+        if self.reads is None:
+            return found
+        read = read_annotations(found, self.reads.parser(translation))
+        return [
+            replace(c, annotation=a) if isinstance(a, Annotation) else replace(c, truncated=True)
+            for c, a in zip(found, read, strict=True)
+        ]
 
 
 def sample(
@@ -376,9 +386,10 @@ def _decide(
     """One decision for each segment; and where several models are pooled, which of them have each of its spans."""
 
     def candidates(number: int, without: str = "") -> list[Candidate]:
-        found = [candidate for one in drawn if one.role != without for candidate in one.candidates(number)]
+        translation = segments[number].translation
+        found = [c for one in drawn if one.role != without for c in one.candidates(number, translation)]
         # Nothing can be marked in a blank translation.
-        return found or [Candidate(_nothing(card, segments[number].translation), logprob=0.0)]
+        return found or [Candidate(_nothing(card, translation), logprob=0.0)]
 
     def hypotheses(number: int) -> list[Candidate]:
         return candidates(number, without="supports")

@@ -59,9 +59,9 @@ def with_models(decision: Decision, found: Origins) -> Decision:
 
 
 def joined(signatures: Sequence[str]) -> str:
-    """The signature of a pool: what its models share once, and where they differ one value for each."""
+    """The signature of a pool: what its models share once, where they differ one value for each; the version last."""
     read = [dict(field.partition(":")[::2] for field in text.split("|")[1:]) for text in signatures]
-    names = list(dict.fromkeys(name for fields in read for name in fields))
+    names = sorted(dict.fromkeys(name for fields in read for name in fields), key=lambda name: name == "v")
     head = signatures[0].split("|")[0]
     values = {name: [fields.get(name, "-") for fields in read] for name in names}
     return "|".join(

@@ -152,6 +152,21 @@ def test_hypotheses_come_from_one_setting_and_supports_from_another(
         assert decision.value == alone.value < 1
 
 
+def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
+    as_json = file(tmp_path / "json.jsonl", said("Laden"), said("Laden"), "no answer", said("ist"))
+    compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", said("ist"), "major <Laden>")
+    name = (
+        f"mbr-esd-llama?n=4&engine=replay&candidates={as_json}"
+        f"+mbr-esd-gemma2?n=4&engine=replay&format=compact&candidates={compact}"
+    )
+    run = annotate(load_card(name), [Segment("The shop.", TRANSLATION, "1")])
+    (decision,) = run.decisions
+    assert (decision.valid, decision.invalid) == (6, 2), "one format is read as the other"
+    assert [span.start for span in decision.annotation] == [4]
+    assert run.origins == [(("mbr-esd-llama", "mbr-esd-gemma2"),)]
+    assert "|format:-+compact|" in run.signature
+
+
 def test_options_at_the_end_are_for_all() -> None:
     card = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
     assert [one.n for one in (card, *card.others)] == [64, 64]
