@@ -7,7 +7,13 @@
 `client` starts the instant server as a process of its own: it sends one reply of vLLM's, made before, of 16 candidates
 with 64 log-probabilities each. What is measured is the whole of `mbr_esd_metric.metric.pipeline`: prompts, requests,
 reading, every check, the store on disk, parsing and the decision. Memory is the process's peak. The bar is 3,000
-candidates a second. For `server` and `vllm` the store is new, and each side runs once before it is timed.
+candidates a second.
+
+For `server` and `vllm` both sides ask for the same candidates: prompts, grammar, seeds and settings are the same. They
+take turns (ours, bare, bare, ours, ...), so that a machine that grows slower slows both. Each time the store is new.
+Before the first round every prompt is asked for one candidate, so that both sides find it in the model's cache. The
+bars are 0.9 of a client that sends the requests and reads the JSON, and 0.95 of `LLM.generate` on prompts that are
+tokens already.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +83,15 @@ def main() -> None:
     parser.add_argument("what", choices=("client", "server", "vllm"))
     parser.add_argument("rest", nargs="*", help="URL and model name, see above")
     parser.add_argument("--segments", type=int, default=0, help="default 2,000 for client, 20 otherwise")
+    parser.add_argument("--rounds", type=int, default=2, help="of both sides, for server and vllm (default: 2)")
     args = parser.parse_args()
     if args.what == "client":
         client(args.segments or 2000)
     elif args.what == "server":
         url, name = [*args.rest, "mbr-esd-demo"][:2]
-        server(url, name, args.segments or 20)
+        server(url, name, args.segments or 20, args.rounds)
     else:
-        in_process([*args.rest, "mbr-esd-demo"][0], args.segments or 20)
+        in_process([*args.rest, "mbr-esd-demo"][0], args.segments or 20, args.rounds)
 
 
 def made(count: int) -> list[Segment]:
@@ -92,14 +101,11 @@ def made(count: int) -> list[Segment]:
     return [Segment(source.format(i), target.format(i), f"segment {i}") for i in range(count)]
 
 
-def ours(card: ModelCard, segments: list[Segment]) -> float:
-    """Candidates a second of the whole pipeline, with a new store."""
+def whole(card: ModelCard, segments: list[Segment]) -> int:
+    """The whole pipeline with a new store; the number of candidates."""
     with tempfile.TemporaryDirectory() as folder:
-        from dataclasses import replace
-
-        started = time.perf_counter()
         annotate(replace(card, store=str(Path(folder, "store"))), segments)
-        return len(segments) * card.samples / (time.perf_counter() - started)
+    return len(segments) * card.samples
 
 
 def client(count: int) -> tuple[float, float]:
@@ -110,36 +116,56 @@ def client(count: int) -> tuple[float, float]:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
         card = load_card(f"mbr-esd-llama?model={name}&n=16&dialect=vllm&engine=server&server={url}")
-        ours(card, made(50))
+        whole(card, made(50))
         before, started = os.times(), time.perf_counter()
-        rate = ours(card, made(count))
+        found = whole(card, made(count))
         took, after = time.perf_counter() - started, os.times()
     finally:
         process.terminate()
         process.wait()
     used = after.user + after.system - before.user - before.system
+    rate = found / took
     print(f"candidates a second  {rate:,.0f}   ({count} segments, 16 each, in {took:.1f} s)")
     print(f"processor time       {1000 * used / count:.2f} ms a request of 16 candidates")
     print(f"peak memory          {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
     return rate, 1000 * used / count
 
 
-def server(url: str, name: str, count: int) -> None:
+def compare(what: str, ours: Callable[[], int], bare: Callable[[], int], rounds: int) -> float:
+    """Both sides by turns; prints candidates a second of each round, and returns ours divided by the bare side's."""
+    took, found = {"ours": 0.0, what: 0.0}, {"ours": 0, what: 0}
+    for number in range(rounds):
+        sides = (("ours", ours), (what, bare))
+        for name, side in sides[:: 1 if number % 2 == 0 else -1]:
+            started = time.perf_counter()
+            count = side()
+            seconds = time.perf_counter() - started
+            took[name] += seconds
+            found[name] += count
+            print(
+                f"round {number + 1}  {name:<15} {count / seconds:.2f} candidates a second ({count} in {seconds:.1f} s)"
+            )
+    if found["ours"] != found[what]:
+        raise SystemExit(f"the sides had different work: {found}")
+    print(f"ours takes {took['ours']:.1f} s, {what} {took[what]:.1f} s: {took[what] / took['ours']:.3f} of its speed")
+    return took[what] / took["ours"]
+
+
+def server(url: str, name: str, count: int, rounds: int) -> None:
     """Our client against a minimal one, both on a server that is running."""
     card = load_card(f"{name}{'&' if '?' in name else '?'}engine=server&server={url}")
     segments = made(count)
-    todo = plan(card, segments)
-    bare(card, todo, 4)
-    least = bare(card, todo, len(segments))
-    rate = ours(card, segments)
-    print(f"minimal client {least:.2f}, ours {rate:.2f} candidates a second: {rate / least:.3f} of it")
+    whole(replace(card, n=1), segments)
+    least = plan(card, segments)
+    compare("minimal client", lambda: whole(card, segments), lambda: bare(card, least), rounds)
 
 
-def bare(card: ModelCard, todo: Plan, count: int) -> float:
-    """Candidates a second of a client that sends the same requests, reads the JSON and does nothing with it."""
+def bare(card: ModelCard, todo: Plan) -> int:
+    """A client that sends the same requests, reads the JSON and does nothing with it; the number of candidates."""
     import aiohttp
 
     from mbr_esd_metric.generation.model_files import model_name
+    from mbr_esd_metric.generation.server.asking import sample_seed
     from mbr_esd_metric.generation.server.detection import dialect_of
     from mbr_esd_metric.generation.server.dialect import Ask
 
@@ -147,8 +173,10 @@ def bare(card: ModelCard, todo: Plan, count: int) -> float:
     dialect = dialect_of(options)
     model, each = model_name(options), dialect.per_request
     bodies = [
-        dialect.body(Ask(request, first, min(each, request.n - first), model, 1 + first, todo.sampling))
-        for request in list(todo.requests.values())[:count]
+        dialect.body(
+            Ask(request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, todo.sampling)
+        )
+        for request in todo.requests.values()
         for first in range(0, request.n, each)
     ]
     path = card.servers[0].removesuffix("/") + dialect.path
@@ -166,12 +194,10 @@ def bare(card: ModelCard, todo: Plan, count: int) -> float:
             await asyncio.gather(*(work(session) for _ in range(card.concurrency or 32)))
         return found
 
-    started = time.perf_counter()
-    found = asyncio.run(run())
-    return found / (time.perf_counter() - started)
+    return asyncio.run(run())
 
 
-def in_process(name: str, count: int) -> None:
+def in_process(name: str, count: int, rounds: int) -> None:
     """engine=vllm against `LLM.generate`, on one model that is loaded once."""
     import vllm
 
@@ -188,16 +214,17 @@ def in_process(name: str, count: int) -> None:
     engine.VllmEngine.close = lambda self: None  # type: ignore[method-assign]
     card = load_card(f"{name}{'&' if '?' in name else '?'}engine=vllm")
     segments = made(count)
-    ours(card, segments[:2])
-    rate = ours(card, segments)
-    requests = plan(card, segments).requests.values()
+    whole(replace(card, n=1), segments)
     running = engine.VllmEngine(card.engine_options("vllm"))
-    prompts = [engine._messages(request.prompt) for request in requests]
+    requests = list(plan(card, segments).requests.values())
+    prompts = [{"prompt_token_ids": running._tokens(request.prompt)} for request in requests]
     settings = [engine._parameters(request, card.sampling) for request in requests]
-    started = time.perf_counter()
-    outputs = loaded[0].chat(prompts, settings, use_tqdm=False, lora_request=running._lora())
-    least = sum(len(output.outputs) for output in outputs) / (time.perf_counter() - started)
-    print(f"LLM.generate {least:.2f}, ours {rate:.2f} candidates a second: {rate / least:.3f} of it")
+
+    def generate() -> int:
+        outputs = loaded[0].generate(prompts, settings, use_tqdm=False, lora_request=running._lora())
+        return sum(len(output.outputs) for output in outputs)
+
+    compare("LLM.generate", lambda: whole(card, segments), generate, rounds)
 
 
 if __name__ == "__main__":

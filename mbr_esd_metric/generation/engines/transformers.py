@@ -116,9 +116,6 @@ class TransformersEngine(Engine):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         return {"engine": cls.name, **model_identity(options)}
 
-    def count_tokens(self, prompt: str) -> int:
-        return len(self._tokens(prompt))
-
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
         """Nothing: it draws every token itself."""

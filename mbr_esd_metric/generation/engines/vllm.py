@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError
+from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError
 from mbr_esd_metric.generation.base import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
@@ -35,7 +37,7 @@ CONTEXT = 4096
 BACKEND = "guidance"
 #: What vLLM's CPU build reads; it would otherwise reserve half of the memory.
 CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
-#: Sequences handed over in one call: enough to keep a GPU busy, few enough that finished ones are stored soon.
+#: Sequences handed over before the first is done: more than vLLM runs at once, so that it never waits for us.
 SEQUENCES = 4096
 
 
@@ -113,54 +115,70 @@ class VllmEngine(Engine):
         """The engine's name and `model_identity`."""
         return {"engine": cls.name, **model_identity(options)}
 
-    def count_tokens(self, prompt: str) -> int:
-        """Tokens of the prompt in the model's chat template."""
-        tokens = self._llm.get_tokenizer().apply_chat_template(
-            _messages(prompt), add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
+    def _tokens(self, prompt: str) -> list[int]:
+        conversation = [{"role": "user", "content": prompt}]
+        tokens: list[int] = self._llm.get_tokenizer().apply_chat_template(
+            conversation, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
         )
-        return len(tokens)
+        return tokens
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample in calls of up to `SEQUENCES` sequences; each call's samples are yielded when it is done.
+        """Sample every request; its samples are yielded when they are done, and another request takes its place.
+
+        vLLM's own `LLM.generate` gives nothing back before all are done: its last sequences run alone, and a run that
+        is ended loses everything. A prompt that is too long does not stop the others.
 
         Raises:
-            EngineError: a prompt that is too long, by its label, or what vLLM reports.
+            EngineError: what vLLM reports; at the end, with the segments' labels, where prompts were too long.
         """
-        batch: list[Request] = []
-        size = 0
-        for request in requests:
-            if batch and size + request.n > SEQUENCES:
-                yield from self._call(batch, sampling)
-                batch, size = [], 0
-            batch.append(request)
-            size += request.n
-        if batch:
-            yield from self._call(batch, sampling)
-
-    def _call(self, batch: list[Request], sampling: Sampling) -> Iterator[Generated]:
-        for request in batch:
-            tokens = self.count_tokens(request.prompt)
-            if tokens + sampling.max_tokens > self._context:
-                raise EngineError(
-                    f"{request.label}: the prompt has {tokens} tokens and the answer may have {sampling.max_tokens}, "
-                    f"which do not fit in {self._context}; give max_model_len={tokens + sampling.max_tokens}"
-                )
+        engine = self._llm.llm_engine
+        waiting, numbers = iter(requests), itertools.count()
+        running: dict[str, Request] = {}
+        too_long: list[str] = []
+        sequences = 0
         try:
-            outputs = self._llm.chat(
-                [_messages(request.prompt) for request in batch],
-                sampling_params=[_parameters(request, sampling) for request in batch],
-                chat_template_kwargs=dict(CHAT_TEMPLATE_ARGUMENTS),
-                lora_request=self._lora(),
-                use_tqdm=False,
-            )
+            while True:
+                while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
+                    tokens = self._tokens(request.prompt)
+                    if problem := self._problem_of(request, len(tokens) + sampling.max_tokens):
+                        too_long.append(problem)
+                        continue
+                    name = str(next(numbers))
+                    engine.add_request(
+                        name,
+                        {"prompt_token_ids": tokens},
+                        _parameters(request, sampling),
+                        lora_request=self._lora(),
+                    )
+                    running[name] = request
+                    sequences += request.n
+                if not running:
+                    break
+                for output in engine.step():
+                    if output.finished:
+                        request = running.pop(output.request_id)
+                        sequences -= request.n
+                        samples = tuple(_sample(completion, request) for completion in output.outputs)
+                        yield Generated(request.key, request.first, samples * (request.n if sampling.greedy else 1))
         except (RuntimeError, ValueError) as error:
-            labels = ", ".join(request.label for request in batch[:3])
+            labels = ", ".join(request.label for request in list(running.values())[:3])
             raise EngineError(f"vLLM failed on {labels} ...: {' '.join(str(error).split())[:300]}") from error
-        for request, output in zip(batch, outputs, strict=True):
-            samples = tuple(_sample(completion, request) for completion in output.outputs)
-            if sampling.greedy:
-                samples *= request.n
-            yield Generated(request.key, request.first, samples)
+        finally:
+            if running:
+                with suppress(RuntimeError):  # an engine that died has nothing left to stop
+                    engine.abort_request(list(running))
+        if too_long:
+            more = f"; and {len(too_long) - 5} more" if len(too_long) > 5 else ""
+            raise EngineError(f"{'; '.join(too_long[:5])}{more}. {KEPT}")
+
+    def _problem_of(self, request: Request, tokens: int) -> str | None:
+        """Why a request cannot be asked, given the most tokens of prompt and answer."""
+        if tokens <= self._context:
+            return None
+        return (
+            f"{request.label}: prompt and answer may have {tokens} tokens, which do not fit in {self._context}; give "
+            f"max_model_len={tokens}"
+        )
 
     def _lora(self) -> Any:
         if self._adapter is None:
@@ -224,7 +242,7 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
 
 def _parameters(request: Request, sampling: Sampling) -> Any:
     from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
     return SamplingParams(
         n=1 if sampling.greedy else request.n,
@@ -236,6 +254,8 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
         seed=sample_seed(sampling.seed, request.key) + request.first,
         logprobs=0,
         structured_outputs=StructuredOutputsParams(regex=request.grammar),
+        # One output for each request, when all of its samples are done.
+        output_kind=RequestOutputKind.FINAL_ONLY,
     )
 
 
@@ -253,10 +273,6 @@ def _by_token(completion: Any) -> TokenLogprobs | None:
     found = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
     pieces = [(one.decoded_token or "").encode("utf-8", "replace") for one in found]
     return TokenLogprobs.spelling(pieces, [float(one.logprob) for one in found], completion.text)
-
-
-def _messages(prompt: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": prompt}]
 
 
 def lora_rank(adapter: str) -> int:

@@ -128,8 +128,8 @@ class Asking:
         """The replies' samples as they come in.
 
         Raises:
-            EngineError: if no request can succeed, as soon as the requests under way are in; at the end, with the segments'
-                labels, if some failed.
+            EngineError: if no request can succeed, as soon as the requests under way are in; at the end, with the
+                segments' labels, if some failed.
         """
         thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
         thread.start()

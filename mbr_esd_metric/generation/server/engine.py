@@ -6,14 +6,12 @@ runs where the GPUs are, and this engine asks it for candidates over HTTP.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.base import (
-    CHAT_TEMPLATE_ARGUMENTS,
     Engine,
     EngineOptions,
     Generated,
@@ -25,9 +23,8 @@ from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.asking import Asking, Job
 from mbr_esd_metric.generation.server.budget import Prices
 from mbr_esd_metric.generation.server.detection import ASKING, check_served, confirm, dialect_of
-from mbr_esd_metric.generation.server.dialect import Dialect, messages
-from mbr_esd_metric.generation.server.failures import Transient
-from mbr_esd_metric.generation.server.http import SMALL, Http, require_aiohttp, run
+from mbr_esd_metric.generation.server.dialect import Dialect
+from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run
 from mbr_esd_metric.generation.server.patience import Patience
 
 #: Requests under way at once, for each server: 32 x 16 sequences keep a large GPU busy.
@@ -110,15 +107,6 @@ class ServerEngine(Engine):
         """Samples asked for in one HTTP request."""
         return dialect_of(options).per_request
 
-    def count_tokens(self, prompt: str) -> int | None:
-        """As vLLM's ``/tokenize`` counts; None if the server has no such address."""
-        body = {
-            "model": self._model,
-            "messages": messages(prompt),
-            "chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS),
-        }
-        return run(_count(self._servers[0], json.dumps(body).encode("ascii")))
-
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Sample every request, many at a time; a part is yielded as soon as its reply is in.
 
@@ -186,14 +174,3 @@ async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> No
             answered += problem is None
     if failed is not None and not answered:
         raise failed
-
-
-async def _count(address: Address, body: bytes) -> int | None:
-    async with Http(ASKING) as http:
-        try:
-            answer = await http.post(address, "//tokenize", body, SMALL)
-            reply = answer.json() if answer.status == 200 else None
-        except (Transient, EngineError):
-            return None
-    count = reply.get("count") if isinstance(reply, dict) else None
-    return count if isinstance(count, int) else None

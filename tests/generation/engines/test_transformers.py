@@ -228,7 +228,7 @@ def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(engine: Transformer
     request = Request("k", "word " * 400, ANY, 1, label="segment 12 of mt.txt")
     with pytest.raises(EngineError, match=r"segment 12 of mt.txt: its prompt has \d+ tokens.*context of 512 tokens"):
         sample(engine, [request], SHORT_ANSWERS)
-    room = engine.count_tokens("word") + 20
+    room = len(engine._tokens("word")) + 20
     short = TransformersEngine(EngineOptions(model=str(tiny), device="cpu", max_model_len=room))
     with pytest.raises(EngineError, match=f"max_model_len={room}"):
         sample(short, [Request("k", "word", ANY, 1)], Sampling(max_tokens=21))

@@ -1,0 +1,99 @@
+"""How `engine=vllm` hands requests over and samples back; with an engine made for the tests in place of vLLM."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.base import Request, Sampling
+from mbr_esd_metric.generation.engines import vllm as module
+from mbr_esd_metric.generation.engines.vllm import VllmEngine
+
+CONTEXT = 100
+
+
+class Model:
+    """Finishes one request a step, the one that came first; a token is a character."""
+
+    def __init__(self, fails_at: int = 1000) -> None:
+        self.llm_engine, self.steps, self.fails_at = self, 0, fails_at
+        self.waiting: list[tuple[str, int]] = []
+        self.added: list[str] = []
+        self.busiest = 0
+
+    def get_tokenizer(self) -> Any:
+        return SimpleNamespace(apply_chat_template=lambda conversation, **_: list(conversation[0]["content"]))
+
+    def add_request(self, name: str, prompt: dict[str, list[str]], n: int, lora_request: object) -> None:
+        self.waiting.append((name, n))
+        self.added.append("".join(prompt["prompt_token_ids"]))
+        self.busiest = max(self.busiest, sum(n for _, n in self.waiting))
+
+    def abort_request(self, names: list[str]) -> None:
+        self.waiting = [one for one in self.waiting if one[0] not in names]
+
+    def step(self) -> list[Any]:
+        self.steps += 1
+        if self.steps > self.fails_at:
+            raise RuntimeError("the engine died")
+        name, n = self.waiting.pop(0)
+        done = SimpleNamespace(text=name, cumulative_logprob=-1.0, token_ids=[1], finish_reason="stop")
+        unfinished = [SimpleNamespace(finished=False, request_id=name) for name, _ in self.waiting[:1]]
+        return [*unfinished, SimpleNamespace(finished=True, request_id=name, outputs=[done] * n)]
+
+
+def engine(model: Model, monkeypatch: pytest.MonkeyPatch) -> VllmEngine:
+    monkeypatch.setattr(module, "SEQUENCES", 8)
+    monkeypatch.setattr(module, "_parameters", lambda request, sampling: 1 if sampling.greedy else request.n)
+    made = VllmEngine.__new__(VllmEngine)
+    made.__dict__.update(_llm=model, _adapter=None, _context=CONTEXT)
+    return made
+
+
+def wanted(count: int) -> list[Request]:
+    return [Request(f"key{i}", f"prompt {i}", ".*", 4, 2, f"segment {i}") for i in range(count)]
+
+
+def test_a_request_takes_the_place_of_one_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    parts = engine(model, monkeypatch).generate(wanted(10), Sampling(max_tokens=10))
+    first = next(parts)
+    assert (first.key, first.first, len(first.samples)) == ("key0", 2, 4)
+    assert len(model.added) == 2, "everything is handed over before the first is back"
+    assert [part.key for part in parts] == [f"key{i}" for i in range(1, 10)]
+    assert model.busiest == 8
+    assert model.added == [f"prompt {i}" for i in range(10)]
+
+
+def test_a_greedy_answer_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    (part,) = engine(Model(), monkeypatch).generate(wanted(1), Sampling(temperature=0, max_tokens=10))
+    assert len(part.samples) == 4
+
+
+def test_a_prompt_that_is_too_long_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = wanted(4)
+    requests[1] = Request("long", "x" * 95, ".*", 4, 0, "segment of many words")
+    parts = engine(Model(), monkeypatch).generate(requests, Sampling(max_tokens=10))
+    assert [next(parts).key for _ in range(3)] == ["key0", "key2", "key3"]
+    with pytest.raises(EngineError, match=r"segment of many words: .* have 105 tokens.* fit in 100; .*len=105\. what"):
+        next(parts)
+
+
+def test_what_fails_is_said_and_what_runs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(fails_at=1)
+    parts = engine(model, monkeypatch).generate(wanted(3), Sampling(max_tokens=10))
+    assert next(parts).key == "key0"
+    with pytest.raises(EngineError, match=r"vLLM failed on segment 1, segment 2 \.\.\.: the engine died"):
+        next(parts)
+    assert model.waiting == []
+
+
+def test_a_reader_that_stops_stops_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    parts = engine(model, monkeypatch).generate(wanted(3), Sampling(max_tokens=10))
+    next(parts)
+    parts.close()  # type: ignore[attr-defined]
+    assert model.waiting == []
