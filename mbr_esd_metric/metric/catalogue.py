@@ -1,11 +1,11 @@
 """Models that people use today, beside those of the paper: one line each.
 
 None of them has been tried in this role here; the paper's have been, by its authors. The lines were held against public
-pages in November 2026. Names and contexts of hosted models are those of OpenAI's, Google's and DeepSeek's documentation,
-Mistral's those of services that pass it on. Hub ids and contexts of the others are those of their model cards or of pages
-that quote them. Sizes are those of the files on the hub as repositories list them, with the parts that read images
-(bfloat16 where nothing else is said); that of gpt-oss 20B was not found again. Services take models away after a year
-or two; their pages of deprecations say when.
+pages in November 2026. Names and contexts of hosted models are those of OpenAI's, Google's and DeepSeek's
+documentation, Mistral's those of services that pass it on. Hub ids and contexts of the others are those of their model
+cards or of pages that quote them. Sizes are those of the files on the hub as repositories list them, with the parts
+that read images (bfloat16 where nothing else is said); that of gpt-oss 20B was not found again. Services take models
+away after a year or two; their pages of deprecations say when.
 """
 
 from __future__ import annotations
