@@ -75,7 +75,8 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name in ("free", "grounded"):
         began = time.monotonic()
-        drawn = list(sample(with_options(card, {"grounded": name == "grounded"}), segments, progress=True))
+        changed = with_options(card, {"grounded": name == "grounded"})
+        drawn = [(segment, found) for segment, found, _ in sample(changed, segments, progress=True)]
         print(row(name, drawn, time.monotonic() - began), flush=True)
         for half in (0, 1):
             chosen[f"{name} {half + 1}"] = decisions(card, drawn, half)

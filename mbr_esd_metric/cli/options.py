@@ -1,13 +1,19 @@
-"""Options of a decision on the command line, made from the fields of `DecisionOptions`; and the MQM weights' option."""
+"""Options that several verbs have: of a decision (made from the fields of `DecisionOptions`), MQM weights, dry runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices
+from mbr_esd_metric.errors import OptionError, useless
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metric.card import ModelCard
+    from mbr_esd_metric.metric.pipeline import Segment
 
 
 def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str], **meanings: str) -> None:
@@ -54,3 +60,40 @@ class _Renamed(argparse.Action):
     ) -> None:
         print(f"note: {option} is called --{self.dest} here; --weights is for the weights of supports", file=sys.stderr)
         setattr(namespace, self.dest, values)
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add ``--dry-run`` and ``--try``."""
+    parser.add_argument("--dry-run", action="store_true", help="say what would be sampled, and sample nothing")
+    parser.add_argument(
+        "--try",
+        dest="trial",
+        type=int,
+        metavar="N",
+        help="with --dry-run: sample N segments first, which are kept, and say how long the rest takes",
+    )
+
+
+def trial_of(args: argparse.Namespace) -> int | None:
+    """Segments to sample on trial in a dry run, mostly 0; None if this is no dry run.
+
+    Raises:
+        OptionError: ``--try`` without ``--dry-run``, or of fewer than two segments.
+    """
+    if args.trial is not None and not args.dry_run:
+        raise useless(f"--try {args.trial}", "a run that is no --dry-run")
+    if args.trial is not None and args.trial < 2:
+        raise OptionError(f"--try {args.trial}: give 2 or more; the first one waits until the model is loaded")
+    return (args.trial or 0) if args.dry_run else None
+
+
+def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
+    """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
+    from mbr_esd_metric.metric.estimate import estimates
+
+    found = estimates(card, segments, trial)
+    for one in found:
+        if len(found) > 1:
+            print(f"{one.name}:")
+        print("\n".join(one.lines()))
+    return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
+from mbr_esd_metric.cli.options import add_dry_run, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", help="short for ?engine=...")
     parser.add_argument("--server", help="short for ?server=URL")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="JSON lines; .gz and .zst compress")
+    add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.epilog = (
         "Of a test set, the translations that have a gold score are sampled.\n\n"
@@ -41,9 +43,11 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_options
     from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.pooled import members
 
     given = {"engine": args.engine, "server": args.server}
     card = with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None})
+    trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
@@ -51,9 +55,12 @@ def run(args: argparse.Namespace) -> int:
     names = _from_files(args) if test_set is None else _from_test_set(test_set)
     if not names:
         raise InputError("there is no segment to sample")
+    if trial is not None:
+        return print_estimates(card, [segment for _, _, segment in names], trial)
     write_records(args.output, _records(card, names, not args.quiet))
     most = "at most " if card.adaptive else ""
-    print(f"{args.output}: {number_of(len(names), 'segment')}, {most}{number_of(card.samples, 'candidate')} each")
+    each = number_of(sum(one.samples for one in members(card)), "candidate")
+    print(f"{args.output}: {number_of(len(names), 'segment')}, {most}{each} each")
     return 0
 
 
@@ -66,7 +73,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
     from mbr_esd_metric.metric.pipeline import sample
 
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
-    for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
+    for (system, number, _), (segment, candidates, models) in zip(names, sampled, strict=True):
         yield CandidateRecord(
             number,
             segment.source,
@@ -76,6 +83,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
             tuple(c.truncated for c in candidates),
             system,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
+            tuple(models) or None,
         )
 
 

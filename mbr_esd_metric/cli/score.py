@@ -7,14 +7,12 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mbr_esd_metric.cli.options import add_dry_run, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_given_once, check_output, short_names
 from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.metric.metric import Metric
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server", help="short for ?server=URL")
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be sampled, and sample nothing")
+    add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
     parser.epilog = "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?n=16' --to_json out.json"
 
@@ -38,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.card import with_options
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.metric import Metric, losses, mean, warnings
+    from mbr_esd_metric.metric.pipeline import Segment
 
     given = {"engine": args.engine, "server": args.server}
     metric = Metric(with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None}))
@@ -46,22 +45,22 @@ def run(args: argparse.Namespace) -> int:
     check_given_once(args.translations, "translations", "-t ")
     sources = read_segments(args.sources)
     systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
-    samples = [
-        {"src": source, "mt": translation}
-        for translations in systems.values()
-        for source, translation in zip(sources, translations, strict=True)
-    ]
-    if args.dry_run:
-        return _dry_run(metric, samples)
     names = short_names(args.translations, lambda file: Path(file).stem)
-    named = [name for name in names for _ in sources]
-    asked = [{**sample, "system": name} for sample, name in zip(samples, named, strict=True)]
-    prediction = metric.predict(asked, progress_bar=not args.quiet)
+    segments = [
+        Segment(source, translation, f"segment {number} of {path}", name)
+        for name, (path, translations) in zip(names, systems.items(), strict=True)
+        for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
+    ]
+    trial = trial_of(args)
+    if trial is not None:
+        return print_estimates(metric.card, segments, trial)
+    prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
         print(f"{prediction.metadata.signature}\n{losses(prediction.metadata)}", file=sys.stderr)
         if suspects := warnings(prediction.metadata, metric.card.decision.blank):
             print(suspects, file=sys.stderr)
 
+    samples = [{"src": segment.source, "mt": segment.translation} for segment in segments]
     spans, suspects, data = prediction.metadata.error_spans, prediction.metadata.suspects, {}
     for number, path in enumerate(systems):
         part = slice(number * len(sources), (number + 1) * len(sources))
@@ -76,15 +75,6 @@ def run(args: argparse.Namespace) -> int:
         content = {path: [_without_nan(row) for row in rows] for path, rows in data.items()}
         write_whole(args.to_json, json_text(content, indent=4))
         print(f"Predictions saved in: {args.to_json}.")
-    return 0
-
-
-def _dry_run(metric: Metric, samples: Sequence[dict[str, str]]) -> int:
-    from mbr_esd_metric.metric.estimate import estimate
-    from mbr_esd_metric.metric.pipeline import Segment
-
-    segments = [Segment(sample["src"], sample["mt"], f"sample {index}") for index, sample in enumerate(samples)]
-    print("\n".join(estimate(metric.card, segments).lines()))
     return 0
 
 

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
-from mbr_esd_metric.cli.options import add_mqm_option
-from mbr_esd_metric.errors import OptionError, number_of
+from mbr_esd_metric.cli.options import add_dry_run, add_mqm_option, print_estimates, trial_of
+from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
     from mbr_esd_metric.adapters.wmt.importing import Imported
+    from mbr_esd_metric.adapters.wmt.test_set import SystemChoice, TestSet
 
 #: Verb -> (module in this package, one line of help); each has ``configure`` and ``run``, as in `main`.
 _VERBS = {
@@ -99,6 +100,7 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, default=8, help="of COMET's models (%(default)s)")
     parser.add_argument("--gpus", type=int, help="of COMET's models (default: one where there is one)")
     parser.add_argument("--overwrite", action="store_true", help="replace scores that are there")
+    add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.epilog = (
         "examples:\n"
@@ -171,8 +173,12 @@ def _run_score(args: argparse.Namespace) -> int:
     wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")
     if args.name and len(args.model) > 1:
         raise OptionError("--name names one metric; give one --model with it")
+    trial = trial_of(args)
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
         for model in args.model:
+            if trial is not None:
+                _dry_run(args, test_set, model, wanted, trial)
+                continue
             scorer = make_scorer(
                 model,
                 name=args.name,
@@ -188,3 +194,20 @@ def _run_score(args: argparse.Namespace) -> int:
             if scorer.note:
                 print(f"{test_set.name} {test_set.direction}, {model}: {scorer.note}", file=sys.stderr)
     return 0
+
+
+def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: int) -> None:
+    """Say what scoring a test set with a model would sample."""
+    from mbr_esd_metric.adapters.wmt.scorers import is_ours
+    from mbr_esd_metric.adapters.wmt.scoring import texts_to_score
+    from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.pipeline import Segment
+
+    texts = texts_to_score(test_set, f"{args.name or model}-src", choice)
+    systems = number_of(len({text.system for text in texts}), "system")
+    print(f"{test_set.name} {test_set.direction}: {model}, {number_of(len(texts), 'translation')} of {systems}")
+    if is_ours(model):
+        supplied = [Segment(one.source, one.translation, one.label, one.system) for one in texts if one.supplied]
+        print_estimates(load_card(model), supplied, trial)
+    elif trial:
+        raise useless(f"--try {trial}", f"--model {model}, of which nothing is sampled")

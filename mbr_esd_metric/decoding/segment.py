@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import count, repeat
 from typing import cast
 
 import numpy as np
@@ -116,6 +116,10 @@ def read_case(
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
     parser = options.parser(translation)
     columns = CandidateColumns.of(candidates)
+    if columns.models is not None and options.decided_by.needs_logprobs and len(set(columns.models)) > 1:
+        raise OptionError(
+            f"the rule {options.rule!r} compares log-probabilities, which those of several models cannot be; take mbr"
+        )
     folded, counts = _hypotheses(columns, parser, options.invalid)
     others: Hypotheses | None = None
     if options.decided_by.needs_references:
@@ -198,6 +202,7 @@ def decide_corpus(
     options: DecisionOptions,
     *,
     supports: Iterable[Sequence[Candidate] | CandidateColumns] | None = None,
+    labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
     """Choose for all segments of a test set together, by a rule such as `mbr-corpus`.
 
@@ -205,20 +210,23 @@ def decide_corpus(
         segments: candidates and translation of each.
         options: the rule, and the rest as for `decide`.
         supports: for each segment its support set, where it is not the candidates themselves.
+        labels: how messages name the segments; by default "segment 1" and so on.
 
     Raises:
-        NoValidCandidateError, InputError, OptionError: as for `decide`; begins with "segment K", from 0.
+        NoValidCandidateError, InputError, OptionError: as for `decide`; begins with the segment's label.
     """
     rule = options.decided_by
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
     read: list[CorpusSegment] = []
     given = iter(supports) if supports is not None else repeat(None)
-    for number, (candidates, translation) in enumerate(segments):
+    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
+    for candidates, translation in segments:
+        label = next(names)
         try:
             read.append(corpus_segment(candidates, translation, options, supports=next(given)))
         except (InputError, NoValidCandidateError) as error:
-            raise type(error)(f"segment {number}: {error}") from None
+            raise type(error)(f"{label}: {error}") from None
     choice = rule.settle([segment.shortlist.statistics for segment in read])
     decisions = tuple(
         segment.decision(int(position), choice) for segment, position in zip(read, choice.chosen, strict=True)

@@ -4,10 +4,10 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent; a candidate may have ``"truncated": true``, and an only candidate ``"tokens": [[bytes,
-log-probability], ...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released
-code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a
-segment::
+`system` may be absent. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, and an
+only candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made. The
+`*.gen.json` of the authors' released code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as
+well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "score_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "expected_utility", "valid", "distinct", "invalid"}
@@ -58,6 +58,7 @@ class CandidateRecord:
         truncated: which candidates were cut by the length limit.
         system: whose translation it is, if the file says.
         token_logprobs: of the only candidate, if the file says.
+        models: which of several models wrote each candidate; None if there is one.
     """
 
     id: str
@@ -68,18 +69,22 @@ class CandidateRecord:
     truncated: tuple[bool, ...]
     system: str | None = None
     token_logprobs: TokenLogprobs | None = None
+    models: tuple[str, ...] | None = None
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        columns = zip(self.texts, self.logprobs, self.truncated, strict=True)
+        models = self.models or (None,) * len(self.texts)
+        columns = zip(self.texts, self.logprobs, self.truncated, models, strict=True)
         by_token = self.token_logprobs
-        return tuple(Candidate(text, None, logprob, cut, None, by_token) for text, logprob, cut in columns)
+        return tuple(Candidate(text, None, logprob, cut, model, by_token) for text, logprob, cut, model in columns)
 
     @property
     def columns(self) -> CandidateColumns:
         """The same in the form that `decoding.decide` reads fastest."""
-        return CandidateColumns(self.texts, self.logprobs, self.truncated, token_logprobs=self.token_logprobs)
+        return CandidateColumns(
+            self.texts, self.logprobs, self.truncated, models=self.models, token_logprobs=self.token_logprobs
+        )
 
     @property
     def place(self) -> Place:
@@ -122,7 +127,12 @@ class CandidateRecord:
         if system is not None and not isinstance(system, str):
             raise InputError(_wrong(value, "system", "a string"))
         by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
-        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token)
+        models = None
+        if candidates and "model" in candidates[0]:
+            models = tuple([candidate.get("model") for candidate in candidates])
+            if not set(map(type, models)) <= {str}:
+                raise InputError('"model" is the name of a candidate\'s model; give it for all candidates or for none')
+        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token, models)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -131,6 +141,8 @@ class CandidateRecord:
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(self.texts, self.logprobs, self.truncated, strict=True)
         ]
+        for candidate, model in zip(candidates, self.models or (), strict=False):
+            candidate["model"] = model
         if self.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]

@@ -67,8 +67,13 @@ class Metric:
         """
         if not isinstance(samples, Iterable):
             raise InputError(f"samples are {type(samples).__name__}; give a list of dicts with 'src' and 'mt'")
-        segments = [_segment(sample, index) for index, sample in enumerate(samples)]
-        run = self.annotate(segments, progress=progress_bar)
+        return self.predict_segments(
+            [_segment(sample, index) for index, sample in enumerate(samples)], progress=progress_bar
+        )
+
+    def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
+        """`predict` of segments whose labels messages name; errors are the same."""
+        run = self.annotate(segments, progress=progress)
         decisions = run.decisions
         spans = [error_spans(d, s.translation) for d, s in zip(decisions, segments, strict=True)]
         for marked, models in zip(spans, run.origins, strict=False):
@@ -144,16 +149,16 @@ def error_spans(decision: Decision, translation: str) -> list[dict[str, Any]]:
 
 def _segment(sample: Mapping[str, str], index: int) -> Segment:
     if not isinstance(sample, Mapping):
-        raise InputError(f"sample {index} is {type(sample).__name__}; give a dict with 'src' and 'mt'")
+        raise InputError(f"samples[{index}] is {type(sample).__name__}; give a dict with 'src' and 'mt'")
     for key in ("src", "mt"):
         if key not in sample:
-            raise InputError(f"sample {index} has no {key!r}; give a dict with 'src' and 'mt'")
+            raise InputError(f"samples[{index}] has no {key!r}; give a dict with 'src' and 'mt'")
         if not isinstance(sample[key], str):
-            raise InputError(f"sample {index}: {key!r} is {type(sample[key]).__name__}, not a text")
+            raise InputError(f"samples[{index}]: {key!r} is {type(sample[key]).__name__}, not a text")
     system = sample.get("system", "")
     if not isinstance(system, str):
-        raise InputError(f"sample {index}: 'system' is {type(system).__name__}, not a text")
-    return Segment(sample["src"], sample["mt"], f"sample {index}", system)
+        raise InputError(f"samples[{index}]: 'system' is {type(system).__name__}, not a text")
+    return Segment(sample["src"], sample["mt"], f"samples[{index}]", system)
 
 
 def load_metric(name: str) -> Metric:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -32,8 +32,8 @@ from mbr_esd_metric.metric.adaptive import check_stops_early, rounds, settled
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine
 from mbr_esd_metric.metric.pooled import Origins, joined, members, origins, with_models
+from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.waiting import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +166,12 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
     cards = members(card)
-    several = len({one.name for one in cards}) > 1
     if not segments:
         return Annotated([], joined([signature(one, one.engine) for one in cards]))
     learnt = None if card.calibration is None else read_recalibration(card.calibration)
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
-        drawn: list[_Drawn] = []
-        for one, todo in zip(cards, plans, strict=True):
-            keep = engine_class(todo.engine).stored
-            store = stores.enter_context(CandidateStore.open(one.store, keep=keep))
-            counts = _sample(one, todo, store, progress)
-            reads = one.decision if one.decision.format != card.decision.format else None
-            drawn.append(_Drawn(todo, store, counts, one.name if several else None, one.role, reads))
+        drawn = _drawn(cards, plans, stores, progress)
         if progress and card.samples == 1 and not card.others:
             _say_without_tokens(drawn[0])
         decisions, found = _decide(card, segments, drawn)
@@ -199,10 +192,14 @@ class _Drawn:
     role: str
     reads: DecisionOptions | None
 
-    def candidates(self, number: int, translation: str) -> list[Candidate]:
-        """Those of the segment with this number and translation; none if it is blank."""
+    def samples(self, number: int) -> list[Sample] | None:
+        """Those of the segment with this number; None if the translation is blank."""
         key = self.plan.keys[number]
-        found = [] if key is None else _candidates(self.store, key, self.counts[key], self.model)
+        return None if key is None else [one for one in self.store.get(key, self.counts[key]) if one is not None]
+
+    def candidates(self, number: int, translation: str) -> list[Candidate]:
+        """The same for a decision, with the segment's translation; none if it is blank."""
+        found = _as_candidates(self.samples(number) or [], self.model)
         if self.reads is None:
             return found
         read = read_annotations(found, self.reads.parser(translation))
@@ -212,10 +209,22 @@ class _Drawn:
         ]
 
 
+def _drawn(cards: Sequence[ModelCard], plans: Sequence[Plan], stores: ExitStack, progress: bool) -> list[_Drawn]:
+    """What each model has sampled, now or before; `stores` closes the stores."""
+    drawn: list[_Drawn] = []
+    for card, todo in zip(cards, plans, strict=True):
+        store = stores.enter_context(CandidateStore.open(card.store, keep=engine_class(todo.engine).stored))
+        reads = card.decision if card.decision.format != cards[0].decision.format else None
+        name = card.name if len({one.name for one in cards}) > 1 else None
+        drawn.append(_Drawn(todo, store, _sample(card, todo, store, progress), name, card.role, reads))
+    return drawn
+
+
 def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
-) -> Iterator[tuple[Segment, Sequence[Sample]]]:
-    """Sample what the store lacks; then each segment with its candidates, in order.
+) -> Iterator[tuple[Segment, Sequence[Sample], Sequence[str]]]:
+    """Sample what the store lacks; then each segment with its candidates, in order, and of several models the name of
+    each candidate's.
 
     Args:
         card: model and sampling; its decision rule plays no part, but that `greedy` decodes one candidate at
@@ -226,18 +235,70 @@ def sample(
     Raises:
         EngineError, StoreError: what was sampled before stays in the store.
     """
-    if card.others:
-        raise OptionError("a file of candidates is of one model; sample each of those joined by + by itself")
+    cards = members(card)
+    if any(one.role != "both" or one.decision.format != card.decision.format for one in cards):
+        raise OptionError("a file of candidates does not say roles or several formats; sample each model by itself")
     if not segments:
         return
+    with ExitStack() as stores:
+        drawn = _drawn(cards, [plan(one, segments) for one in cards], stores, progress)
+        for number, segment in enumerate(segments):
+            found: list[Sample] = []
+            models: list[str] = []
+            for card, part in zip(cards, drawn, strict=True):
+                own = part.samples(number)
+                if own is None:
+                    own = [Sample(_nothing(card, segment.translation), 0.0, 0)] * card.samples
+                found += own
+                models += [] if part.model is None else [part.model] * len(own)
+            yield segment, found, models
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How fast a model samples here.
+
+    Attributes:
+        first: seconds until the first segment had its candidates, with the loading of the model.
+        segments, candidates, seconds: sampled after that together, and how long it took.
+    """
+
+    first: float
+    segments: int
+    candidates: int
+    seconds: float
+
+
+def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
+    """Sample some segments, spread over all that lack candidates, and measure; they are kept.
+
+    Args:
+        card: one model.
+        segments: of a run.
+        trial: how many segments to sample, two or more: one until the model is at work, and the others to measure.
+
+    Returns:
+        None if fewer than two segments lack candidates.
+
+    Raises:
+        EngineError, OptionError, StoreError: as `annotate`.
+    """
     todo = plan(card, segments)
-    with CandidateStore.open(card.store, keep=engine_class(todo.engine).stored) as store:
-        drawn = _sample(card, todo, store, progress)
-        for segment, key in zip(segments, todo.keys, strict=True):
-            if key is None:
-                yield segment, [Sample(_nothing(card, segment.translation), 0.0, 0)] * card.samples
-            else:
-                yield segment, [found for found in store.get(key, drawn[key]) if found is not None]
+    with (
+        CandidateStore.open(card.store) as store,
+        Sampler(card, todo.engine, todo.sampling, store, different=len(todo.requests)) as sampler,
+    ):
+        lacking = [one for one in todo.requests.values() if None in store.get(one.key, one.n)]
+        count = min(trial, len(lacking))
+        if count < 2:
+            return None
+        picked = [lacking[i * len(lacking) // count] for i in range(count)]
+        drawn = sum(part.n for one in picked[1:] for part in missing(one, store.get(one.key, one.n)))
+        marks = [time.monotonic()]
+        for some in (picked[:1], picked[1:]):
+            sampler.draw(some)
+            marks.append(time.monotonic())
+    return Timing(marks[1] - marks[0], count - 1, drawn, marks[2] - marks[1])
 
 
 def _nothing(card: ModelCard, translation: str) -> str:
@@ -253,18 +314,6 @@ def _key(identity: Mapping[str, str], sampling: Sampling, prompt: str, grammar: 
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def missing(request: Request, have: Sequence[Sample | None]) -> Iterator[Request]:
-    """The parts of a request that the store does not hold, as requests for runs of consecutive samples."""
-    start: int | None = None
-    for index in range(request.n + 1):
-        absent = index < request.n and (index >= len(have) or have[index] is None)
-        if absent and start is None:
-            start = index
-        elif not absent and start is not None:
-            yield replace(request, n=index - start, first=start)
-            start = None
-
-
 def _sample(card: ModelCard, todo: Plan, store: CandidateStore, progress: bool) -> Mapping[str, int]:
     """Sample what the store lacks; returns how many candidates each request's decision is to see.
 
@@ -272,93 +321,14 @@ def _sample(card: ModelCard, todo: Plan, store: CandidateStore, progress: bool) 
     holds beyond that is not looked at, so that a run that is repeated comes to the same decisions.
     """
     open_requests, drawn = dict(todo.requests), {}
-    with _Sampler(card, todo, store, progress) as sampler:
+    with Sampler(card, todo.engine, todo.sampling, store, different=len(todo.requests), progress=progress) as sampler:
         for n in rounds(card.samples) if card.adaptive else (card.samples,):
             sampler.draw([replace(request, n=n) for request in open_requests.values()])
             for key, request in list(open_requests.items()):
-                if n == card.samples or settled(_candidates(store, key, n), request.translation, card.decision):
+                if n == card.samples or settled(_of(store, key, n), request.translation, card.decision):
                     drawn[key] = n
                     del open_requests[key]
     return drawn
-
-
-class _Sampler:
-    """The engine, loaded when the first candidate is missing, and the progress bar.
-
-    The bar counts segments that have all the candidates of the last round.
-    """
-
-    def __init__(self, card: ModelCard, todo: Plan, store: CandidateStore, progress: bool) -> None:
-        self._card, self._todo, self._store, self._progress = card, todo, store, progress
-        self._engine: Engine | None = None
-        self._done, self._started = 0, time.monotonic()
-
-    def __enter__(self) -> _Sampler:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._engine is not None:
-            self._engine.close()
-
-    def draw(self, requests: Sequence[Request]) -> None:
-        """Put every missing sample of these requests into the store."""
-        from tqdm import tqdm
-
-        wanted = [part for request in requests for part in missing(request, self._store.get(request.key, request.n))]
-        if not wanted:
-            return
-        if self._progress and self._engine is None and engine_class(self._todo.engine).stored:
-            _advise_languages(self._card)
-        remaining: dict[str, int] = {}
-        for part in wanted:
-            remaining[part.key] = remaining.get(part.key, 0) + part.n
-        with Watch(f"{self._name} is being loaded", quiet=not self._progress) as watch:
-            if self._engine is None:
-                self._engine = engine_class(self._todo.engine)(self._card.engine_options(self._todo.engine))
-            with tqdm(
-                total=len(requests),
-                initial=len(requests) - len(remaining),
-                unit="segment",
-                desc="sampling",
-                file=sys.stderr,
-                disable=not self._progress,
-                smoothing=0.1,
-            ) as bar:
-                watch.moved(self._next_step(len(remaining)))
-                for generated in self._engine.generate(wanted, self._todo.sampling):
-                    self._store.put(generated.key, generated.first, generated.samples)
-                    self._done += len(generated.samples)
-                    remaining[generated.key] -= len(generated.samples)
-                    if remaining[generated.key] == 0:
-                        del remaining[generated.key]
-                        bar.update()
-                    rate = self._done / max(time.monotonic() - self._started, 1e-9)
-                    bar.set_postfix_str(f"{rate:.1f} candidates/s", refresh=False)
-                    watch.moved(self._next_step(len(remaining)))
-
-    @property
-    def _name(self) -> str:
-        return f"{self._card.model} (engine={self._todo.engine})"
-
-    def _next_step(self, segments: int) -> str:
-        n = self._card.samples
-        fewer = f"Fewer candidates (?n={n // 4}) take less time. " if n >= 8 else ""
-        return (
-            f"{self._name} is sampling; {self._done} candidates are stored, and {segments} of "
-            f"{len(self._todo.requests)} different segments lack some. {fewer}An interrupted run "
-            "goes on where it stopped"
-        )
-
-
-def _advise_languages(card: ModelCard) -> None:
-    """Say once for each run that samples what the prompt leaves open without a direction."""
-    prompt = load_prompt(card.prompt, get_format(card.decision.format).templates)
-    if card.lp is None and prompt.names_languages:
-        print(
-            "note: the prompt does not say of what languages the texts are; name them in the model name, such as "
-            f"{card.name}?lp=en-de",
-            file=sys.stderr,
-        )
 
 
 def _say_without_tokens(drawn: _Drawn) -> None:
@@ -375,9 +345,12 @@ def _say_without_tokens(drawn: _Drawn) -> None:
         )
 
 
-def _candidates(store: CandidateStore, key: str, n: int, model: str | None = None) -> list[Candidate]:
-    held = (sample for sample in store.get(key, n) if sample is not None)
-    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs) for s in held]
+def _of(store: CandidateStore, key: str, n: int) -> list[Candidate]:
+    return _as_candidates(sample for sample in store.get(key, n) if sample is not None)
+
+
+def _as_candidates(samples: Iterable[Sample], model: str | None = None) -> list[Candidate]:
+    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs) for s in samples]
 
 
 def _decide(
@@ -413,7 +386,10 @@ def _decide(
         pairs = [(hypotheses(number), segments[number].translation) for number in marked]
         others = [supports(number) for number in marked] if apart else None
         try:
-            chosen = iter(decide_corpus(pairs, card.decision, supports=others).decisions if pairs else ())
+            labels = [segments[number].label for number in marked]
+            chosen = iter(
+                decide_corpus(pairs, card.decision, supports=others, labels=labels).decisions if pairs else ()
+            )
         except NoValidCandidateError as error:
             raise NoValidCandidateError(f"{error}; {_mend(card)}") from None
         return with_origins([settled_at_once if is_one else next(chosen) for is_one in blank])

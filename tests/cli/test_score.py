@@ -125,7 +125,7 @@ def test_a_segment_without_valid_candidate_is_named_and_not_scored(
     model = MODEL.replace("n=3", "n=1")
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet"]) == 1
     err = capsys.readouterr().err
-    assert "sample 1" in err
+    assert "segment 2 of mt.txt" in err
     assert "invalid=empty" in err
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model + "&invalid=empty", "--quiet"]) == 0
 

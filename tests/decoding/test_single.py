@@ -13,6 +13,7 @@ from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.errors import NoValidCandidateError
 
 MT = "Die Bänke 🐉 sind laut, die Bänke."
 ERROR = '{{"error_span": "{}", "category": "{}", "sub_category": "x", "severity": "{}"}}'
@@ -145,3 +146,11 @@ def test_tokens_that_spell_something_else_are_none() -> None:
     assert split is not None
     assert split.total([(0, 2)]) == -3
     assert split.total([(0, 1)]) == -1
+
+
+def test_an_error_of_a_whole_set_names_the_segment_from_1_or_by_its_label() -> None:
+    pairs = [([Candidate(json_answer())], MT), ([Candidate("{")], MT)]
+    with pytest.raises(NoValidCandidateError, match="^segment 2: none of the 1 candidates"):
+        decide_corpus(pairs, DecisionOptions("mbr-corpus"))
+    with pytest.raises(NoValidCandidateError, match=r"^segment 7 of mt\.txt: none"):
+        decide_corpus(pairs, DecisionOptions("mbr-corpus"), labels=["", "segment 7 of mt.txt"])

@@ -14,8 +14,8 @@ from mbr_esd_metric.errors import MissingDependencyError, OptionError
 from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.estimate import TOKENS_A_CANDIDATE, estimate
+from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.estimate import TOKENS_A_CANDIDATE, estimate, estimates
 from mbr_esd_metric.metric.pipeline import Segment, annotate
 from tests.helpers.chat_server import FakeServer
 
@@ -48,6 +48,58 @@ def test_the_verb_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "segments 2" in shown
     assert "candidates 512 in the store 0 to sample 512" in shown
     assert "requests 32 (engine=server)" in shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, card in CARDS.items() if not card.model.startswith(("HuggingFaceTB", "google/gemma-3-270m"))],
+)
+def test_every_card_is_counted_without_an_engine(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
+    monkeypatch.setattr("mbr_esd_metric.metric.engine_choice._problem", lambda card, cls: "not here")
+    found = estimate(load_card(f"{name}?store={tmp_path}/store"), SEGMENTS)
+    assert found.candidates == 5 * load_card(name).samples
+    assert found.engine == "server"
+    note = f"{name} does not run here as things are"
+    assert (note in "\n".join(found.lines())) == (load_card(name).engine == "auto")
+
+
+def test_without_torch_a_model_that_walks_is_counted_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("mbr_esd_metric.metric.engine_choice._problem", lambda card, cls: "not here")
+    found = estimate(load_card(f"mbr-esd-phi4?format=marked&store={tmp_path}/store"), SEGMENTS)
+    assert (found.engine, found.candidates) == ("transformers", 5 * 256)
+
+
+def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for which in ("src", "mt"):
+        (tmp_path / which).write_text("".join(f"Satz {number}\n" for number in range(20)))
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+    with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options("server")), delay=0.2) as server:
+        model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
+        assert main(["score", *files, "--model", model, "--dry-run"]) == 0
+        assert "time                 not known; --try 4 samples" in capsys.readouterr().out
+        assert not server.bodies
+        assert main(["score", *files, "--model", model, "--dry-run", "--try", "4"]) == 0
+        shown = capsys.readouterr().out
+        assert "in the store       64" in shown
+        assert len(server.bodies) == 4
+        segments = [Segment(f"Satz {number}", f"Satz {number}", str(number)) for number in range(20)]
+        (found,) = estimates(load_card(model), segments, 5)
+        assert len(server.bodies) == 9
+        assert found.timing is not None
+        assert (found.timing.segments, found.timing.candidates) == (4, 64)
+        # 11 segments are left, of one request of 0.2 s each.
+        assert found.seconds is not None
+        assert 11 * 0.2 < found.seconds < 11 * 0.6 + 2
+        annotate(load_card(model), segments)
+        (found,) = estimates(load_card(model), segments, 4)
+        assert "time                 none for sampling" in "\n".join(found.lines())
+        assert len(server.bodies) == 20
+    for wrong in (["--try", "4"], ["--dry-run", "--try", "1"]):
+        assert main(["score", *files, *wrong]) == 1
+        assert "--try" in capsys.readouterr().err
 
 
 def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Req
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, warnings
-from mbr_esd_metric.metric.pipeline import Segment, annotate, missing
+from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.sampler import missing
 from mbr_esd_metric.metric.suspects import suspicion
 
 CLEAN = '{"errors": []}'
@@ -62,7 +63,8 @@ class Recorder(Engine):
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     monkeypatch.setattr(registry, "engine_class", lambda name: Recorder)
-    monkeypatch.setattr("mbr_esd_metric.metric.pipeline.engine_class", lambda name: Recorder)
+    for module in ("pipeline", "sampler"):
+        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: Recorder)
     for name, value in (("asked", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
         monkeypatch.setattr(Recorder, name, value)
     return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")

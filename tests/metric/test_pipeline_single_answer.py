@@ -102,7 +102,8 @@ def test_answers_stored_before_are_used_and_that_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FakeServer(MODEL, spoil=spelt) as server:
-        monkeypatch.setattr("mbr_esd_metric.metric.pipeline.engine_class", lambda _: Wordless)
+        for module in ("pipeline", "sampler"):
+            monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda _: Wordless)
         confidences(name(server, tmp_path))
         monkeypatch.undo()
         capsys.readouterr()

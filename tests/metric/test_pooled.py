@@ -15,8 +15,8 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
@@ -78,8 +78,44 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
     files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
     assert main(["score", *files, "--model", name, "--quiet"]) == 0
     assert "score: 0.6000" in capsys.readouterr().out
-    for verb in (["score", *files, "--dry-run"], ["sample", *files, "-o", str(tmp_path / "out")]):
-        assert main([*verb, "--model", name]) == 1
+    out = str(tmp_path / "out")
+    assert main(["sample", *files, "--model", name.replace("+", "&role=supports+"), "-o", out, "--quiet"]) == 1
+    assert "does not say roles" in capsys.readouterr().err
+    assert main(["sample", *files, "--model", name, "-o", out, "--quiet"]) == 0
+    assert "1 segment, 6 candidates each" in capsys.readouterr().out
+    (record,) = read_candidates(out)
+    assert record.models == (first,) * 3 + (second,) * 3
+    assert main(["decide", out, "-o", str(tmp_path / "decided")]) == 0
+    (decided,) = read_decisions(tmp_path / "decided")
+    assert (decided.index, decided.annotation) == (5, decision.annotation)
+    capsys.readouterr()
+    assert main(["decide", out, "-o", str(tmp_path / "other"), "--rule", "map"]) == 1
+    assert "those of several models cannot be" in capsys.readouterr().err
+    assert main(["score", *files, "--model", f"mbr-esd-llama?n=6&candidates={out}"]) == 1
+    assert "decide with: mbr-esd decide" in capsys.readouterr().err
+
+
+def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
+    texts = (said("Laden"), said("Laden"), said("ist"))
+    record = CandidateRecord("1", "s", TRANSLATION, texts, (None,) * 3, (False,) * 3, models=("a", "a", "b"))
+    write_records(tmp_path / "c", [record])
+    (read,) = read_candidates(tmp_path / "c")
+    assert read == record
+    assert [one.model for one in read.candidates] == list(read.columns.models or ()) == ["a", "a", "b"]
+    with pytest.raises(InputError, match="give it for all candidates or for none"):
+        CandidateRecord.from_json({**record.to_json(), "candidates": [{"text": "", "model": "a"}, {"text": ""}]})
+
+
+def test_a_dry_run_of_a_pool_counts_each_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"mbr-esd-llama?n=3&store={tmp_path}/store+mbr-esd-gemma2?n=5&store={tmp_path}/store"
+    for which in ("src", "mt"):
+        (tmp_path / which).write_text("ein Satz\n")
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+    for verb in (["score", *files], ["sample", *files, "-o", str(tmp_path / "out")]):
+        assert main([*verb, "--model", name, "--dry-run"]) == 0
+        shown = capsys.readouterr().out
+        assert [shown.count(line) for line in ("mbr-esd-llama:\n", "mbr-esd-gemma2:\n")] == [1, 1]
+        assert [shown.count(f"candidates           {n}\n") for n in (3, 5)] == [1, 1]
 
 
 class ByTemperature(Engine):
@@ -108,7 +144,8 @@ class ByTemperature(Engine):
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Annotated]:
     """Decides over settings of one model, each given as options."""
-    monkeypatch.setattr("mbr_esd_metric.metric.pipeline.engine_class", lambda name: ByTemperature)
+    for module in ("pipeline", "sampler"):
+        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: ByTemperature)
     monkeypatch.setattr(ByTemperature, "asked", [])
 
     def run(*options: str) -> Annotated:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.metric import pipeline, waiting
+from mbr_esd_metric.metric import sampler, waiting
 from mbr_esd_metric.metric.waiting import Watch
 
 
@@ -60,7 +60,7 @@ def test_a_slow_engine_is_named(
         yield from generate(self, requests, sampling)
 
     monkeypatch.setattr(ReplayEngine, "generate", slow)
-    monkeypatch.setattr(pipeline, "Watch", lambda what, quiet: waiting.Watch(what, quiet=quiet, patience=0.1))
+    monkeypatch.setattr(sampler, "Watch", lambda what, quiet: waiting.Watch(what, quiet=quiet, patience=0.1))
     card = load_card(f"mbr-esd-llama?n=1&candidates={candidates}")
     annotate(card, [Segment("a", "b", "segment 1")], progress=True)
     assert "still waiting after" in (said := capsys.readouterr().err)
@@ -73,6 +73,6 @@ def test_fewer_candidates_are_proposed_where_many_are_asked_for() -> None:
 
     for n, advice in ((256, "(?n=64)"), (8, "(?n=2)"), (4, None)):
         card = load_card(f"mbr-esd-llama?n={n}")
-        said = pipeline._Sampler(card, pipeline.Plan("server", card.sampling, {}, []), None, False)._next_step(1)  # type: ignore[arg-type]
+        said = sampler.Sampler(card, "server", card.sampling, None, different=1)._next_step(1)  # type: ignore[arg-type]
         assert ("Fewer candidates" in said) is (advice is not None)
         assert advice is None or advice in said

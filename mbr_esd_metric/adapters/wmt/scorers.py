@@ -160,6 +160,7 @@ class MbrEsdScorer(Scorer):
     def __init__(self, model: str, name: str | None) -> None:
         from mbr_esd_metric.metric.engine_choice import choose_engine
         from mbr_esd_metric.metric.metric import Metric
+        from mbr_esd_metric.metric.pooled import joined, members
         from mbr_esd_metric.metric.signature import signature
 
         card = load_card(model)
@@ -169,7 +170,7 @@ class MbrEsdScorer(Scorer):
             )
         self._metric = Metric(card)
         self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: signature(card, choose_engine(card))}
+        self.signatures = {self._name: joined([signature(one, choose_engine(one)) for one in members(card)])}
 
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
@@ -364,11 +365,17 @@ def make_scorer(
         if reference is None:
             raise OptionError(f"{model} needs a reference, and this test set has none that may be used")
         return SacrebleuScorer(model, reference, target)
-    if base in CARDS or is_model_folder(base):
+    if is_ours(model):
         return MbrEsdScorer(model, name)
     if "/" in base or os.path.exists(base):
         return CometScorer(model, name, reference, comet or CometOptions())
     raise unknown("model", base, ["empty", "BLEU", "chrF", *CARDS])
+
+
+def is_ours(model: str) -> bool:
+    """Whether a name is that of a model of this package, or of several, or a model folder."""
+    base = joined_names(model)[0].partition("?")[0]
+    return base in CARDS or is_model_folder(base)
 
 
 def default_name(model: str) -> str:

@@ -100,6 +100,15 @@ def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collecti
     return chosen
 
 
+def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice) -> list[Text]:
+    """Every translation that scoring with a metric of this full name looks at, where nothing is scored yet.
+
+    Raises:
+        InputError: no system is chosen.
+    """
+    return [text for system in _systems(test_set, name, choice) for text in _texts(test_set, system)]
+
+
 def _scored(test_set: TestSet, name: str) -> Collection[str]:
     path = test_set.layout.metric_scores(name, "seg")
     return files.read_scores(path) if path.is_file() else ()

@@ -90,6 +90,11 @@ class ReplayEngine(Engine):
                 f"{self._path} has {len(record.texts)} candidates for {request.label or record.label}, and greedy "
                 "decoding has one; for the likeliest of several give decision=map, and no temperature=0"
             )
+        if record.models is not None and len(set(record.models)) > 1:
+            raise EngineError(
+                f"{self._path} has candidates of several models, whose weights a replay would lose; decide with: "
+                f"mbr-esd decide {self._path}, or sample each model by itself"
+            )
         end = request.first + request.n
         if end > len(record.texts):
             raise EngineError(

@@ -124,7 +124,11 @@ def test_no_samples(model: MbrEsdMetric) -> None:
 
 @pytest.mark.parametrize(
     ("sample", "mend"),
-    [({"src": "a"}, "sample 1 has no 'mt'"), ({"src": 1, "mt": "a"}, "'src' is int, not a text"), ("a", "give a dict")],
+    [
+        ({"src": "a"}, r"samples\[1\] has no 'mt'"),
+        ({"src": 1, "mt": "a"}, "'src' is int, not a text"),
+        ("a", "give a dict"),
+    ],
 )
 def test_malformed_samples(model: MbrEsdMetric, sample: object, mend: str) -> None:
     with pytest.raises(InputError, match=mend):

@@ -366,3 +366,22 @@ def test_a_checkpoint_where_comet_is_not_installed(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "comet.models", None)
     with pytest.raises(EngineError, match=r"needs the package 'unbabel-comet'.*mbr-esd-metric\[comet\]"):
         make_scorer(str(tmp_path))
+
+
+def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
+    test_set: TestSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
+    assert main([*command, "--model", "BLEU", model, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "tiny en-de: BLEU, 9 translations of 3 systems" in shown
+    # One is missing, and one is said by two systems.
+    assert "distinct pairs       7" in shown
+    assert f"candidates           {7 * 8}" in shown
+    assert "engine=server" in shown
+    assert not list(test_set.layout.data.rglob("*.seg.score.part"))
+    assert not test_set.layout.metric_scores("BLEU-refA", "seg").exists()
+    assert main([*command, "--model", model, "--systems", "A", "--dry-run"]) == 0
+    assert "3 translations of 1 system" in capsys.readouterr().out
+    assert main([*command, "--model", "BLEU", "--dry-run", "--try", "2"]) == 1

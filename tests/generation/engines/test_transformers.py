@@ -243,7 +243,7 @@ def test_the_command_line_says_in_one_line_that_a_prompt_does_not_fit(
     model = f"mbr-esd-phi4?model={tiny}&engine=transformers&device=cpu&n=2&store={store}"
     assert main(["score", "-s", str(path), "-t", str(path), "--model", model, "--quiet"]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("mbr-esd score: error: sample 0: its prompt has")
+    assert line.startswith("mbr-esd score: error: segment 1 of ")
     assert "context of 512 tokens" in line
 
 
