@@ -272,13 +272,13 @@ def check_outputs(args: argparse.Namespace, *inputs: str | Path) -> None:
 def put_out(args: argparse.Namespace, tables: Sequence[Table]) -> None:
     """Print the tables, or write them to ``--output``."""
     from mbr_esd_metric.files.streams import write_whole
-    from mbr_esd_metric.report.tables import blocks, render, with_columns
+    from mbr_esd_metric.report.tables import blocks, render_all, with_columns
 
     if args.columns:
         tables = [with_columns(table, args.columns) for table in tables]
     if args.format == "text":
         tables = [block for table in tables for block in blocks(table, WIDTH)]
-    text = "\n".join(render(table, args.format) for table in tables)
+    text = render_all(tables, args.format)
     if args.output:
         write_whole(Path(args.output), text)
     else:

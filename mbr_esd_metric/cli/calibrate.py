@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         summary_table,
     )
     from mbr_esd_metric.report.plots import check_plot, save
-    from mbr_esd_metric.report.tables import render
+    from mbr_esd_metric.report.tables import render_all
 
     if args.plot:
         check_plot(args.plot, input_paths(args))
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
     tables = [summary_table(sheet, by, args.bins), *reliability_tables(sheet, args.level, args.bins)]
-    print("\n".join(render(table, args.format) for table in tables), end="")
+    print(render_all(tables, args.format), end="")
     if args.plot:
         save(calibration_plot(sheet, args.level, args.bins), Path(args.plot))
     if args.save:

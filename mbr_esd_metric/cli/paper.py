@@ -9,7 +9,7 @@ from pathlib import Path
 from mbr_esd_metric.cli.data import add_reading_arguments, load_test_sets
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.report.paper_rows import TITLES
-from mbr_esd_metric.report.tables import FORMATS, render
+from mbr_esd_metric.report.tables import FORMATS, render_all
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     test_sets = list(load_test_sets(args))
     paper = {**PAPER, **_figures(args.paper)}
     study = Study(test_sets, args.candidates, args.invalid, Cost(args.tokens, args.teraflops), paper)
-    print("\n".join(render(study.table(name), args.format) for name in args.table), end="")
+    print(render_all([study.table(name) for name in args.table], args.format), end="")
     return 0
 
 

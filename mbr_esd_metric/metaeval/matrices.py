@@ -50,7 +50,10 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matche
     """
     scores = _matrix("gold", gold)
     if scores.shape[0] < 2:
-        raise InputError(f"gold has {scores.shape[0]} system(s); a metric ranks systems, so give two or more rows")
+        raise InputError(
+            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; `mbr-esd spans` compares the "
+            "error spans of a single one"
+        )
     if np.isinf(scores).any():
         system, segment = np.argwhere(np.isinf(scores))[0]
         raise InputError(f"gold is infinite at system {system}, segment {segment}; mark an unrated one with NaN")

@@ -76,6 +76,18 @@ def render(table: Table, form: str = "text") -> str:
     return FORMATS[form](table)
 
 
+def render_all(tables: Sequence[Table], form: str = "text") -> str:
+    """Tables one below the other; as JSON, several are one list of them.
+
+    Raises:
+        OptionError: for an unknown format.
+    """
+    rendered = [render(table, form) for table in tables]
+    if form == "json" and len(rendered) > 1:
+        return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
+    return "\n".join(rendered)
+
+
 def blocks(table: Table, width: int) -> list[Table]:
     """The table as several, one below the other, none wider than `width` characters in text where that can be.
 

@@ -174,7 +174,7 @@ def test_different_numbers_of_ratings_are_refused_or_reduced_to_common_segments(
 @pytest.mark.parametrize(
     ("gold", "metric", "message"),
     [
-        ([[0.0, 1.0]], [[0.0, 1.0]], "gold has 1 system"),
+        ([[0.0, 1.0]], [[0.0, 1.0]], "gold of 1 system"),
         ([0.0, 1.0], [0.0, 1.0], "1 dimension"),
         ([[0.0], [1.0]], [[0.0, 1.0], [1.0, 2.0]], "metric is 2 x 2 and gold is 2 x 1"),
         ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score at system 0, segment 1"),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.report.tables import FORMATS, Cell, Column, Table, blocks, render, with_columns
+from mbr_esd_metric.report.tables import FORMATS, Cell, Column, Table, blocks, render, render_all, with_columns
 
 TABLE = Table(
     "wmt24 en-de",
@@ -76,6 +76,12 @@ none			0			{nothing}
 @pytest.mark.parametrize(("form", "expected"), [("text", TEXT), ("markdown", MARKDOWN), ("latex", LATEX), ("tsv", TSV)])
 def test_formats(form: str, expected: str) -> None:
     assert render(TABLE, form) == expected
+
+
+def test_several_tables_are_one_json_document() -> None:
+    assert json.loads(render_all([TABLE, TABLE], "json")) == [json.loads(render(TABLE, "json"))] * 2
+    assert render_all([TABLE], "json") == render(TABLE, "json")
+    assert render_all([TABLE, TABLE]) == f"{render(TABLE)}\n{render(TABLE)}"
 
 
 def test_json_holds_everything() -> None:

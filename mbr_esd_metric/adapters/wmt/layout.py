@@ -31,6 +31,8 @@ from mbr_esd_metric.files.streams import numbered_lines, write_whole
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
+#: Suffixes of compressed files, which neither the toolkit nor this package reads in the folder.
+PACKED = (".gz", ".zst")
 
 Level = Literal["sys", "domain", "doc", "seg"]
 
@@ -139,6 +141,13 @@ class Layout:
         paths = (self.root / "metric-scores" / self.direction).glob(f"*{suffix}")
         return tuple(sorted(path.name.removesuffix(suffix) for path in paths))
 
+    def packed_metrics(self) -> dict[str, str]:
+        """Full name of each metric whose scores of segments are there compressed alone -> name of that file."""
+        suffix, there = ".seg.score", self.metrics()
+        files = (self.root / "metric-scores" / self.direction).glob(f"*{suffix}.*")
+        found = {path.name.split(suffix)[0]: path.name for path in files if path.suffix in PACKED}
+        return {name: file for name, file in found.items() if name not in there}
+
     def metric_files(self) -> list[Path]:
         """Every file of scores, error spans and signatures of metrics, sorted."""
         kinds = ("metric-scores", "metric-ratings")
@@ -155,6 +164,11 @@ class Layout:
     def metric_rating(self, name: str) -> Path:
         """Error spans of a metric given by its full name."""
         return self.root / "metric-ratings" / self.direction / file_name(name, "metric", ".seg.rating")
+
+
+def packed_file(path: Path) -> Path | None:
+    """The compressed form of a file of the folder, which has none of these; None if it is not there."""
+    return next((packed for suffix in PACKED if (packed := path.with_name(path.name + suffix)).is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,7 +363,10 @@ def make_scorer(
         return EmptyScorer()
     if model in ("BLEU", "chrF"):
         if reference is None:
-            raise OptionError(f"{model} needs a reference, and this test set has none that may be used")
+            raise OptionError(
+                f"{model} needs a reference, and this test set has none that may be used; leave {model} out, or name "
+                "one with --reference"
+            )
         return SacrebleuScorer(model, reference, target)
     if is_ours(model):
         return MbrEsdScorer(model, name)

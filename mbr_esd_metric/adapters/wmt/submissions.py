@@ -120,7 +120,7 @@ def _read_qe2023(path: Path) -> list[Row]:
         if (number <= 3 and len(fields) == 1) or (number == 1 and fields[0] == "lp"):
             continue
         if len(fields) != 7:
-            raise InputError(f"{path}, line {number}: {len(fields)} fields between tabs, not 7")
+            raise InputError(f"{path}, line {number}: {len(fields)} fields between tabs, not the 7 of qe2023")
         direction, _, place, translation, *columns = fields
         try:
             spans = read_spans(*columns, length=len(translation))
@@ -162,7 +162,7 @@ def _read_wmt25(path: Path) -> list[Row]:
     scores = "overall" in header
     missing = [name for name in (*_IDENTITY, *(() if scores else _SPANS)) if name not in header]
     if missing:
-        raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header")
+        raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header; is it a table of WMT25?")
     # The table of spans is read with pandas's defaults by the task's scorer, where a field may be quoted.
     split = ((n, line.split("\t")) for n, line in lines) if scores else _unquoted(lines)
     rows = []
@@ -229,6 +229,8 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
                 found += take(item, f"{source}-{target}", domain, SEPARATOR.join(document), place)
         except KeyError as error:
             raise InputError(f"{path}, line {number}: no {error}") from None
+        except json.JSONDecodeError:
+            raise InputError(f"{path}, line {number}: no JSON, and WMT26's files have an object a line") from None
         except (ValueError, TypeError, AttributeError, InputError) as error:
             raise InputError(f"{path}, line {number}: {error}") from None
     return found

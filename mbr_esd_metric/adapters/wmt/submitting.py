@@ -216,16 +216,18 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
     stored = test_set.layout.metric_scores(name, "seg")
     if stored.is_file() and not overwrite:
         raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
-    rows = [row for row in FORMATS[form].read(Path(path)) if row.direction == test_set.direction]
+    read = FORMATS[form].read(Path(path))
+    rows = [row for row in read if row.direction == test_set.direction]
     if not rows:
-        raise InputError(f"{path}: nothing of {test_set.direction}")
+        there = ", ".join(sorted({row.direction for row in read})) or "nothing at all"
+        raise InputError(f"{path}: nothing of {test_set.direction}; there is: {there}")
     cells, left_out = _cells(path, rows, test_set)
     results: dict[str, Scored] = {}
     for system, found in cells.items():
         missing = [number + 1 for number in range(test_set.segments) if number not in found]
         if missing:
             raise InputError(
-                f"{path}: nothing on segment {missing[0]} of system {system} ({len(missing)} segments are missing)"
+                f"{path}: nothing on segment {missing[0]} of system {system} (segments missing: {len(missing)})"
             )
         own = [found[number] for number in range(test_set.segments)]
         spans = (

@@ -15,6 +15,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
     Layout,
     Rating,
     default_data,
+    packed_file,
     read_documents,
     read_ratings,
     read_scores,
@@ -176,6 +177,7 @@ class TestSet:
         segments = self.layout.metrics()
         why = {name: self.why_not(name) for name in segments}
         why |= {name: "it has no scores of segments" for name in self.layout.metrics("sys") if name not in segments}
+        why |= {name: f"{file} is packed; unpack it" for name, file in self.layout.packed_metrics().items()}
         return {
             name: f"{name} is left out in {self.direction}: {reason}" for name, reason in sorted(why.items()) if reason
         }
@@ -370,12 +372,19 @@ def _check_folders(layout: Layout) -> None:
     if not layout.root.is_dir():
         sets = sorted(path.name for path in layout.data.glob("*") if path.is_dir())
         there = f"there are {', '.join(sets)}" if sets else "the data folder is empty or missing"
+        if "sources" in sets:
+            raise InputError(
+                f"{layout.root}: no such test set; {layout.data} is a test set itself: --data is the folder above it"
+            )
         raise InputError(
             f"{layout.root}: no such test set; {there}; say where the data is with --data; the "
             "published test sets come with mt-metrics-eval: mtme --download"
         )
     if not layout.source().is_file():
-        there = ", ".join(sorted({path.stem for path in (layout.root / "sources").glob("*")})) or "none"
+        if packed := packed_file(layout.source()):
+            raise InputError(f"{packed}: files of a test set are plain text; unpack it")
+        files = (layout.root / "sources").glob("*.[tj][xs]*")
+        there = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
         raise InputError(f"{layout.source()}: no such file; directions of {layout.test_set}: {there}")
 
 
@@ -418,8 +427,9 @@ def _gold(
 ) -> tuple[tuple[str, ...], Array]:
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
-        there = ", ".join(layout.human_score_names("seg")) or "none"
-        raise InputError(f"{path}: no such gold scores; there are: {there}; choose with --gold")
+        there = ", ".join(layout.human_score_names("seg"))
+        mend = "choose with --gold" if there else "import human ratings first: mbr-esd wmt import-mqm, or import-esa"
+        raise InputError(f"{path}: no such gold scores; there are: {there or 'none'}; {mend}")
     stored = read_scores(path)
     _check_blocks(path, stored, outputs, segments)
     rated = [system for system in sorted(stored) if any(score is not None for _, score in stored[system])]

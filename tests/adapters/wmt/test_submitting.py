@@ -232,3 +232,19 @@ def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "--range" in capsys.readouterr().err
     spans = spans_of(read(data), "theirs-src")
     assert read(data).metric("theirs-src").scores.tolist() == [[mqm_score(a or ()) for a in row] for row in spans]
+
+
+def test_a_submission_of_another_task_or_direction_is_told(data: Path, tmp_path: Path) -> None:
+    test_set = read(data)
+    path = tmp_path / "s"
+    write_submission(path, "wmt25-task2", [test_set], "spans", About("m"))
+    for form, message in (
+        ("qe2023", "line 1: 14 fields between tabs, not the 7 of qe2023"),
+        ("wmt26", "line 1: no JSON, and WMT26's files have an object a line"),
+        ("wmt25-task2", "nothing of zh-en; there is: en-de"),
+    ):
+        with pytest.raises(InputError, match=message):
+            take_submission(path, form, read(data, "zh-en"), "back-src")
+    write_submission(path, "qe2023", [test_set], "spans", About("m"))
+    with pytest.raises(InputError, match="no column doc_id, .* in the header; is it a table of WMT25"):
+        take_submission(path, "wmt25-task2", test_set, "back-src")
