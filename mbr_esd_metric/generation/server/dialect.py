@@ -1,7 +1,8 @@
-"""What a dialect of chat servers is: what it can do, how it is asked, how its replies are read.
+"""The base of all dialects of chat servers: what a server can do, how it is asked, how its replies are read.
 
 A dialect is one file: a subclass of `Dialect` with its name, its capabilities, and what differs from OpenAI's chat
-completions. What it cannot do is left out of the request, said, and part of the store's key and of the signature.
+completions. Settings that it does not support are left out of the request; a message says so, and the store's key and
+the signature show it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from mbr_esd_metric.generation.server.address import Address, printable
 from mbr_esd_metric.generation.server.failures import Disobeyed, Odd, Transient
 from mbr_esd_metric.generation.server.http import Http
 
-#: Samples asked for in one HTTP request. Few enough that a lost reply costs little, and enough to share one prompt.
+#: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
-#: Text that a reasoning model may write before its answer.
+#: The text that a reasoning model may write before its answer.
 _THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
 
 
@@ -32,14 +33,14 @@ class Capabilities:
     """What a server of a dialect can do.
 
     Attributes:
-        guidance: what holds its answers to a form: the grammar itself ("regex"), the grammar written as GBNF ("gbnf"),
-            a JSON schema, whose spacing is the server's ("schema"), or nothing ("none").
+        guidance: what holds answers to the format: the grammar itself ("regex"), the grammar written as GBNF ("gbnf"),
+            a JSON schema, which leaves spacing to the server ("schema"), or nothing ("none").
         n: several samples of one prompt in a request.
         seed, top_k: these settings are honoured.
         logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
             quantity that every engine reports. A server that gives others counts as giving none.
-        min_p: tokens far less likely than the likeliest one can be dropped.
-        sampling: temperature and top-p are honoured; not by most models that reason first.
+        min_p: the server can drop tokens that are far less likely than the likeliest one.
+        sampling: temperature and top-p are supported; most models that reason first do not support them.
     """
 
     guidance: Literal["regex", "gbnf", "schema", "none"]
@@ -53,7 +54,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run asks of every dialect: `reasoning_effort` and the context in tokens, where given."""
+    """The settings that every dialect gets: `reasoning_effort` and the context in tokens, if given."""
 
     reasoning_effort: str | None = None
     context: int | None = None
@@ -81,7 +82,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a reply holds: samples in order from the first, and what it cost where the server says."""
+    """The content of a reply: samples in order from the first, and the tokens it used if the server says."""
 
     samples: tuple[Sample, ...]
     usage: Usage | None = None
@@ -92,13 +93,13 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     can: ClassVar[Capabilities]
-    #: The field that carries grammar or schema, for messages.
+    #: The field of the grammar or schema, for messages.
     field: ClassVar[str] = ""
-    #: What `owned_by` of a model list says where this dialect is spoken.
+    #: The values of `owned_by` in the model lists of servers that speak this dialect.
     owners: ClassVar[frozenset[str]] = frozenset()
-    #: Where requests go, below the base URL.
+    #: The path of requests, below the base URL.
     path: ClassVar[str] = "/chat/completions"
-    #: Counted up when requests change so that candidates do; part of the store's key.
+    #: Raised when requests change in a way that changes candidates; part of the store's key.
     version: ClassVar[int] = 1
     #: Whether models that reason take a temperature and top-p. Services refuse them (OpenAI) or drop them in silence
     #: (DeepSeek); servers that people run themselves honour them.
@@ -109,12 +110,12 @@ class Dialect(ABC):
 
     @classmethod
     async def answers(cls, http: Http, address: Address) -> bool:
-        """Whether a server that lists its models as no dialect does speaks this one; asks it."""
+        """Ask a server whose model list fits no dialect whether it speaks this one."""
         return False
 
     @property
     def abilities(self) -> Capabilities:
-        """`can`, as far as the run's settings leave it."""
+        """`can`, less what the run's settings rule out."""
         reasons = self.settings.reasoning_effort not in (None, "none")
         return replace(self.can, sampling=self.reasons_at_a_temperature or not reasons)
 
@@ -125,14 +126,17 @@ class Dialect(ABC):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What of the dialect can change a candidate."""
-        found = {"dialect": self.name, "dialect_version": str(self.version)}
-        if self.settings.reasoning_effort is not None:
-            found["reasoning_effort"] = self.settings.reasoning_effort
-        return found
+        """The part of the store's key that says which dialect was spoken."""
+        return {"dialect": self.name, "dialect_version": str(self.version), **self.reasoning}
+
+    @property
+    def reasoning(self) -> dict[str, str]:
+        """The field of a request that says how long the model reasons; empty if the run does not say."""
+        effort = self.settings.reasoning_effort
+        return {} if effort is None else {"reasoning_effort": effort}
 
     def left_out(self, sampling: Sampling) -> tuple[str, ...]:
-        """The settings of this sampling that the dialect cannot honour, as names of `Sampling`."""
+        """The names of the settings of `sampling` that the dialect does not support."""
         able, names = self.abilities, []
         if not able.sampling and not sampling.greedy:
             names.append("temperature")
@@ -157,7 +161,7 @@ class Dialect(ABC):
         return names_of(await http.get(address, "/models"), "data", "id")
 
     def same_model(self, said: str, asked: str) -> bool:
-        """Whether a reply that names the model `said` is one of the model asked for."""
+        """Whether a reply that names the model `said` comes from the model that was asked for."""
         return said == asked
 
     @abstractmethod
@@ -165,7 +169,7 @@ class Dialect(ABC):
         """The request's body."""
 
     def read(self, value: object, ask: Ask) -> Reply:
-        """The samples of a reply in order of their index, up to the first that is missing or cut.
+        """The samples of a reply in the order of their index, up to the first that is missing or cut.
 
         Raises:
             Odd: the reply is not what was asked for.
@@ -201,16 +205,16 @@ class Dialect(ABC):
         return Reply(tuple(samples), usage)
 
     def check(self, sample: Sample, request: Request) -> None:
-        """See that a sample has the form asked for; one that was cut need not.
+        """Check that a sample has the requested format; a sample that was cut need not have it.
 
         Raises:
-            Disobeyed: it has not.
+            Disobeyed: the sample has another format.
         """
         if not sample.truncated and not _CHECKS[self.can.guidance](sample.text, request):
             raise Disobeyed(sample.text)
 
     def answer(self, text: str) -> str:
-        """The answer in what a model wrote."""
+        """The answer in the text that a model wrote."""
         return _THINKING.sub("", text, count=1) if text.lstrip().startswith("<think") else text
 
     def _check_model(self, value: Mapping[str, Any], ask: Ask) -> None:
@@ -238,7 +242,7 @@ def logprob_of(logprobs: object, text: str) -> tuple[float, int]:
     """Sum and number of the log-probabilities of a choice's tokens.
 
     Raises:
-        Odd: there are none, one is no finite number, or above 0, or there is a text and no token.
+        Odd: there are none, one is not a finite number or is above 0, or there is a text and no token.
     """
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if content is None:
@@ -272,7 +276,7 @@ def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprob
 
 
 def usage_of(value: object, prompt: str, completion: str) -> Usage | None:
-    """The tokens that a reply counts, where it does so in whole numbers."""
+    """The numbers of tokens that a reply states; None if they are missing or not whole numbers."""
     if not isinstance(value, Mapping):
         return None
     counts = value.get(prompt), value.get(completion)
@@ -285,7 +289,7 @@ def names_of(answer: Any, listed: str, name: str) -> list[str]:
     """The names in a list of models.
 
     Raises:
-        Transient: the reply is no such list.
+        Transient: the reply is not such a list.
     """
     value = answer.json() if answer.status == 200 else None
     models = value.get(listed) if isinstance(value, Mapping) else None
@@ -300,7 +304,7 @@ def messages(prompt: str) -> list[dict[str, str]]:
 
 
 def _shares(usage: Usage | None, count: int) -> list[int]:
-    """A reply's tokens, shared out among its samples so that they add up."""
+    """A reply's tokens, divided among its samples so that the parts add up to the total."""
     if usage is None or count < 1:
         return [0]
     each, over = divmod(usage.completion, count)

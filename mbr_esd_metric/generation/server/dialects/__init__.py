@@ -1,1 +1,1 @@
-"""One file a dialect of chat servers; `detection.py` beside this folder finds them by name."""
+"""The dialects of chat servers, one in each file; `detection.py` in the parent folder finds them by name."""

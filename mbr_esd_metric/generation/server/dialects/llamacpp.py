@@ -1,9 +1,9 @@
 """`dialect=llamacpp`: llama.cpp's server, with the grammar written as GBNF.
 
-It draws a token from the whole distribution first and looks at the grammar only where that token is not admitted; its
-log-probabilities are over the whole vocabulary. So its candidates come from another distribution than vLLM's, and there
-are no log-probabilities of the kind that decisions need. Its samplers run in the order given here, and min-p, on by
-default there, is switched off.
+The server first draws a token from the whole distribution and applies the grammar only if it forbids that token. Its
+log-probabilities are over the whole vocabulary. So its candidates come from another distribution than vLLM's, and it
+has no log-probabilities of the kind that decisions need. Its samplers run in the order given here; min-p, which is on
+by default there, is switched off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mbr_esd_metric.generation.base import CHAT_TEMPLATE_ARGUMENTS
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 from mbr_esd_metric.generation.server.gbnf import gbnf
 
-#: Seeds are 32 bits there, and the highest means "any".
+#: Seeds have 32 bits there, and the highest one means "any".
 _SEEDS = 1 << 31
 
 

@@ -1,7 +1,7 @@
 """`dialect=ollama`: Ollama's native ``/api/chat``: a JSON schema in `format`, one sample a request.
 
-A prompt longer than `num_ctx` is cut in silence there by default, so the context is always sent and cutting forbidden
-(`truncate`, `shift`); a reply that counts a context full of prompt is refused.
+By default Ollama cuts a prompt that is longer than `num_ctx` without saying so. So the context is always sent, and
+cutting is forbidden (`truncate`, `shift`). A reply whose prompt fills the whole context is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mbr_esd_metric.generation.server.dialect import (
 from mbr_esd_metric.generation.server.failures import Odd, Refused, Transient
 from mbr_esd_metric.generation.server.http import Http
 
-#: Context asked for where `max_model_len` says nothing: prompt, a long segment and its answer fit in.
+#: The context if `max_model_len` does not set it; the prompt, a long segment and its answer fit in.
 CONTEXT = 4096
 
 

@@ -54,6 +54,4 @@ class OpenaiDialect(Dialect):
         }
         if self.abilities.sampling:
             body |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
-        if self.settings.reasoning_effort is not None:
-            body["reasoning_effort"] = self.settings.reasoning_effort
-        return body
+        return body | self.reasoning

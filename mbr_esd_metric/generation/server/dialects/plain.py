@@ -35,9 +35,7 @@ class PlainDialect(Dialect):
         }
         if self.abilities.sampling:
             body |= {"temperature": ask.sampling.temperature, "top_p": ask.sampling.top_p}
-        if self.settings.reasoning_effort is not None:
-            body["reasoning_effort"] = self.settings.reasoning_effort
-        return body
+        return body | self.reasoning
 
     def answer(self, text: str) -> str:
         """The first JSON object in the text that has errors; the text itself where there is none."""

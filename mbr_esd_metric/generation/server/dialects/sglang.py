@@ -1,5 +1,7 @@
-"""`dialect=sglang`: SGLang's server. No seed: it honours one in its deterministic mode alone, and there gives every
-sample of a request the same, and its log-probabilities are taken after the temperature, not at temperature 1.
+"""`dialect=sglang`: SGLang's server.
+
+No seed is sent: the server uses one only in its deterministic mode, and there all samples of a request are the same.
+Its log-probabilities are taken after the temperature, not at temperature 1, so they are not used.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class SglangDialect(Dialect):
     def body(self, ask: Ask) -> dict[str, Any]:
         """Its own fields are `regex` and `top_k` (-1 keeps all)."""
         sampling = ask.sampling
-        body: dict[str, Any] = {
+        return {
             "model": ask.model,
             "messages": messages(ask.request.prompt),
             "n": ask.n,
@@ -32,7 +34,5 @@ class SglangDialect(Dialect):
             "min_p": sampling.min_p,
             "regex": ask.request.grammar,
             "chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS),
+            **self.reasoning,
         }
-        if self.settings.reasoning_effort is not None:
-            body["reasoning_effort"] = self.settings.reasoning_effort
-        return body

@@ -24,13 +24,12 @@ class VllmDialect(Dialect):
     @property
     def identity(self) -> Mapping[str, str]:
         """Nothing by itself: candidates of vLLM's server have always been stored under the engine's name alone."""
-        effort = self.settings.reasoning_effort
-        return {} if effort is None else {"reasoning_effort": effort}
+        return self.reasoning
 
     def body(self, ask: Ask) -> dict[str, Any]:
         """As vLLM's server documents it; `sample i` of a request is drawn with seed + i."""
         sampling = ask.sampling
-        body: dict[str, Any] = {
+        return {
             "model": ask.model,
             "messages": messages(ask.request.prompt),
             "n": ask.n,
@@ -43,7 +42,5 @@ class VllmDialect(Dialect):
             "logprobs": True,
             "structured_outputs": {"regex": ask.request.grammar},
             "chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS),
+            **self.reasoning,
         }
-        if self.settings.reasoning_effort is not None:
-            body["reasoning_effort"] = self.settings.reasoning_effort
-        return body
