@@ -6,7 +6,8 @@
 
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
 by source and translation; several raters of a translation count their mean. `--greedy` adds the answers decoded at
-temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better.
+temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better. Where
+every translation has several raters, a row says how well one rater does against the others.
 
 Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
 its utility. What the page concludes is written from these intervals and from nothing else.
@@ -32,7 +33,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.similarity import similarity_names
@@ -181,33 +182,68 @@ class Evaluation:
 
     def measured(self, answers: Answers) -> dict[str, Floats]:
         """Measure -> its value on all translations, then on each resample; NaN where there is none."""
-        found = {name: np.full(1 + len(self._drawn), np.nan) for name in MEASURES}
+        found = {name: np.full(1 + len(self._drawn), np.nan) for name in DEFAULT_MEASURES}
         if answers.annotations is not None:
-            rows = np.array([self._statistics(at, one) for at, one in enumerate(answers.annotations)])
-            sums = np.zeros((self.sources, rows.shape[1]))
-            np.add.at(sums, self.cluster, rows)
-            resampled = np.concatenate([sums.sum(0, keepdims=True), self._weights @ sums])
-            first = 0
-            for measure in self._measures:
-                found[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
-                first += measure.width
+            found = self._spans(np.array([self._statistics(at, one) for at, one in enumerate(answers.annotations)]))
+        return found | self._correlations(self.gold, answers.scores)
+
+    def leave_one_out(self) -> dict[str, Floats] | None:
+        """Each rater against the others of the same translation, on average; None where one has a single rating.
+
+        Raters differ from one translation to the next, so that the correlations are those of the first rating of each
+        translation with the mean of the others, then of the second, and so on, on average over as many as all have.
+        """
+        most = min(len(item.ratings) for item in self.items)
+        if most < 2:
+            return None
+        rows, golds = [], []
+        for at in range(most):
+            others = [[*item.ratings[:at], *item.ratings[at + 1 :]] for item in self.items]
+            golds.append(np.array([np.mean([rating.score("google") for rating in some]) for some in others]))
+            rows.append(
+                [
+                    self._against(at_item, item.ratings[at].annotation, some)
+                    for at_item, (item, some) in enumerate(zip(self.items, others, strict=True))
+                ]
+            )
+        found = self._spans(np.mean(rows, axis=0))
+        scores = [np.array([item.ratings[at].score("google") for item in self.items]) for at in range(most)]
+        each = [self._correlations(gold, score) for gold, score in zip(golds, scores, strict=True)]
+        return found | {name: np.mean([one[name] for one in each], axis=0) for name in COEFFICIENTS}
+
+    def _spans(self, rows: Floats) -> dict[str, Floats]:
+        """Span measures of the statistics of all translations."""
+        sums = np.zeros((self.sources, rows.shape[1]))
+        np.add.at(sums, self.cluster, rows)
+        resampled = np.concatenate([sums.sum(0, keepdims=True), self._weights @ sums])
+        found, first = {}, 0
+        for measure in self._measures:
+            found[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
+            first += measure.width
+        return found
+
+    def _correlations(self, gold: Floats, scores: Floats) -> dict[str, Floats]:
+        found = {name: np.full(1 + len(self._drawn), np.nan) for name in COEFFICIENTS}
         for at, drawn in enumerate([np.arange(len(self.items)), *self._drawn]):
             for name in COEFFICIENTS:
-                value = coefficient_of(self.gold[drawn], answers.scores[drawn], name)
+                value = coefficient_of(gold[drawn], scores[drawn], name)
                 found[name][at] = np.nan if value is None else value
         return found
 
     def _statistics(self, at: int, annotation: Annotation) -> Floats:
         """Of one translation for all span measures, means over the raters."""
-        item, key = self.items[at], (at, annotation.key)
+        key = (at, annotation.key)
         if key not in self._known:
-            length = len(item.translation)
-            rows = [
-                [x for m in self._measures for x in m.statistics(annotation, rating.annotation, length)]
-                for rating in item.ratings
-            ]
-            self._known[key] = np.mean(rows, axis=0)
+            self._known[key] = self._against(at, annotation, self.items[at].ratings)
         return self._known[key]
+
+    def _against(self, at: int, annotation: Annotation, ratings: Sequence[MqmRating]) -> Floats:
+        length = len(self.items[at].translation)
+        rows = [
+            [x for m in self._measures for x in m.statistics(annotation, rating.annotation, length)]
+            for rating in ratings
+        ]
+        return np.asarray(np.mean(rows, axis=0))
 
 
 @dataclass(frozen=True)
@@ -236,6 +272,12 @@ def difference(one: Floats, other: Floats) -> Difference | None:
         return None
     low, high = np.percentile(deltas, [2.5, 97.5])
     return Difference(float(one[0] - other[0]), float(low), float(high))
+
+
+def _everything_minor(items: Sequence[Item]) -> Answers:
+    """One minor error over each whole translation."""
+    spans = [Annotation([ErrorSpan(0, len(item.translation), "minor")]) for item in items]
+    return Answers(np.full(len(items), -1.0), spans, 0.0)
 
 
 SAME = "MBR of the same utility"
@@ -267,10 +309,12 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
         answers["greedy"] = Answers.of(
             reader.decided(reader.without_answer(decoded)[0], DecisionOptions("greedy")), spent
         )
+    answers["everything minor"] = _everything_minor(items)
     answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
     for label, path in ((label, path) for known, label, path in args.scores if known == name):
         answers[label] = Answers(read_scores(path, items), None, 0.0)
     measured = {row: evaluation.measured(one) for row, one in answers.items()}
+    human = evaluation.leave_one_out()
     n = sum(len(item.candidates) for item in given) / len(given)
     ratings = sum(len(item.ratings) for item in items)
     clean = sum(not rating.annotation for item in items for rating in item.ratings) / ratings
@@ -294,6 +338,9 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
             cells.append(f"{sum(not a for a in one.annotations) / len(items):.0%}")
             cells.append(f"{one.cost:.0f}")
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    if human is not None:
+        cells = [_number(human[measure][0]) for measure in MEASURES]
+        lines.append("| one rater against the others | " + " | ".join(cells) + " | - | - | - |")
     for base, pairs in BASES.items():
         if not pairs and base not in answers:
             continue

@@ -97,19 +97,24 @@ class Walker:
 
     def question(self, walk: Walk) -> tuple[list[int], list[list[int]]]:
         """The tokens of the prompt, and those of each unit with the digit that says how surprising it is."""
+        from mbr_esd_metric.generation.surprisal import level
+
+        read, digits = self._tokenizer.walk(walk), self._tokenizer.digits
+        return self._tokenizer.question(read), [
+            [*unit, digits[level(x)]] for unit, x in zip(read.units, self.surprisals(walk), strict=True)
+        ]
+
+    def surprisals(self, walk: Walk) -> list[float]:
+        """How surprising each unit is to the base model, in nats."""
         import torch
 
-        from mbr_esd_metric.generation.surprisal import by_word, level, token_surprisals
+        from mbr_esd_metric.generation.surprisal import by_word, token_surprisals
 
         read = self._tokenizer.walk(walk)
         before, tokens = [*self._tokenizer.shots, *read.before], read.translation
         states = self._base_cache.read_states(self._base.get_decoder(), [*before, *tokens])[len(before) - 1 : -1]
         output = self._base.get_output_embeddings().weight
-        surprisals = by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), read.units)
-        digits = self._tokenizer.digits
-        return self._tokenizer.question(read), [
-            [*unit, digits[level(x)]] for unit, x in zip(read.units, surprisals, strict=True)
-        ]
+        return by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), read.units)
 
     def sample(
         self,

@@ -123,3 +123,28 @@ def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "'other' is not the name of a --set; those are one" in done.stderr
+
+
+def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: Path) -> None:
+    """Three raters who agree on half of the translations, and of whom one is alone on the rest."""
+    header = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
+    candidates, ratings = [], [header]
+    for number in range(8):
+        mt = f"{TEXT} {number}"
+        each = [{"text": answer(number % 2 == 0), "logprob": -1.0}, {"text": answer(False), "logprob": -2.0}]
+        candidates.append({"id": str(number), "src": f"s{number}", "mt": mt, "candidates": each})
+        for rater in "abc":
+            marked = number % 2 == 0 or (number == 1 and rater == "a")
+            target, kind = (mt.replace("two", "<v>two</v>"), "A\tMajor") if marked else (mt, "No-error\tNo-error")
+            ratings.append(f"X\td\t1\t{number}\t{rater}\ts{number}\t{target}\t{kind}")
+    human = tmp_path / "human.tsv"
+    human.write_text("\n".join(ratings) + "\n")
+    command = [sys.executable, str(SCRIPT), "--set", "three", write(tmp_path / "c.jsonl", candidates), str(human)]
+    subprocess.run([*command, "--resamples", "20", "-o", str(tmp_path / "page.md")], check=True)
+    rows = rows_of((tmp_path / "page.md").read_text().split("## three\n")[1].split("Difference to ")[0])
+    human_row = rows["one rater against the others"]
+    # softdice-corpus: of 8 x 3 x 2 / 2 pairs, those of 4 translations are equal, and 2 of 3 of another are not.
+    marked_both, marked_one = 4 * 3, 2
+    assert float(human_row[5]) == pytest.approx(2 * marked_both / (2 * marked_both + marked_one), abs=5e-4)
+    assert rows["everything minor"][10] == "1.00"
+    assert float(rows["everything minor"][5]) < float(rows["MAP"][5])
