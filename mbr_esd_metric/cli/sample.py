@@ -32,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
-        "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256' -o llama.jsonl.gz\n"
-        "  mbr-esd sample --test-set wmt24 --direction en-de --model 'mbr-esd-llama?n=256' -o llama.en-de.jsonl.gz"
+        "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256&lp=en-de' -o llama.jsonl.gz\n"
+        "  mbr-esd sample --test-set wmt24 --direction en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz"
     )
 
 

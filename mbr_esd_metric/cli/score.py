@@ -28,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
-    parser.epilog = "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?n=16' --to_json out.json"
+    parser.epilog = (
+        "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?n=16&lp=en-de' --to_json out.json"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -106,7 +106,7 @@ def _configure_score(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  mbr-esd wmt score --data data --test-set wmt21.tedtalks --direction en-de --model BLEU chrF empty\n"
         "  mbr-esd wmt score --test-set wmt24 --direction en-de en-es --model Unbabel/XCOMET-XXL\n"
-        "  mbr-esd wmt score --test-set wmt24 --direction ja-zh --model 'mbr-esd-llama?n=256&utility=softf1'\n\n"
+        "  mbr-esd wmt score --test-set wmt24 --direction ja-zh --model 'mbr-esd-llama?n=256&lp=ja-zh'\n\n"
         "All systems are scored, references and outliers as well; --systems, --exclude and --human leave some out.\n"
         "Systems that the folder has such scores of stay in it."
     )

@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt import-task mteval-test26.jsonl --test-set wmt26 --direction eng_Latn-deu_Latn -o data\n"
-        "  mbr-esd wmt score --data data --test-set wmt26 --direction eng_Latn-deu_Latn --model mbr-esd-llama\n"
+        "  mbr-esd wmt score --data data --test-set wmt26 --direction eng_Latn-deu_Latn "
+        "--model 'mbr-esd-llama?lp=en-de'\n"
         "  mbr-esd wmt submit --data data --test-set wmt26 --direction eng_Latn-deu_Latn --format wmt26 "
         "--metric mbr-esd-llama -o out.jsonl"
     )

@@ -13,6 +13,7 @@ from mbr_esd_metric.generation.base import Engine, Request, Sample, Sampling
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.languages import language_note
 from mbr_esd_metric.metric.waiting import Watch
 
 
@@ -73,7 +74,7 @@ class Sampler:
         if not wanted:
             return
         if self._progress and self._engine is None and engine_class(self._engine_name).stored:
-            _advise_languages(self._card)
+            _advise_languages(self._card, requests)
         remaining: dict[str, int] = {}
         for part in wanted:
             remaining[part.key] = remaining.get(part.key, 0) + part.n
@@ -115,12 +116,9 @@ class Sampler:
         )
 
 
-def _advise_languages(card: ModelCard) -> None:
+def _advise_languages(card: ModelCard, requests: Sequence[Request]) -> None:
     """Say once for each run that samples what the prompt leaves open without a direction."""
     prompt = load_prompt(card.prompt, get_format(card.decision.format).templates)
     if card.lp is None and prompt.names_languages:
-        print(
-            "note: the prompt does not say of what languages the texts are; name them in the model name, such as "
-            f"{card.name}?lp=en-de",
-            file=sys.stderr,
-        )
+        texts = [request.source for request in requests], [request.translation for request in requests]
+        print(language_note(card.name, *texts), file=sys.stderr)

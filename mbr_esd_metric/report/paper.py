@@ -281,7 +281,7 @@ class Study:
         first = self.test_sets[0]
         return (
             f"Candidates are sampled with: mbr-esd sample --test-set {first.name} --direction {first.direction} "
-            f"--model 'mbr-esd-llama?n=256' -o FOLDER/llama.{first.direction}.jsonl.gz"
+            f"--model 'mbr-esd-llama?n=256&lp={first.direction}' -o FOLDER/llama.{first.direction}.jsonl.gz"
         )
 
     def _counts(self, title: str) -> Table:

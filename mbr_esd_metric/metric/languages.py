@@ -1,0 +1,57 @@
+"""Which direction the texts of a run look like, told by py3langid where it is installed (extra `langid`).
+
+It only words a suggestion: a direction in the prompt changes what a model answers, so the user gives it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+
+from mbr_esd_metric.elicit.prompt import LANGUAGES
+
+#: Characters that are looked at on each side; more changes no answer.
+_ENOUGH = 5000
+
+
+def suggested_direction(sources: Iterable[str], translations: Iterable[str]) -> str | None:
+    """A direction such as "en-de"; None if the two sides look alike, or like no language that a prompt can name.
+
+    Raises:
+        ImportError: py3langid is not installed.
+    """
+    import py3langid
+
+    codes = [py3langid.classify(_beginning(texts))[0] for texts in (sources, translations)]
+    return "-".join(codes) if codes[0] != codes[1] and set(codes) <= LANGUAGES.keys() else None
+
+
+def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
+    """What a user is told whose prompt could name the languages and does not.
+
+    Args:
+        name: of the model.
+        sources, translations: of the run.
+    """
+    note = "note: the prompt does not say of what languages the texts are"
+    if importlib.util.find_spec("py3langid") is None:
+        return (
+            f"{note}; name them in the model name, such as {name}?lp=en-de (pip install 'mbr-esd-metric[langid]', and "
+            "this note suggests the pair)"
+        )
+    direction = suggested_direction(sources, translations)
+    if direction is None:
+        return f"{note}; name them in the model name, such as {name}?lp=en-de"
+    source, target = (LANGUAGES[code] for code in direction.split("-"))
+    return f"{note}. They look like {source} and {target}: {name}?lp={direction} tells it"
+
+
+def _beginning(texts: Iterable[str]) -> str:
+    found: dict[str, None] = {}
+    length = 0
+    for text in texts:
+        length += 0 if text in found else len(text)
+        found[text] = None
+        if length > _ENOUGH:
+            break
+    return "\n".join(found)[:_ENOUGH]
