@@ -7,7 +7,9 @@
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
 by source and translation; several raters of a translation count their mean. `--greedy` adds the answers decoded at
 temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better. Where
-every translation has several raters, a row says how well one rater does against the others.
+every translation has several raters, a row says how well one rater does against the others. `--pairs` adds a set of
+pairs: a good translation, and the same one with an error planted (TSV with kind, direction, source, good and bad, as
+`docs/examples/planted-errors.tsv`).
 
 Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
 its utility. What the page concludes is written from these intervals and from nothing else.
@@ -416,6 +418,76 @@ def _over_sets(by_set: Mapping[str, Difference]) -> str:
     return " but ".join(said) or "nothing significant"
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A translation without and with a planted error."""
+
+    kind: str
+    good: Item
+    bad: Item
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The characters of `bad` that `good` has not; where something was left out, one character on each side."""
+        good, bad = self.good.translation, self.bad.translation
+        start = _common(good, bad)
+        same = _common(good[start:][::-1], bad[start:][::-1])
+        end = len(bad) - same
+        if end > start:
+            return start, end
+        # What was left out of "one two three" may have begun with "two" or with its first letter further on.
+        return max(0, len(bad) - _common(good[::-1], bad[::-1]) - 1), start + 1
+
+
+def _common(one: str, other: str) -> int:
+    """Characters that both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def pairs_section(name: str, candidates: str, table: str, args: argparse.Namespace, reader: Reader) -> str:
+    """How often each rule gives the translation with the planted error the lower score, and an error at its place."""
+    read = {(record.src, record.mt): record.columns for record in read_candidates(candidates)}
+    pairs = []
+    for line in Path(table).read_text(encoding="utf-8").splitlines()[1:]:
+        kind, _, source, *texts = line.split("\t")
+        good, bad = (Item(source, text, read[source, text], []) for text in texts)
+        pairs.append(Pair(kind, good, bad))
+    items = [item for pair in pairs for item in (pair.good, pair.bad)]
+    answers = {row: Answers.of(reader.decided(items, options), 0.0) for row, options in RULES.items()}
+    for file in (path for known, path in args.greedy if known == name):
+        decoded = reader.greedy(items, file)
+        answers["greedy"] = Answers.of(reader.decided(decoded, DecisionOptions("greedy")), 0.0)
+    answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
+    for label, path in ((label, path) for known, label, path in args.scores if known == name):
+        answers[label] = Answers(read_scores(path, items), None, 0.0)
+    kinds = list(dict.fromkeys(pair.kind for pair in pairs))
+    lines = [
+        f"## {name}",
+        "",
+        f"{len(pairs)} pairs. *Right*: the translation with the error scores lower; *even*: both score the same. "
+        "*Touched*: an error of the answer overlaps what was planted, or the characters on both sides of what was "
+        "left out. By kind: right.",
+        "",
+        "| rule | right | even | touched | "
+        + " | ".join(f"{k} {sum(p.kind == k for p in pairs)}" for k in kinds)
+        + " |",
+        "|---|" + "--:|" * (3 + len(kinds)),
+    ]
+    for row, one in answers.items():
+        good, bad = one.scores[::2], one.scores[1::2]
+        right = bad < good - 1e-9
+        cells = [str(int(right.sum())), str(int((abs(bad - good) <= 1e-9).sum()))]
+        if one.annotations is None:
+            cells.append("-")
+        else:
+            found = zip(pairs, one.annotations[1::2], strict=True)
+            touched = (any(s.start < p.place[1] and s.end > p.place[0] for s in a) for p, a in found)
+            cells.append(str(sum(touched)))
+        cells += [str(sum(bool(x) for x, p in zip(right, pairs, strict=True) if p.kind == k)) for k in kinds]
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
 def page(args: argparse.Namespace) -> str:
     """The whole page."""
     found: Found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
@@ -435,6 +507,7 @@ def page(args: argparse.Namespace) -> str:
         "",
         *conclusions(found),
         *sections,
+        *(pairs_section(*one, args, reader) for one in args.pairs),
     ]
     return "\n".join(lines)
 
@@ -442,6 +515,7 @@ def page(args: argparse.Namespace) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", nargs=3, action="append", required=True, metavar=("NAME", "CANDIDATES", "HUMAN"))
+    parser.add_argument("--pairs", nargs=3, action="append", default=[], metavar=("NAME", "CANDIDATES", "TSV"))
     parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
     parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
     parser.add_argument("--answers", default="json", choices=list(FORMATS), help="format of the answers (%(default)s)")
@@ -452,10 +526,10 @@ def main() -> None:
     parser.add_argument("--note", default="", help="where the candidates come from")
     parser.add_argument("-o", "--output", required=True)
     args = parser.parse_args()
-    names = {name for name, _, _ in args.set}
+    names = {name for name, _, _ in (*args.set, *args.pairs)}
     for name in [one[0] for one in (*args.greedy, *args.scores)]:
         if name not in names:
-            parser.error(f"{name!r} is not the name of a --set; those are {', '.join(sorted(names))}")
+            parser.error(f"{name!r} is not the name of a --set or of --pairs; those are {', '.join(sorted(names))}")
     Path(args.output).write_text(page(args), encoding="utf-8")
 
 

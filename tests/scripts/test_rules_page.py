@@ -122,7 +122,7 @@ def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
         [sys.executable, str(SCRIPT), *options, "-o", str(tmp_path / "page.md")], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "'other' is not the name of a --set; those are one" in done.stderr
+    assert "'other' is not the name of a --set or of --pairs; those are one" in done.stderr
 
 
 def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: Path) -> None:
@@ -148,3 +148,28 @@ def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: 
     assert float(human_row[5]) == pytest.approx(2 * marked_both / (2 * marked_both + marked_one), abs=5e-4)
     assert rows["everything minor"][10] == "1.00"
     assert float(rows["everything minor"][5]) < float(rows["MAP"][5])
+
+
+def test_pairs_count_the_lower_score_and_the_place(tmp_path: Path) -> None:
+    """One error is marked where it was planted, one elsewhere, and one text is the shorter for it."""
+    table, records = ["kind\tdirection\tsource\tgood\tbad"], []
+    for number, (kind, bad, marked) in enumerate(
+        [
+            ("name", TEXT.replace("two", "2"), "2"),
+            ("name", TEXT.replace("two", "2"), "seven"),
+            ("omission", TEXT.replace(" two", ""), "one"),
+        ]
+    ):
+        table.append(f"{kind}\ten-de\ts{number}\t{TEXT}\t{bad}")
+        for mt, span in ((TEXT, None), (bad, marked)):
+            text = json.dumps({"errors": [ERROR | {"error_span": span}] if span else []})
+            records.append({"id": mt, "src": f"s{number}", "mt": mt, "candidates": [{"text": text, "logprob": -1.0}]})
+    (tmp_path / "pairs.tsv").write_text("\n".join(table) + "\n")
+    page = tmp_path / "page.md"
+    command = [sys.executable, str(SCRIPT), *made(tmp_path, "useful", True), "--resamples", "20", "-o", str(page)]
+    candidates = write(tmp_path / "p.jsonl", records)
+    subprocess.run([*command, "--pairs", "planted", candidates, str(tmp_path / "pairs.tsv")], check=True)
+    rows = rows_of(page.read_text().split("## planted\n")[1])
+    assert rows["MAP"][1:] == ["3", "0", "2", "2", "1"]
+    assert rows["no error"][1:] == ["0", "3", "0", "0", "0"]
+    assert rows["length"][1:4] == ["0", "0", "-"]
