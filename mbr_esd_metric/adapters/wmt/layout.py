@@ -12,7 +12,7 @@
     DATA/TEST_SET/task/LP.systems, LP.segments                names of systems and numbers of segments in the task whose
                                                               test set this is (our addition)
 
-Files are read as they stand; whether they fit together is for `mbr_esd_metric.adapters.wmt.test_set` to say.
+This module reads each file by itself; `mbr_esd_metric.adapters.wmt.test_set` checks that they fit together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Level = Literal["sys", "domain", "doc", "seg"]
 
 
 def default_data() -> Path:
-    """Where the toolkit's own download puts its data."""
+    """The folder into which the toolkit's own download puts its data."""
     return Path.home() / ".mt-metrics-eval" / "mt-metrics-eval-v2"
 
 
@@ -46,7 +46,7 @@ def default_data() -> Path:
 class Layout:
     """The files of one test set and direction.
 
-    A name that leads out of its folder is refused, by the class and by every method that takes one (`InputError`).
+    The class, and every method that takes a name, refuse a name that leads out of its folder (`InputError`).
 
     Args:
         data: the folder that holds the test sets.
@@ -73,7 +73,7 @@ class Layout:
         return self.root / "documents" / f"{self.direction}.docs"
 
     def source(self) -> Path:
-        """The source file; the text file where there is also a JSON one, or none yet."""
+        """The source file; the text file if there is also a JSON one, or if there is none yet."""
         return _first_file(self.root / "sources", self.direction)
 
     def references(self) -> dict[str, Path]:
@@ -108,7 +108,7 @@ class Layout:
         return found
 
     def task(self, kind: Literal["systems", "segments"]) -> Path:
-        """How a task calls the systems, or numbers the segments, of its test set (our addition)."""
+        """The file with a task's names of the systems, or numbers of the segments (our addition)."""
         return self.root / "task" / f"{self.direction}.{kind}"
 
     def output(self, system: str) -> Path:
@@ -173,7 +173,7 @@ def packed_file(path: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The error spans on one translation, as stored, and who marked them.
+    """The stored error spans of one translation, and who marked them.
 
     Attributes:
         annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Those
@@ -194,9 +194,9 @@ def check_reference_name(name: str, where: object) -> None:
 
 
 def read_text(path: Path, field: str) -> list[str | None]:
-    """The segments of a text file, white space at their ends taken off, or of one field of a JSON lines file.
+    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file.
 
-    None if a text file says that there is no translation.
+    A segment is None if a text file says that there is no translation.
 
     Raises:
         InputError: no such file; a line that is no JSON object with that field; with the line.
@@ -283,7 +283,8 @@ def read_ratings(path: Path, *, human: bool) -> dict[str, list[tuple[int, Rating
 
     Args:
         path: the file.
-        human: whether people marked the errors; two on the same characters with the same severity are then two.
+        human: whether people marked the errors; two errors on the same characters with the same severity then count as
+            two.
 
     Raises:
         InputError: a line that is not a system, a rating and perhaps a rater between tabs; with the line.
@@ -304,7 +305,7 @@ def read_ratings(path: Path, *, human: bool) -> dict[str, list[tuple[int, Rating
 
 
 def write_text(path: Path, segments: Iterable[str | None]) -> None:
-    """One segment a line; a line end inside a text becomes a space, which keeps the offsets."""
+    """Write one segment a line; a line end inside a text becomes a space, so that offsets stay valid."""
     _write(path, (NO_TRANSLATION if text is None else one_line(text) for text in segments))
 
 
@@ -314,12 +315,12 @@ def one_line(text: str) -> str:
 
 
 def write_documents(path: Path, documents: Iterable[tuple[str, str]]) -> None:
-    """Domain and document of each segment; white space in a name becomes an underscore."""
+    """Write domain and document of each segment; white space in a name becomes an underscore."""
     _write(path, ("\t".join("_".join(name.split()) for name in pair) for pair in documents))
 
 
 def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> None:
-    """A block of scores a system, sorted by name; numbers are written so that they read back exactly."""
+    """Write a block of scores for each system, sorted by name. Numbers are written so that they read back exactly."""
     _write(
         path,
         (
@@ -331,7 +332,7 @@ def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> No
 
 
 def write_domain_scores(path: Path, scores: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Domain, system and score a line; `scores` maps a system to its domains."""
+    """Write one line with domain, system and score for each score; `scores` maps a system to its domains."""
     _write(
         path,
         (
@@ -347,12 +348,12 @@ def write_ratings(
     ratings: Mapping[str, Sequence[Annotation | Sequence[MqmError] | None]],
     raters: Mapping[str, Sequence[str | None]],
 ) -> None:
-    """A block of ratings a system, systems sorted by name.
+    """Write a block of ratings for each system, sorted by name.
 
     Args:
         path: the file.
-        ratings: system -> for each segment an annotation of its translation, or errors as a rater marked them
-            (those without a place are left out, as the format has none for it), or None if unrated.
+        ratings: system -> for each segment an annotation of its translation, or the errors that a rater marked (errors
+            without a place are left out, because the format cannot hold them), or None if unrated.
         raters: system -> who rated each segment.
     """
     lines = []

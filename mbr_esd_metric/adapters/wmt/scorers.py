@@ -1,7 +1,7 @@
 """What can score a test set: this package's models, COMET checkpoints, BLEU and chrF, and the empty annotation.
 
-A scorer takes texts and returns scores, and error spans where it has any, under one or several metric names. Higher
-is better in all of them.
+A scorer takes texts and returns scores, and error spans if it has any, under one or several metric names. Higher is
+always better.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONFIDENT = 0.7
 #: Characters of a metric's name, as in a regular expression's brackets.
 _NAME = r"\w.+=*-"
 
-#: Options of a model name that say where it runs and on what, not what it is: they are not in the name of the metric.
+#: Options of a model name that say where and how it runs, not what it is. They are not in the name of the metric.
 #: Those that change scores are in the signature, so that different scores are never taken for each other.
 _SILENT = frozenset(
     {
@@ -53,9 +53,9 @@ _SILENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One translation to score, and whose it is; `reference` is None if there is none, `label` is for messages.
+    """One translation to score, and its system; `reference` is None if there is none, and `label` is for messages.
 
-    A translation that was not `supplied` is no blank one: it is unknown, and an empty text stands for it.
+    A translation that was not `supplied` is not blank but unknown; an empty text stands for it.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores of texts, in order, and their error spans where the metric has any."""
+    """Scores of texts, in order, and their error spans if the metric has any."""
 
     scores: tuple[float, ...]
     annotations: tuple[Annotation, ...] | None = None
@@ -79,10 +79,10 @@ class Scorer(ABC):
 
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
-        note: what is to be said of the last texts that were scored, if anything.
+        note: a message about the texts that were scored last, if there is one.
     """
 
-    #: Whether all systems are given at once; else one after the other, and each is kept when it is done.
+    #: Whether the scorer gets all systems at once. Otherwise it gets one after the other, and each is kept when done.
     whole: ClassVar[bool] = False
 
     signatures: dict[str, str]
@@ -93,12 +93,12 @@ class Scorer(ABC):
         """Score texts, under each name in `signatures`."""
 
     def system_score(self, name: str, scored: Scored, texts: Sequence[Text]) -> float:
-        """The score of a system with these texts: the mean, where a metric has no formula of its own."""
+        """The score of a system with these texts: the mean, unless a metric has a formula of its own."""
         return sum(scored.scores) / len(scored.scores)
 
 
 class EmptyScorer(Scorer):
-    """No error at all: the baseline that every table of span metrics needs."""
+    """Finds no errors: the baseline that every table of span metrics needs."""
 
     def __init__(self) -> None:
         self.signatures = {"empty-src": f"empty|v:{__version__}"}
@@ -124,7 +124,7 @@ class SacrebleuScorer(Scorer):
         try:
             if kind == "BLEU":
                 tokenize = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}.get(target, "13a")
-                # Sentences have few 4-grams; the corpus score has no need of the effective order.
+                # Sentences have few 4-grams; the corpus score does not need the effective order.
                 self._sentence: Any = BLEU(tokenize=tokenize, effective_order=True)
                 self._corpus: Any = BLEU(tokenize=tokenize)
             else:
@@ -151,8 +151,8 @@ class SacrebleuScorer(Scorer):
 class MbrEsdScorer(Scorer):
     """A model of this package: Score(E) of the annotation that its rule chooses, and that annotation.
 
-    All systems at once, as equal translations are sampled once and a rule may look at the whole test set. What
-    was sampled is kept in the candidate store, whatever happens.
+    It scores all systems at once, because equal translations are sampled once, and a rule may look at the whole test
+    set. The samples stay in the candidate store in any case.
     """
 
     whole = True
@@ -342,8 +342,8 @@ def make_scorer(
     Args:
         model: "empty", "BLEU", "chrF", a model of this package with options, or a COMET checkpoint (a .ckpt file,
             a folder, or a name on the hub, with a slash).
-        name: base of the metric's name, where the default is not wanted; not for "empty", "BLEU" and "chrF".
-        reference: the standard reference, where there is one and it may be used.
+        name: base of the metric's name, instead of the default; not for "empty", "BLEU" and "chrF".
+        reference: the standard reference, if there is one and it may be used.
         target: target language of BLEU's tokeniser.
         comet: how a COMET checkpoint is run.
 
@@ -376,13 +376,13 @@ def make_scorer(
 
 
 def is_ours(model: str) -> bool:
-    """Whether a name is that of a model of this package, or of several, or a model folder."""
+    """Whether a name is that of one or several models of this package, or of a model folder."""
     base = joined_names(model)[0].partition("?")[0]
     return base in CARDS or is_model_folder(base)
 
 
 def default_name(model: str) -> str:
-    """A model's name as the base name of a metric: without folders, and without options of where it runs."""
+    """A model's name as the base name of a metric: without folders, and without options that say where it runs."""
     parts = joined_names(model)
     if len(parts) > 1:
         return "+".join(map(default_name, parts))

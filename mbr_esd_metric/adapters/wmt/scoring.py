@@ -1,4 +1,4 @@
-"""Scores of a metric for a whole test set, written into the layout; a run that is stopped goes on where it was."""
+"""Scores a whole test set with a metric, and writes the scores into the layout. A stopped run goes on where it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One metric in the folder: its full name, how many systems it has, and whether it was there before."""
+    """One metric in the folder: its full name, the number of its systems, and whether it was there before."""
 
     name: str
     systems: int
@@ -41,16 +41,16 @@ def score_test_set(
 ) -> list[Written]:
     """Score every system of a test set and write ``.seg.score``, ``.sys.score`` and ``.seg.rating``.
 
-    As the toolkit wants it, all systems are scored, evaluated or not, but for the reference that a metric uses.
-    Beside the scores a file ``NAME.signature`` says what they depend on. Metrics that are there with the same
-    signature are left alone.
+    As the toolkit wants it, all systems are scored, evaluated or not, except the reference that a metric uses. Beside
+    the scores, a file ``NAME.signature`` says what they depend on. Metrics that are there with the same signature are
+    not scored again.
 
     Args:
         test_set: what `load_test_set` returned.
         scorer: what scores.
         overwrite: replace scores that are there.
         progress: show progress on standard error.
-        choice: which systems are scored, besides those that the folder has such scores of already.
+        choice: which systems are scored, in addition to those that already have such scores in the folder.
 
     Raises:
         InputError: scores of that name with another signature are there, or no system is chosen.
@@ -84,12 +84,12 @@ def score_test_set(
 
 
 def _found(test_set: TestSet, scorer: Scorer, overwrite: bool, choice: SystemChoice) -> list[bool]:
-    """Of each metric whether it is there already."""
+    """Whether each metric is there already."""
     return [not overwrite and _is_there(test_set, scorer, name, choice) for name in scorer.signatures]
 
 
 def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collection[str] = ()) -> list[str]:
-    """Those to score with a metric: the chosen ones and those in `there`, but no reference that the metric uses."""
+    """The systems to score with a metric: the chosen ones and those in `there`, without a reference that it uses."""
     used = references_of(name, tuple(test_set.references))
     able = [system for system in test_set.outputs if system not in used]
     chosen = [s for s in able if s in there or choice.takes(s, test_set.info, test_set.references)]
@@ -101,7 +101,7 @@ def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collecti
 
 
 def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice) -> list[Text]:
-    """Every translation that scoring with a metric of this full name looks at, where nothing is scored yet.
+    """Every translation that a metric of this full name would score if nothing was scored yet.
 
     Raises:
         InputError: no system is chosen.
@@ -199,7 +199,7 @@ _KEY = hashlib.sha256().digest_size * 2
 class _Partial:
     """The systems that are done, in a journal beside the scores, so that a stopped run goes on.
 
-    An entry's key covers the signatures and the texts: what belongs to another run is not taken.
+    An entry's key depends on the signatures and the texts, so entries of another run are not used.
     """
 
     def __init__(self, journal: Journal, signatures: Mapping[str, str]) -> None:
@@ -213,9 +213,10 @@ class _Partial:
     @classmethod
     @contextmanager
     def of(cls, layout: files.Layout, signatures: Mapping[str, str]) -> Iterator[_Partial]:
-        """The file of this run; what it holds stays when the run fails, and the error says so.
+        """The file of this run. Its content stays when the run fails, and the error says so.
 
-        Its name is that of the first metric, whichever are written: two runs of one scorer meet there.
+        It is named after the scorer's first metric, whichever metrics are written, so that two runs of one scorer use
+        the same file.
         """
         first = layout.metric_scores(next(iter(signatures)), "seg")
         first.parent.mkdir(parents=True, exist_ok=True)

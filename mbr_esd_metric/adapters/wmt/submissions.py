@@ -42,17 +42,18 @@ _SPANS = ("start_indices", "end_indices", "error_types")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is said of one translation.
+    """One row of a submission: what it says of one translation.
 
     Attributes:
         direction, system: such as "en-de" and "ONLINE-A".
         document: None if the format does not say.
         place: of the segment in its document, from 0; without a document, of the row among all of its direction.
-        number, index: of the segment, and of the row, among all of their direction, from 0; what is read has none.
-        label: the segment's number as the task has it, where it is known.
+        number, index: of the segment, and of the row, among all of their direction, from 0; rows that were read have
+            none.
+        label: the task's number of the segment, if it is known.
         spans: None if the format has none.
         score: None if the format has none.
-        domain, source, translation, reference: of the translation, as far as they are known.
+        domain, source, translation, reference: of the translation, if they are known.
         method: the kind of gold, such as "MQM" or "ESA".
     """
 
@@ -74,14 +75,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a format says of a model beside its answers.
+    """What a format says about a model, besides its answers.
 
     Attributes:
         method: its name.
         disk, parameters, models: bytes on disk, number of parameters, models in an ensemble.
         systems: (direction, system) -> the metric's score of the system.
-        error_free: whether a translation is said to be without error by its score, from this one on; None by its spans.
-        gold: whether it is not a submission but what people marked, for the task's scorer.
+        error_free: the least score of a translation that counts as without error; if None, its spans decide.
+        gold: whether this is not a submission but people's annotations, for the task's scorer.
     """
 
     method: str
@@ -95,7 +96,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: whether it has spans and scores, what writes it, and what reads it."""
+    """A task's format: whether it has spans and scores, and the functions that write and read it."""
 
     spans: bool
     scores: bool
@@ -208,14 +209,14 @@ def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
 
 
 def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str], Iterable[_T]]) -> list[_T]:
-    """What `take` makes of each official segment of a file of WMT26.
+    """The result of `take` for each official segment of a file of WMT26.
 
     Args:
         path: JSON lines, plain or compressed, each with an item_id.
-        take: from a line's object, and the direction, domain, document and place that its item_id names.
+        take: gets a line's object, and the direction, domain, document and place that its item_id names.
 
     Raises:
-        InputError: a line that is no such object, or of which `take` cannot make anything; with the line.
+        InputError: a line that is not such an object, or that `take` refuses; names the line.
     """
     found: list[_T] = []
     for number, line in numbered_lines(path):

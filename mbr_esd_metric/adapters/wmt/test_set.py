@@ -1,4 +1,4 @@
-"""One test set and direction, read whole and checked: systems, texts, gold scores, ratings, metrics."""
+"""Reads and checks one test set and direction: systems, texts, gold scores, ratings, metrics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ratings:
     raters: Mapping[str, tuple[str | None, ...]]
 
     def of(self, systems: Sequence[str], segments: int) -> list[list[Annotation | None]]:
-        """Systems x segments, in the order asked for; systems without an entry are unrated."""
+        """The annotations, systems x segments, in this order; systems without an entry are unrated."""
         unrated: tuple[Annotation | None, ...] = (None,) * segments
         return [list(self.annotations.get(system, unrated)) for system in systems]
 
@@ -57,7 +57,7 @@ class StoredMetric:
         name: full name, such as "XCOMET-refA".
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
-        notes: what was repaired on the way in.
+        notes: what was repaired while reading.
     """
 
     name: str
@@ -66,7 +66,8 @@ class StoredMetric:
     notes: tuple[str, ...] = ()
 
 
-#: References as systems: "others" all but the standard one, "none" as mtme does, "all" the standard one as well.
+#: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
+#: includes the standard one.
 HumanSystems = Literal["others", "none", "all"]
 
 
@@ -75,8 +76,8 @@ class SystemChoice:
     """Which of the systems that have gold scores are evaluated.
 
     Attributes:
-        only: these, whatever they are; none for those that the other attributes leave.
-        exclude: not these.
+        only: evaluate exactly these systems; if empty, the other attributes decide.
+        exclude: do not evaluate these systems.
         outliers: whether WMT's outliers take part.
         human: which references take part as systems.
     """
@@ -145,7 +146,7 @@ class TestSet:
 
     @property
     def segments(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return len(self.sources)
 
     @cached_property
@@ -154,7 +155,7 @@ class TestSet:
         return np.array([[len(text or "") for text in self.outputs[s]] for s in self.systems], np.int64)
 
     def human_ratings(self, names: Sequence[str] = ()) -> tuple[Ratings, ...]:
-        """The gold spans: those named, else the merged set where there is one, else every rater's.
+        """The gold spans: the named sets, else the merged set if there is one, else every rater's.
 
         Raises:
             InputError: there are no human ratings at all.
@@ -212,7 +213,7 @@ class TestSet:
         return tuple(dict.fromkeys(full for metrics in found.values() for full in metrics)) if names else there
 
     def signature(self, metric: str) -> str | None:
-        """What a stored metric's scores depend on; None if the folder does not say."""
+        """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
         path = self.layout.metric_signature(metric)
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
@@ -266,11 +267,11 @@ def load_test_set(
     """Read a test set and direction of an mt-metrics-eval data folder; check that its files fit together.
 
     Args:
-        data: the folder that holds the test sets; None for where the toolkit's download puts it.
+        data: the folder that holds the test sets; None for the folder of the toolkit's download.
         test_set: such as "wmt24".
         direction: such as "en-de".
-        reference: the standard reference where it is another than the table's (`MQM_TEST_SETS`).
-        gold: the name of the gold scores, likewise.
+        reference: the standard reference, if it differs from the table's (`MQM_TEST_SETS`).
+        gold: the name of the gold scores, if it differs from the table's.
         strict: whether error spans that end past their translation, or are empty, are an error; else they are cut
             or left out, and a note says how many.
         lenient: whether a metric's missing systems count as 0, as in the toolkit; else they are an error.
@@ -337,9 +338,9 @@ def load_test_set(
 
 
 def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
-    """The names of the gold spans: those asked for, else the merged set where there is one, else every rater's.
+    """The names of the gold spans: the given ones, else the merged set if there is one, else every rater's.
 
-    Where spans of several kinds are there, such as MQM and ESA, those of the gold scores' kind count.
+    If there are spans of several kinds, such as MQM and ESA, those of the same kind as the gold scores count.
 
     Raises:
         OptionError: a name that is not there.
@@ -355,7 +356,7 @@ def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ())
 
 
 def base_name(metric: str) -> tuple[str, bool]:
-    """A metric's full name without the reference, and whether there is one: what names it in every direction."""
+    """A metric's full name without the reference, and whether it uses one. This pair names it in every direction."""
     base, _, reference = metric.rpartition("-")
     return base, reference != "src"
 
@@ -408,7 +409,7 @@ def _check_blocks(
     outputs: Mapping[str, object],
     segments: int,
 ) -> None:
-    """Every block of (line, entry) belongs to a known system and has an entry a segment."""
+    """Check that every block of (line, entry) belongs to a known system and has an entry for each segment."""
     for system, entries in blocks.items():
         where = f"{path}, line {entries[-1][0]}"
         if system not in outputs:
@@ -478,7 +479,7 @@ class _RatingsReader:
         return Ratings(name, annotations, raters)
 
     def notes(self, whose: str) -> tuple[str, ...]:
-        """One line where spans of what was read were cut or left out, else none."""
+        """One line if spans were cut or left out while reading; otherwise nothing."""
         said = []
         if self._cut:
             said.append(f"{self._cut} end past the translation and are cut there")
@@ -503,7 +504,7 @@ class _RatingsReader:
 
 
 def fitted(annotation: Annotation, length: int, *, human: bool) -> Annotation:
-    """The spans that begin inside a text of that length, cut at its end; `human` keeps two that are then the same.
+    """The spans that begin inside a text of that length, cut at its end; `human` keeps both of two equal spans.
 
     One that begins at the end of the text has no character left, and is a point there.
     """

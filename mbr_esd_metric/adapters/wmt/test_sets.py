@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TestSetInfo:
-    """What is needed beside the files of one test set and direction.
+    """Facts about one test set and direction that its files do not say.
 
     Attributes:
         standard_reference: the reference that metrics use, which is not evaluated as a system. None: the only
             one that there is.
         gold: name of the gold scores, as in ``human-scores/en-de.mqm.seg.score``.
-        system_gold: name of those of systems, where it is another.
+        system_gold: name of the gold scores of systems, if it differs.
         outliers: systems that are left out of the evaluation.
     """
 
@@ -59,7 +59,7 @@ MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
 
 
 def _of(gold: str, directions: str, **other: str) -> dict[str, TestSetInfo]:
-    """Directions with that gold; the standard reference is refA where `other` names none."""
+    """Directions with that gold; the standard reference is refA unless `other` names one."""
     return {d: TestSetInfo(other.get(d.replace("-", "_"), "refA"), gold) for d in directions.split()}
 
 
@@ -118,7 +118,7 @@ OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     for direction, info in infos.items()
 }
 
-#: Names of gold in the order in which one is taken where the table's is not there; what begins like it counts as well.
+#: Names of gold, in the order of preference if the table's is missing; a name that begins with one of them counts too.
 GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt-appraise", "wmt-raw", "wmt")
 
 
@@ -129,7 +129,7 @@ def info_of(test_set: str, direction: str) -> TestSetInfo:
 
 
 def reference_name(test_set: str, direction: str) -> str | None:
-    """What a reference called "ref" is called in a direction: as in most of the set's where the table has none.
+    """The name of a reference called "ref" in a direction; if the table has none, the one of most of its directions.
 
     None for a test set that is not in the table at all.
     """
@@ -140,7 +140,7 @@ def reference_name(test_set: str, direction: str) -> str | None:
 
 
 def gold_there(names: Collection[str]) -> str | None:
-    """Of these names of gold scores the one to take where none is asked for; None if none is known."""
+    """The name of gold scores to use by default among these; None if none is known."""
     for known in GOLD_NAMES:
         found = [known] if known in names else sorted(name for name in names if name.startswith(f"{known}-"))
         if found:
