@@ -60,6 +60,7 @@ class Example:
         group: what a split must not divide.
         direction: such as "en-de".
         walk: the answer as a walk through the translation, in formats that have one.
+        clean: whether it says that there is no error.
     """
 
     prompt: str
@@ -67,6 +68,7 @@ class Example:
     group: str
     direction: str = ""
     walk: Walk | None = None
+    clean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def select(
             continue  # do not teach that a translation with errors is clean
         texts = (item.source, item.translation, item.direction or None)
         walk = answers.walk(prompt, *texts)
-        example = Example(prompt.render(*texts), answer, item.group, item.direction, walk)
+        example = Example(prompt.render(*texts), answer, item.group, item.direction, walk, not item.annotation)
         digest = _digest(selection.seed, example)
         about[digest] = (item.source, item.planted_in or item.translation)
         (with_errors if item.annotation else clean).append((digest, example))
@@ -213,7 +215,8 @@ def mixed(supervision: Supervision, shares: Mapping[str, float]) -> Supervision:
             left[example.direction] -= 1
             train.append(example)
     validation = tuple(example for example in supervision.validation if example.direction in shares)
-    return replace(supervision, train=tuple(train), validation=validation)
+    clean = sum(example.clean for example in (*train, *validation))
+    return replace(supervision, train=tuple(train), validation=validation, clean=clean)
 
 
 def messages(example: Example) -> dict[str, list[dict[str, str]]]:

@@ -91,8 +91,10 @@ def test_limits_that_leave_nothing_are_an_error() -> None:
 
 
 def test_directions_are_mixed_in_the_shares_that_are_asked_for() -> None:
-    examples = [Example(str(i), "", str(i), d) for i, d in enumerate(["en-de"] * 40 + ["zh-en"] * 10 + ["en-ru"] * 30)]
-    chosen = mixed(Supervision(tuple(examples), (), 0, 0), {"en-de": 2, "zh-en": 1})
+    directions = ["en-de"] * 40 + ["zh-en"] * 10 + ["en-ru"] * 30
+    examples = [Example(str(i), "", str(i), d, clean=i % 5 == 0) for i, d in enumerate(directions)]
+    chosen = mixed(Supervision(tuple(examples), (), 16, 0), {"en-de": 2, "zh-en": 1})
+    assert chosen.clean == 6  # of the 30 that are left
     assert Counter(example.direction for example in chosen.train) == {"en-de": 20, "zh-en": 10}
     with pytest.raises(InputError, match=r"no example is de-en; there are en-de, en-ru, zh-en"):
         mixed(Supervision(tuple(examples), (), 0, 0), {"de-en": 1})
