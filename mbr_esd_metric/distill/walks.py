@@ -139,6 +139,9 @@ def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torc
     chosen = targets != NO_LOSS
     rows = plain.get_output_embeddings().weight[batch["choices"]]
     logits = (states[:, :-1][chosen] @ rows.to(states.dtype).T).float()
+    softcap = getattr(plain.config.get_text_config(), "final_logit_softcapping", None)
+    if softcap is not None:
+        logits = torch.tanh(logits / softcap) * softcap
     wanted = (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
     found = logits.log_softmax(1).gather(1, wanted[:, None])[:, 0]
     return torch.zeros(targets.shape, device=found.device).masked_scatter(chosen, found), chosen

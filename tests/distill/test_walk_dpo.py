@@ -107,7 +107,9 @@ def test_the_loss_is_that_of_the_engines_log_probabilities(
                 marks.append(walk.marks.index(row[side][0]["content"][at - 1]))
             with torch.inference_mode():
                 question = walker.question(walk)
-                (sample,) = walker.sample(walk, question, [0], lambda logits, n, m=marks: torch.tensor([m[n]]))
+                (sample,) = walker.sample(
+                    walk, question, 1, lambda _, samples, words, m=marks: torch.tensor([m[w] for w in words])
+                )
             sums.append(sample.logprob)
     torch.testing.assert_close(batch["reference"], torch.tensor(sums), rtol=1e-4, atol=1e-3)
 
