@@ -113,9 +113,9 @@ class Hypotheses:
     def _weights_of(self, candidates: Sequence[int], weighting: str) -> Floats:
         """`weights`, of these candidates alone."""
         if weighting == "uniform":
-            whole = len(candidates) == len(self.of)
-            of = [self.of[i] for i in candidates if self.of[i] >= 0]
-            counts = self.counts if whole else np.bincount(of, minlength=len(self))
+            counts = self.counts
+            if len(candidates) < len(self.of):
+                counts = np.bincount([self.of[i] for i in candidates if self.of[i] >= 0], minlength=len(self))
             uniform: Floats = counts / counts.sum()
             return uniform
         outputs: dict[tuple[int, Hashable], float] = {}

@@ -126,7 +126,8 @@ class DecisionOptions:
     @property
     def scored_by(self) -> MqmWeights:
         """The weights of the score, and which spans it counts."""
-        return replace(weights_of(self.mqm), nested=self.merge == "nested")
+        weights, nested = weights_of(self.mqm), self.merge == "nested"
+        return weights if weights.nested == nested else replace(weights, nested=nested)
 
     @property
     def maximised(self) -> str:

@@ -7,6 +7,7 @@ found by that name, so a new similarity needs no edit elsewhere. Other packages 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.similarity.base import Similarity
@@ -51,8 +52,11 @@ def get_similarity(expression: str | Similarity) -> Similarity:
     Raises:
         OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.
     """
-    if isinstance(expression, Similarity):
-        return expression
+    return expression if isinstance(expression, Similarity) else _named(expression)
+
+
+@cache
+def _named(expression: str) -> Similarity:
     parts = tuple(_weighted(term.strip(), expression) for term in expression.split("+"))
     return parts[0][1] if len(parts) == 1 else Mean(parts)
 
