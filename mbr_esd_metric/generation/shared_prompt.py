@@ -1,12 +1,12 @@
-"""Attention of many samples over one prompt: the prompt's keys and values are kept once, not once a sample.
+"""Attention of many samples over one prompt. The prompt's keys and values are kept once, not once for each sample.
 
-A transformers model that is loaded with ``attn_implementation=NAME`` (after `register`) and is given a
-`SharedPromptCache` reads the prompt in blocks, then decodes a batch of samples that all continue it. For B samples of t
-tokens after a prompt of P, keys and values take P + B t instead of B (P + t) places, nothing is copied as they grow,
-and one matrix product serves the prompt's part of all samples.
+Load a transformers model with ``attn_implementation=NAME`` (after `register`) and give it a `SharedPromptCache`. It
+then reads the prompt in blocks, and decodes a batch of samples that all continue it. For B samples of t tokens after a
+prompt of P tokens, keys and values take P + B t places instead of B (P + t). Nothing is copied when they grow, and one
+matrix product is enough for the prompt's part of all samples.
 
-A block is always read in the same shape, whatever was read before it, so that prompts with a common beginning share
-blocks and still get the same numbers, bit by bit, as if each were read alone.
+A block is always read in the same shape, whatever was read before it. So prompts with a common beginning share blocks,
+and their numbers are the same, bit by bit, as if each prompt was read alone.
 
 Samples need not be equally long, nor continue the prompt at its end: each may see only its first tokens. New tokens of
 all samples go through the model as one sequence without padding; only the attention knows whose they are.
@@ -24,7 +24,7 @@ from torch import Tensor
 
 #: The name under which transformers finds the attention function.
 NAME = "mbr_esd_shared_prompt"
-#: Tokens of a prompt that are read at once.
+#: Tokens of a prompt that are read together.
 BLOCK = 64
 
 
@@ -48,7 +48,7 @@ def _attention(
     s_aux: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """What transformers calls in each layer; `key` and `value` are what `SharedPromptCache.update` returned."""
+    """transformers calls this in each layer; `key` and `value` are what `SharedPromptCache.update` returned."""
     if s_aux is not None:
         raise NotImplementedError("attention sinks")
     if attention_mask is not None:
@@ -77,7 +77,7 @@ class SharedPromptCache:
         self._own = torch.zeros(0, dtype=torch.long)
 
     def read(self, model: Any, tokens: Sequence[int]) -> Tensor:
-        """Read a prompt, all but the blocks that it shares with the one before; returns its last logits (1, V)."""
+        """Read a prompt, except the blocks that it shares with the one before; returns its last logits (1, V)."""
         logits: Tensor | None = None
         for block, start in self._blocks(tokens):
             output = self._forward_block(model, block, start, logits_to_keep=1)
@@ -284,7 +284,7 @@ class _Layer:
         self.samples[..., :longest, :] = old[..., :longest, :].index_select(1, rows.to(old.device))
 
     def append(self, key: Tensor, value: Tensor) -> None:
-        # Exact where arithmetic is cheap next to it; on a GPU the model's own format halves what is read.
+        # On a processor float32 is exact and costs little; on a GPU the model's own format halves the memory traffic.
         dtype = torch.float32 if key.device.type == "cpu" else key.dtype
         if self.samples is None:
             new = key.shape[2]

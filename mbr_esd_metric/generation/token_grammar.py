@@ -1,8 +1,8 @@
 """A grammar over a tokenizer's vocabulary: which tokens may come next, and where each one leads.
 
-outlines builds the automaton (`outlines_core.Index`) from the regular expression and the bytes of every token, so that
-a character may be spread over several tokens, and what was generated is read back byte by byte: the text is exactly
-what the grammar admitted, whatever a tokenizer's own decoding would tidy up.
+outlines builds the automaton (`outlines_core.Index`) from the regular expression and the bytes of every token. So the
+bytes of a character may be spread over several tokens. The answer is read back byte by byte: the text is exactly what
+the grammar allowed, whatever a tokenizer's own decoding would clean up.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class TokenGrammar:
-    """The automaton of one regular expression over one vocabulary. States are numbers without meaning.
+    """The automaton of one regular expression over one vocabulary. The numbers of its states have no meaning.
 
     Attributes:
         start: the first state.
-        eos: the token that closes an answer; admitted where the expression may end.
+        eos: the token that closes an answer; it is allowed where the expression may end.
     """
 
     def __init__(self, index: Any, eos: int, width: int, device: Any) -> None:
@@ -45,7 +45,7 @@ class TokenGrammar:
         return torch.stack([self._forbidden[state] for state in states])
 
     def after(self, state: int, token: int) -> int:
-        """The state that an admitted token leads to."""
+        """The state that an allowed token leads to."""
         following: int = self._index.get_next_state(state, token)
         return following
 
@@ -72,7 +72,7 @@ class Vocabulary:
                 self._bytes[number] = token.encode() if token in added else to_bytes(token)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """What these tokens spell; the end token spells nothing, and half a character at the end is left out."""
+        """The text of these tokens; the end token has no text, and an incomplete character at the end is left out."""
         return b"".join(self.pieces(tokens)).decode("utf-8", "ignore")
 
     def pieces(self, tokens: Iterable[int]) -> list[bytes]:

@@ -1,9 +1,9 @@
 """`engine=transformers`: a causal language model in this process, held to the grammar token by token.
 
-Sample i of a request is a function of (seed, request, i) alone, bit by bit on one machine: its random numbers are
-hashes of these, and samples are decoded in fixed groups (0 to 15, 16 to 63, then 64 at a time), always whole, so that
-floating point adds up alike whatever else is asked for. The prompt is read once, whatever the number of samples (see
-`shared_prompt`).
+On one machine, sample i of a request depends only on (seed, request, i), down to the last bit. Its random numbers are
+hashes of these three. Samples are decoded in fixed groups (0 to 15, 16 to 63, then 64 at a time), and always in whole
+groups, so that floating point gives the same results whatever else is asked for. The prompt is read once for all
+samples (see `shared_prompt`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from mbr_esd_metric.generation.walking import Walker
 
-#: The end of each group of samples that are decoded together. Samples depend on it, so it is no setting.
+#: The end of each group of samples that are decoded together. It is not a setting, because samples depend on it.
 _FIRST_GROUPS = (16, 64)
 _GROUP = 64
 _GRAMMARS_KEPT = 4
@@ -51,8 +51,8 @@ _GRAMMARS_KEPT = 4
 class TransformersEngine(Engine):
     """A causal language model loaded by transformers, on the CPU or on one or several GPUs.
 
-    Reads `model`, `adapter`, `revision`, `dtype`, `device` and `max_model_len`; several GPUs share one model
-    (``device=balanced``), so that `tensor_parallel` and `data_parallel` are refused.
+    Uses `model`, `adapter`, `revision`, `dtype`, `device` and `max_model_len`. Several GPUs share one model
+    (``device=balanced``), so `tensor_parallel` and `data_parallel` are refused.
     """
 
     name: ClassVar[str] = "transformers"
@@ -66,9 +66,9 @@ class TransformersEngine(Engine):
         """Load model and tokenizer.
 
         Raises:
-            EngineError: the model cannot be downloaded, is no causal language model with a chat template, or does not
-                fit.
-            OptionError: options that this engine cannot honour.
+            EngineError: the model cannot be downloaded, is not a causal language model with a chat template, or does
+                not fit into memory.
+            OptionError: options that this engine does not support.
         """
         if options.tensor_parallel > 1 or options.data_parallel > 1:
             raise OptionError(
@@ -153,7 +153,7 @@ class TransformersEngine(Engine):
             torch.cuda.empty_cache()
 
     def _try(self, name: str) -> None:
-        """Read two tokens and write one, so that a model of another build is refused before any work is done."""
+        """Read two tokens and write one, so that a model that this engine cannot run is refused at once."""
         try:
             with self._no_grad():
                 chosen = self._cache.read(self._model, [self._vocabulary.eos] * 2).argmax(1)
@@ -167,7 +167,7 @@ class TransformersEngine(Engine):
         self._cache.clear()
 
     def _answer(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Sample]]:
-        """Read the question; returns what writes the samples of these indices token by token."""
+        """Read the question; returns a function that writes the samples with given indices, token by token."""
         tokens = self._tokens(request.prompt)
         self._check_length(request, len(tokens), sampling.max_tokens)
         grammar = self._grammar(request.grammar)
@@ -175,7 +175,7 @@ class TransformersEngine(Engine):
         return lambda indices: self._decode(request, indices, first_logits, grammar, sampling)
 
     def _walk(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Sample]]:
-        """Read the question; returns what marks the words of the translation, once for each of these indices."""
+        """Read the question; returns a function that marks the words of the translation, once for each index."""
         from mbr_esd_metric.generation.walking import Walker
 
         walk = request.walk
@@ -197,7 +197,7 @@ class TransformersEngine(Engine):
         return decode
 
     def _base(self) -> Any:
-        """The model without its adapter; the embedding, most of a small model, is kept once."""
+        """The model without its adapter. Both share the embedding, which is most of a small model."""
         if self._options.adapter is None:
             return self._model
         base, _ = load_merged(replace(self._options, adapter=None))
@@ -297,7 +297,7 @@ def _uniform(seed: int, key: str, index: int, step: int) -> float:
 
 
 def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Tensor:
-    """One token a row of the masked logits (B, V): temperature, top-k, min-p and epsilon, top-p, inverse CDF."""
+    """One token for each row of the masked logits (B, V): temperature, top-k, min-p, epsilon, top-p, inverse CDF."""
     import torch
 
     if sampling.greedy:
@@ -316,7 +316,7 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
         below = shares.cumsum(1)
     wanted = torch.tensor(uniform, dtype=below.dtype, device=below.device)[:, None] * below[:, -1:]
     place = (below <= wanted).sum(1, keepdim=True)
-    # Rounding may leave the last sum at `wanted`: then the last token with a share is meant.
+    # If rounding leaves the last sum at `wanted`, take the last token with a probability above 0.
     place = torch.minimum(place, (shares > 0).sum(1, keepdim=True) - 1)
     return tokens.gather(1, place)[:, 0]
 
@@ -359,7 +359,7 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
         raise EngineError(_out_of_memory(options.model)) from error
     except EngineError:
         raise
-    except Exception as error:  # what a damaged or unknown model makes transformers raise has no common base
+    except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
         raise EngineError(_cannot_load(options, error)) from error
     finally:
         if quiet:
@@ -422,7 +422,7 @@ def _out_of_memory(what: str) -> str:
 
 @contextmanager
 def _reported(request: Request) -> Iterator[None]:
-    """Turn running out of memory into an error that names the segment."""
+    """If the memory is exhausted, raise an error that names the segment."""
     import torch
 
     try:
@@ -446,7 +446,8 @@ def _missing_package() -> str | None:
 
 
 def _unknown_architecture(options: EngineOptions) -> str | None:
-    """Whether the installed transformers does not know the model; None where its config is not on this disk."""
+    """A message if the installed transformers does not know the model; None if it does, or if its config is not on
+    this disk."""
     from huggingface_hub import try_to_load_from_cache
     from transformers import CONFIG_MAPPING
 
@@ -469,7 +470,7 @@ def _unknown_architecture(options: EngineOptions) -> str | None:
 
 
 def _lacks_memory(options: EngineOptions) -> str | None:
-    """Whether the weights are larger than the memory they would go to."""
+    """A message if the weights are larger than the memory that they need; otherwise None."""
     if not options.weights_gb:
         return None
     import torch

@@ -1,6 +1,6 @@
-"""`engine=vllm`: vLLM in this process, for environments without COMET; and what `mbr-esd serve` tells a vLLM server.
+"""`engine=vllm`: vLLM in this process, for environments without COMET; also the flags of `mbr-esd serve`.
 
-Written for vLLM 0.32 and 0.33. The same flags in both places make both write the same.
+It is written for vLLM 0.32 and 0.33. Both use the same flags, so both write the same candidates.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
 from mbr_esd_metric.generation.server.asking import sample_seed
 
-#: Context reserved unless `max_model_len` says otherwise: prompt, a long segment and its answer fit in.
+#: The context unless `max_model_len` sets it; the prompt, a long segment and its answer fit in.
 CONTEXT = 4096
-#: llguidance takes any regular expression and builds it in milliseconds, also those of grounded spans.
+#: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
-#: What vLLM's CPU build reads; it would otherwise reserve half of the memory.
+#: Environment variables for vLLM's CPU build, which would otherwise reserve half of the memory.
 CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
 #: Sequences handed over before the first is done: more than vLLM runs at once, so that it never waits for us.
 SEQUENCES = 4096
@@ -44,8 +44,8 @@ SEQUENCES = 4096
 class VllmEngine(Engine):
     """vLLM on the GPUs of this machine, or its CPU build.
 
-    Reads `model`, `adapter`, `revision`, `dtype`, `max_model_len` and `tensor_parallel`; several copies of the model
-    (`data_parallel`) are for `mbr-esd serve` and engine=ray.
+    Uses `model`, `adapter`, `revision`, `dtype`, `max_model_len` and `tensor_parallel`. For several copies of the model
+    (`data_parallel`), use `mbr-esd serve` or engine=ray.
     """
 
     name: ClassVar[str] = "vllm"
@@ -123,13 +123,13 @@ class VllmEngine(Engine):
         return tokens
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request; its samples are yielded when they are done, and another request takes its place.
+        """Sample every request. When a request is done, its samples are yielded and another request takes its place.
 
-        vLLM's own `LLM.generate` gives nothing back before all are done: its last sequences run alone, and a run that
-        is ended loses everything. A prompt that is too long does not stop the others.
+        vLLM's own `LLM.generate` returns nothing before all requests are done. Its last sequences run alone, and a run
+        that is stopped loses everything. A prompt that is too long does not stop the others.
 
         Raises:
-            EngineError: what vLLM reports; at the end, with the segments' labels, where prompts were too long.
+            EngineError: an error of vLLM's; at the end, with the segments' labels, if prompts were too long.
         """
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
@@ -195,7 +195,7 @@ class VllmEngine(Engine):
 
 
 def merged_where_slow(options: EngineOptions) -> EngineOptions:
-    """On the CPU build a folder with the adapter merged in: adapters slow it down many times over."""
+    """The options, on the CPU build with the adapter merged into a folder: adapters make that build very slow."""
     if options.adapter is None or not _is_cpu_build():
         return options
     return replace(options, model=str(merged_folder(options)), adapter=None)
@@ -228,14 +228,14 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
         "tensor_parallel_size": options.tensor_parallel,
         "enable_prefix_caching": True,
         "structured_outputs_config": {"backend": BACKEND},
-        # The model's own generation settings change neither top-p nor the temperature behind our back.
+        # Without this, the model's own generation settings would change top-p and the temperature.
         "generation_config": "vllm",
     }
     if options.data_parallel > 1:
         arguments["data_parallel_size"] = options.data_parallel
     if _is_cpu_build():
-        # A prompt that is read in pieces makes the CPU build (0.32) rewind a seeded generator, which it cannot: the
-        # server dies with "CPU Generator does not use offset". So prompts are read whole.
+        # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
+        # offset"). So prompts are read in one piece.
         arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, CONTEXT)}
     return arguments
 

@@ -27,7 +27,7 @@ from mbr_esd_metric.generation.server.dialect import Dialect
 from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run
 from mbr_esd_metric.generation.server.patience import Patience
 
-#: Requests under way at once, for each server: 32 x 16 sequences keep a large GPU busy.
+#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
 
 _said: set[str] = set()
@@ -36,7 +36,7 @@ _said: set[str] = set()
 class ServerEngine(Engine):
     """Asks one or several servers that all serve the same model in the same dialect.
 
-    The key for servers that want one comes from ``MBR_ESD_API_KEY``; see `address` for what is sent where.
+    The key comes from ``MBR_ESD_API_KEY``; `address` says which servers it is sent to.
     """
 
     name: ClassVar[str] = "server"
@@ -52,7 +52,7 @@ class ServerEngine(Engine):
     loads_weights: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions, patience: Patience | None = None) -> None:
-        """Connect: at least one server must answer, and those that do must serve the model.
+        """Connect. At least one server must answer, and those that answer must serve the model.
 
         Raises:
             MissingDependencyError: the package aiohttp is not installed.
@@ -78,13 +78,13 @@ class ServerEngine(Engine):
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        """The name under which the server offers the model (see `model_name` for what it says), and the dialect."""
+        """The name under which the server offers the model (see `model_name`), and the dialect."""
         own = {"engine": cls.name, "model": model_name(options), "dtype": options.dtype}
         return {**own, **dialect_of(options).identity}
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """What the servers' dialect cannot do of what a run needs."""
+        """What a run needs but the servers' dialect cannot do; None if it can do everything."""
         dialect = dialect_of(options)
         if logprobs and not dialect.abilities.logprobs:
             return (
@@ -99,7 +99,7 @@ class ServerEngine(Engine):
 
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        """The settings of the sampling that the servers' dialect cannot honour."""
+        """The settings of the sampling that the servers' dialect does not support."""
         return dialect_of(options).left_out(sampling)
 
     @classmethod
@@ -114,13 +114,13 @@ class ServerEngine(Engine):
         cache is used. A segment that the server refuses does not stop the others.
 
         Raises:
-            EngineError: at once where nothing can succeed; at the end, with the segments' labels, where some failed.
+            EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
         """
         yield from Asking(self.job(self._options, sampling, self._servers, self._patience), requests)
 
     @classmethod
     def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], patience: Patience) -> Job:
-        """What a run needs to know; says on standard error what the dialect leaves out."""
+        """The settings of a run; prints on standard error what the dialect leaves out."""
         dialect = dialect_of(options)
         _say_what_is_left_out(dialect, sampling, servers[0])
         return Job(
