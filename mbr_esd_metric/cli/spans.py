@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import add_measure_arguments, check_outputs, human_of, metrics_with_spans, put_out
 from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -80,7 +80,8 @@ def _table(args: argparse.Namespace, test_set: TestSet) -> Table:
         *(Column(name, MEASURE_TITLES.get(name, name), best="max") for name in args.measures),
     )
     notes = (
-        f"{nothing.rated} rated translations, {len(test_set.systems)} systems, raters: {', '.join(human)}",
+        f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
+        f"{', '.join(human)}",
         "ratio: error spans per human error span",
         *repaired,
     )

@@ -319,8 +319,11 @@ def load_test_set(
         gold_scores = np.full((len(systems), len(sources)), np.nan)
     else:
         systems, gold_scores = _gold(layout, info, outputs, references, len(sources), choice)
-    reader = _RatingsReader(outputs, systems, strict=strict, human=True)
-    ratings = tuple(reader.read(name, path) for name, path in layout.human_ratings().items())
+    # A merged set has the single raters' spans again: the notes count those that are evaluated.
+    files = layout.human_ratings()
+    evaluated = choose_ratings(files, info.gold)
+    reader, others = (_RatingsReader(outputs, systems, strict=strict, human=True) for _ in range(2))
+    ratings = tuple((reader if name in evaluated else others).read(name, path) for name, path in files.items())
     return TestSet(
         layout,
         info,

@@ -191,6 +191,15 @@ def test_a_span_past_the_end_is_cut_or_an_error(folder: Path) -> None:
         )
 
 
+def test_a_span_that_is_cut_counts_once_where_ratings_are_merged(folder: Path) -> None:
+    replace_line(folder / "tiny" / RATING, 1, "sys.b\t" + rated((2, 9)))
+    alone = load(folder).notes
+    path = folder / "tiny" / RATING
+    path.with_name("en-de.mqm.merged.seg.rating").write_bytes(path.read_bytes())
+    assert len(load(folder).ratings) == 2
+    assert load(folder).notes == alone != ()
+
+
 def test_a_span_of_no_characters_is_left_out_or_an_error(folder: Path) -> None:
     replace_line(folder / "tiny" / RATING, 1, "sys.b\t" + rated((1, 1)))
     with pytest.raises(InputError, match="line 1: system sys.b: an empty error span"):
