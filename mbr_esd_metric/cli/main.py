@@ -57,6 +57,8 @@ def _plain(message: Warning | str, category: type[Warning], filename: str, linen
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0 done, 1 failed, 2 wrong usage, 130 interrupted)."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="mbr-esd",
@@ -96,6 +98,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"mbr-esd {chosen.verb}: error: {error}; {KEPT}", file=sys.stderr)
         return 1
+
+
+def _complete() -> None:
+    """Answer a shell that asks for completions, and end; nothing happens without argcomplete (extra `completion`)."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    parser = argparse.ArgumentParser(prog="mbr-esd")
+    parser.add_argument("--version", action="store_true")
+    verbs = parser.add_subparsers()
+    named = os.environ.get("COMP_LINE", "").split()[1:2]
+    for verb, (module, text) in VERBS.items():
+        one = verbs.add_parser(verb, help=text)
+        if verb in named:  # only its arguments can be asked for; the others' modules are not loaded
+            importlib.import_module(f"mbr_esd_metric.cli.{module}").configure(one)
+    argcomplete.autocomplete(parser)
 
 
 class _Parser(argparse.ArgumentParser):

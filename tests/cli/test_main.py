@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -78,3 +81,29 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
     with pytest.raises(SystemExit, match="2"):
         main(["lambda-sweep"])
     assert "takes every word" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "absent"),
+    [
+        ("mbr-esd sc", {"score", "scaling"}, {"decide"}),
+        ("mbr-esd score --dr", {"--dry-run"}, {"--quiet"}),
+        ("mbr-esd wmt sc", {"score"}, {"submit"}),
+        ("mbr-esd decide --", {"--rule", "--utility"}, {"--to_json"}),
+    ],
+)
+def test_completion_in_the_shell(line: str, expected: set[str], absent: set[str], tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete", reason="the extra completion is not installed")
+    asked = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out"),
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    subprocess.run([sys.executable, "-m", "mbr_esd_metric"], env=asked, check=True, timeout=60)
+    offered = {word.strip() for word in (tmp_path / "out").read_text().split("\n")}
+    assert expected <= offered
+    assert not absent & offered
