@@ -42,9 +42,11 @@ def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     assert first.target == 'Der "Hund" bellt.'
     assert first.annotation.key == ((0, 3, "minor"), (4, 10, "major"))
     assert not clean.errors
-    # Cut at the end; white space at the end, an empty span and a neutral error have no place but are errors.
+    # Cut at the end; white space at the end and an empty span are points, a neutral error has no place.
     assert third.annotation.key == ((3, 5, "major"),)
-    assert third.errors[1:] == (MqmError("minor", ""), MqmError("major", ""), MqmError("neutral", ""))
+    assert third.annotation.points == ((5, "minor"), (2, "major"))
+    minor, major = MqmError("minor", "", "target", 5, 5), MqmError("major", "", "target", 2, 2)
+    assert third.errors[1:] == (minor, major, MqmError("neutral", ""))
     assert third.score("paper") == -11
     report = data.report()
     for reason in ("do not fit together", "neither errors nor no-error", "neither 7 nor 9 fields", "cut to the end"):

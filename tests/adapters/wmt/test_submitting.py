@@ -7,6 +7,7 @@ say of the made-up test set; its key "provenance" says of which version.
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,8 @@ def test_spans_of_a_task() -> None:
     )
     assert found == Annotation([ErrorSpan(4, 5, "minor")])
     assert found.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
+    assert pickle.loads(pickle.dumps(found)).points == found.points
+    assert not found.pointing([]).points
     with pytest.raises(ValueError, match="2 starts, 1 ends"):
         read_spans("1 2", "3", "minor minor")
 
