@@ -22,8 +22,8 @@ from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
 
-#: Our name of a column -> its names in the files; the first one present is used. In 2020-2022 `doc_id` is the place
-#: of a segment in its document and `seg_id` its place in the test set.
+#: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
+#: place of a segment in its document, and `seg_id` its place in the test set.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "system": ("system",),
     "doc": ("doc",),
@@ -96,9 +96,9 @@ class MqmRating:
         return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
 
     def score(self, weights: str | MqmWeights = "google") -> float:
-        """Minus the sum of the penalties of all errors, source side included; 0 best, without a floor.
+        """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
 
-        WMT's gold scores are made in this way: each row counts, even if two rows mark the same characters.
+        This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
         """
         table = weights_of(weights)
         # A penalty depends on severity and category alone; errors without a place have one too.
@@ -117,9 +117,9 @@ class LeftOut:
     """Something in the file that the ratings leave out or change.
 
     Attributes:
-        line: from 1.
-        reason: the kind, the same for all of its kind.
-        detail: what was there.
+        line: the number of the line, from 1.
+        reason: the same text for everything that is left out for the same reason.
+        detail: the content that was left out.
     """
 
     line: int
@@ -142,7 +142,7 @@ class MqmData:
         return len(self.ratings)
 
     def report(self, examples: int = 3) -> str:
-        """How many ratings there are, and per reason how much was left out, with the first lines of it."""
+        """The number of ratings, and for each reason how much was left out, with the first lines."""
         lines = [f"{self.path.name}: {len(self.ratings)} ratings"]
         for reason, count in Counter(item.reason for item in self.left_out).most_common():
             shown = [str(item.line) for item in self.left_out if item.reason == reason][:examples]
@@ -248,8 +248,9 @@ def read_bio_mqm(path: str | Path) -> MqmData:
 def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | None:
     """The offsets in `into` of the characters ``text[start:end]``; None if they are not clear.
 
-    A span inside what both texts begin with keeps its offsets; one inside what both end with moves with the
-    end; one that only loses white space at the end of the text is cut; others must occur once in `into`.
+    A span inside the common beginning of both texts keeps its offsets. A span inside the common end moves with the end.
+    A span that only loses white space at the end of the text is cut. The characters of other spans must occur exactly
+    once in `into`.
     """
     if text == into:
         return start, end
@@ -269,7 +270,7 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A text without its markers, and their places; `problem` says what is wrong with them."""
+    """A text without its markers, and the markers' places; `problem` says what is wrong with the markers."""
 
     text: str
     start: int = 0
@@ -326,7 +327,7 @@ def _rating(
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:
-    """The error of a row, with its place in the texts that were kept. An error without a place is reported."""
+    """The error of a row, with its place in the kept texts. An error without a place is reported."""
     side: Literal["target", "source"] = "target" if row.target.marked or not row.source.marked else "source"
     text, into = (row.target, target) if side == "target" else (row.source, source)
     if not text.marked:

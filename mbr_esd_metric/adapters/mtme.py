@@ -4,8 +4,8 @@
     evs = EvalSet("wmt24", "en-de", read_stored_metric_scores=True, read_stored_ratings=True)
     board = compute_leaderboard("wmt24", [contestants_of(evs)])
 
-Install the toolkit from its repository; the package of that name on the index is another one. This module imports
-nothing of it, and only reads the objects that it is given.
+Install the toolkit from its repository; the package of that name on the index is a different one. This module does not
+import the toolkit. It only reads the objects that it gets.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _lengths(evs: Any, systems: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[list[AnnotationMatrix], list[str]]:
-    """Human spans, and a note where some of them end past their translation, as about one in a hundred does."""
+    """Human spans, and a note if some of them end past their translation, as about one in a hundred does."""
     names = choose_ratings(evs.human_rating_names, evs.StdHumanScoreName("seg"), raters)
     grids = [_grid(evs.Ratings(name), systems, len(evs.src)) for name in names]
     cut = [_cut(grid, _lengths(evs, systems), human=True) for grid in grids]
@@ -146,14 +146,14 @@ def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[lis
 
 
 def _predicted(evs: Any, ratings: Predicted, systems: Sequence[str]) -> AnnotationMatrix:
-    """As `_grid`; what a metric predicts is a set, and ends with its translation."""
+    """As `_grid`, for a metric: its spans are a set, and are cut at the end of the translation."""
     return _cut(_grid(ratings, systems, len(evs.src)), _lengths(evs, systems), human=False)[0]
 
 
 def _cut(
     grid: AnnotationMatrix, lengths: npt.NDArray[np.int64], *, human: bool
 ) -> tuple[list[list[Annotation | None]], int]:
-    """The annotations within their texts, and how many of them had a span that was not."""
+    """The annotations cut to their texts, and the number of annotations with a span that had to be cut."""
     changed = 0
     rows: list[list[Annotation | None]] = []
     for row, of in zip(grid, lengths.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""`dialect=plain`: any server with chat completions. Nothing holds the model to the form; the answer is cut out.
+"""`dialect=plain`: any server with chat completions. Nothing holds the model to the format; the answer is cut out.
 
 `dialect=transformers`, in `transformers.py`, is this one with the settings in the one field in which
 ``transformers serve`` takes them.
