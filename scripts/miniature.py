@@ -271,10 +271,8 @@ def run_decide(run: Run) -> None:
     for test in run.corpus.tests:
         candidates = _read(run, test.name)
         greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
-        rows: dict[str, Any] = {
-            "empty": choose_all(greedy, DecisionOptions("empty")),
-            "greedy": choose_all(greedy, DecisionOptions("map")),
-        }
+        rows: dict[str, Any] = {"empty": choose_all(greedy, DecisionOptions("empty"))}
+        rows["greedy"] = choose_all(greedy, DecisionOptions("map"))
         for size in _sizes(run, test):
             sampled = _sampled(test, [row[:size] for row in candidates])
             for rule in RULES:
@@ -282,10 +280,12 @@ def run_decide(run: Run) -> None:
                 rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
             for utility in ("softf1", "softdice"):
                 rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
-        result[test.name] = {
-            name: [[[dataclasses.asdict(s) for s in a] for a in row] for row in matrix] for name, matrix in rows.items()
-        }
+        result[test.name] = {name: _as_json(matrix) for name, matrix in rows.items()}
     _write(run.path("decisions.json"), result)
+
+
+def _as_json(matrix: Sequence[Sequence[Annotation | None]]) -> list[list[list[dict[str, Any]]]]:
+    return [[[dataclasses.asdict(span) for span in annotation or ()] for annotation in row] for row in matrix]
 
 
 def _sampled(test: TestSet, candidates: Sequence[Sequence[Candidate]]) -> list[list[Sampled]]:
@@ -311,9 +311,7 @@ def run_distilled(run: Run) -> None:
     for test in run.corpus.tests:
         _sample(run, card, test.flat)
         rows = _sampled(test, _stored(card, test.flat))
-        decisions[test.name]["distill greedy"] = [
-            [[dataclasses.asdict(s) for s in a or ()] for a in row] for row in choose_all(rows, DecisionOptions("map"))
-        ]
+        decisions[test.name]["distill greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
     _write(run.path("distilled.json"), _evaluated(run, decisions))
 
 

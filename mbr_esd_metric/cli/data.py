@@ -11,7 +11,7 @@ from mbr_esd_metric.errors import OptionError, unknown, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.adapters.wmt.test_set import SystemChoice
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
 
 #: Options without effect if no test set is named.
@@ -94,7 +94,7 @@ def load_test_sets(
         OptionError: a direction is named twice; it would count twice in every average.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.test_set import SystemChoice
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
     for direction in args.direction:
         if args.direction.count(direction) > 1:

@@ -16,7 +16,8 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
     from mbr_esd_metric.adapters.wmt.importing import Imported
-    from mbr_esd_metric.adapters.wmt.test_set import SystemChoice, TestSet
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
 #: Verb -> (module in this package, one line of help); each has ``configure`` and ``run``, as in `main`.
 _VERBS = {
@@ -167,7 +168,7 @@ def import_ratings(human: MqmData, args: argparse.Namespace, direction: str, **o
 def _run_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.scorers import CometOptions, make_scorer
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
-    from mbr_esd_metric.adapters.wmt.test_set import SystemChoice
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
     # Whatever is evaluated later: all systems, also references and outliers, but for those that the user leaves out.
     wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")

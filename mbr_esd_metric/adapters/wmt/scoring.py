@@ -12,7 +12,8 @@ from typing import Any
 
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text
-from mbr_esd_metric.adapters.wmt.test_set import SystemChoice, TestSet, references_of
+from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, MissingCandidatesError
 from mbr_esd_metric.files.journal import Journal

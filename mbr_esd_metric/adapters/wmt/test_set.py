@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_scores,
     read_text,
 )
+from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, gold_there, info_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
@@ -64,41 +65,6 @@ class StoredMetric:
     scores: Array
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
-
-
-#: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
-#: includes the standard one.
-HumanSystems = Literal["others", "none", "all"]
-
-
-@dataclass(frozen=True, slots=True)
-class SystemChoice:
-    """Which of the systems that have gold scores are evaluated.
-
-    Attributes:
-        only: evaluate exactly these systems; if empty, the other attributes decide.
-        exclude: do not evaluate these systems.
-        outliers: whether WMT's outliers take part.
-        human: which references take part as systems.
-    """
-
-    only: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    outliers: bool = False
-    human: HumanSystems = "others"
-
-    def takes(self, system: str, info: TestSetInfo, references: Collection[str]) -> bool:
-        """Whether a system is evaluated."""
-        if system in self.exclude:
-            return False
-        if self.only:
-            return system in self.only
-        if system in info.outliers and not self.outliers:
-            return False
-        standard = system == info.standard_reference
-        if standard or system in references:
-            return self.human == "all" or (self.human == "others" and not standard)
-        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +227,7 @@ def load_test_set(
     gold: str | None = None,
     strict: bool = False,
     lenient: bool = False,
-    choice: SystemChoice = SystemChoice(),
+    choice: SystemChoice = SystemChoice(),  # noqa: B008
     blind: bool = False,
 ) -> TestSet:
     """Read a test set and direction of an mt-metrics-eval data folder; check that its files fit together.

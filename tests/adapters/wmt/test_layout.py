@@ -15,7 +15,7 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import test_set as test_set_module
 from mbr_esd_metric.adapters.wmt.contestants import contestants
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.test_set import SystemChoice
+from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_sets import OTHER_TEST_SETS, gold_there, info_of
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError

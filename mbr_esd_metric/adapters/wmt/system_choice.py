@@ -1,0 +1,43 @@
+"""Which systems of a test set are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo
+
+#: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
+#: includes the standard one.
+HumanSystems = Literal["others", "none", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemChoice:
+    """Which of the systems that have gold scores are evaluated.
+
+    Attributes:
+        only: evaluate exactly these systems; if empty, the other attributes decide.
+        exclude: do not evaluate these systems.
+        outliers: whether WMT's outliers take part.
+        human: which references take part as systems.
+    """
+
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    outliers: bool = False
+    human: HumanSystems = "others"
+
+    def takes(self, system: str, info: TestSetInfo, references: Collection[str]) -> bool:
+        """Whether a system is evaluated."""
+        if system in self.exclude:
+            return False
+        if self.only:
+            return system in self.only
+        if system in info.outliers and not self.outliers:
+            return False
+        standard = system == info.standard_reference
+        if standard or system in references:
+            return self.human == "all" or (self.human == "others" and not standard)
+        return True
