@@ -31,7 +31,7 @@ def test_models_says_the_licence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     said = capsys.readouterr().out
     assert "mbr-esd-small" in said
-    assert "licence of the weights: Gemma Terms of Use" in said
+    assert "licence Gemma Terms of Use" in said
 
 
 @pytest.mark.model
