@@ -82,6 +82,12 @@ CARDS: dict[str, ModelCard] = {
             "Gemma 3 270M trained on WMT's MQM, for a laptop: a weak judge (docs/small-model.md has the figures)",
             0.6,
         ),
+        _embedded(
+            "mbr-esd-small-distill",
+            "small/distill",
+            "the small model distilled from its own MBR decisions: one greedy pass, a weak judge too",
+            0.6,
+        ),
     )
 }
 

@@ -78,7 +78,7 @@ def test_models_are_grouped_by_what_this_machine_can_run() -> None:
     groups = [{card.name for card in cards} for _, cards in grouped(CARDS.values(), 24.0)]
     assert sorted(name for group in groups for name in group) == sorted(CARDS)
     own, here, larger, hosted = groups
-    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
+    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small", "mbr-esd-small-distill"}
     assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
     assert {"mbr-esd-llama", "mbr-esd-gemma3-12b"} <= larger
     assert {"mbr-esd-gpt-6-luna", "mbr-esd-deepseek-flash"} <= hosted

@@ -173,7 +173,7 @@ def test_a_folder_that_is_no_model_says_so(tmp_path: Path) -> None:
         load_card(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["mbr-esd-demo", "mbr-esd-demo-distill"])
+@pytest.mark.parametrize("name", ["mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small", "mbr-esd-small-distill"])
 def test_an_embedded_card_says_what_its_adapters_folder_says(name: str) -> None:
     card = CARDS[name]
     folder = load_card(str(Path(card.adapter or "").parent))

@@ -27,6 +27,15 @@ def test_what_ships_with_it() -> None:
         assert section in terms
 
 
+def test_the_distilled_model_gives_one_greedy_answer() -> None:
+    card = load_card("mbr-esd-small-distill")
+    adapter = Path(str(card.adapter))
+    assert adapter == FOLDER / "distill" / "adapter"
+    assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
+    assert (card.decision.format, card.decision.rule, card.n) == ("marked", "greedy", 1)
+    assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
+
+
 def test_models_says_the_licence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     said = capsys.readouterr().out
