@@ -160,12 +160,12 @@ class VllmEngine(Engine):
                         sequences -= request.n
                         samples = tuple(_sample(completion, request) for completion in output.outputs)
                         yield Generated(request.key, request.first, samples * (request.n if sampling.greedy else 1))
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # vLLM's own, such as that its process died, are of no common class
             labels = ", ".join(request.label for request in list(running.values())[:3])
             raise EngineError(f"vLLM failed on {labels} ...: {' '.join(str(error).split())[:300]}") from error
         finally:
             if running:
-                with suppress(RuntimeError):  # an engine that died has nothing left to stop
+                with suppress(Exception):  # an engine that died has nothing left to stop
                     engine.abort_request(list(running))
         if too_long:
             more = f"; and {len(too_long) - 5} more" if len(too_long) > 5 else ""

@@ -15,6 +15,10 @@ from mbr_esd_metric.generation.engines.vllm import VllmEngine
 CONTEXT = 100
 
 
+class Died(Exception):
+    """vLLM's `EngineDeadError` is an Exception and nothing narrower."""
+
+
 class Model:
     """Finishes one request a step, the one that came first; a token is a character."""
 
@@ -38,7 +42,7 @@ class Model:
     def step(self) -> list[Any]:
         self.steps += 1
         if self.steps > self.fails_at:
-            raise RuntimeError("the engine died")
+            raise Died("the engine died")
         name, n = self.waiting.pop(0)
         done = SimpleNamespace(text=name, cumulative_logprob=-1.0, token_ids=[1], finish_reason="stop")
         unfinished = [SimpleNamespace(finished=False, request_id=name) for name, _ in self.waiting[:1]]
