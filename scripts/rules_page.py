@@ -311,6 +311,9 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
         answers["greedy"] = Answers.of(
             reader.decided(reader.without_answer(decoded)[0], DecisionOptions("greedy")), spent
         )
+        # Where the greedy answer has no error, which is mostly so, this is the probability that there is none.
+        sure = np.array([one.candidates.logprobs[0] for one in decoded], dtype=float)
+        answers["greedy, its log-probability"] = Answers(sure, None, spent)
     answers["everything minor"] = _everything_minor(items)
     answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
     for label, path in ((label, path) for known, label, path in args.scores if known == name):
