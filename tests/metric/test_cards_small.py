@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.files.recalibration import read_recalibration
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.metric.cards import load_card
 
@@ -20,6 +21,8 @@ def test_what_ships_with_it() -> None:
     assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
     assert (card.decision.format, card.n, card.temperature) == ("marked", 16, 1.0)
     assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
+    assert card.calibration is not None
+    assert read_recalibration(card.calibration).learnt_on == "117 spans of WMT22 en-de"
     notice = (FOLDER / "NOTICE").read_text(encoding="utf-8")
     assert "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms" in notice
     terms = (FOLDER / "GEMMA_TERMS.txt").read_text(encoding="utf-8")
