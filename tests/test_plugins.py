@@ -50,7 +50,7 @@ def mbr_esd(site: Path, *words: str) -> str:
 
 
 def test_models_and_doctor_list_what_was_added(installed: Path) -> None:
-    models = mbr_esd(installed, "models")
+    models = mbr_esd(installed, "models", "--options")
     assert f"(one of {', '.join(['auto', *ENGINES.own, 'first-word'])})" in models
     assert f"(one of {', '.join([*SIMILARITIES.own, 'jaccard'])}, or several joined by +)" in models
     assert f"(one of {', '.join([*(n for n in RULES.own if n != 'oracle'), 'longest'])})" in models

@@ -339,5 +339,5 @@ def test_mbr_corpus_of_clean_segments_and_of_none() -> None:
     assert (clean.ratios, clean.decisions[0].annotation) == ((1.0,), Annotation())
     assert decide_corpus([], CORPUS).decisions == ()
     assert maximise_ratio([], []).ratio == 1.0
-    with pytest.raises(NoValidCandidateError, match="segment 1: none of the 1"):
+    with pytest.raises(NoValidCandidateError, match="segment 2: none of the 1"):
         decide_corpus([(candidates(A), TEXT), ([Candidate("x")], TEXT)], CORPUS)

@@ -11,7 +11,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.serve import serve_command
 from mbr_esd_metric.errors import MissingDependencyError, OptionError
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
@@ -140,24 +140,6 @@ def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(vllm, "_is_cpu_build", lambda: True)
     assert "--no-enable-chunked-prefill" in vllm.server_flags(EngineOptions(model="org/m"))
-
-
-def test_vllm_is_given_whole_segments_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[list[str]] = []
-
-    def call(self: object, batch: list[Request], sampling: Sampling) -> list[Generated]:
-        calls.append([request.key for request in batch])
-        return [Generated(request.key, 0, ()) for request in batch]
-
-    monkeypatch.setattr(vllm, "SEQUENCES", 10)
-    monkeypatch.setattr(vllm.VllmEngine, "_call", call)
-    engine = vllm.VllmEngine.__new__(vllm.VllmEngine)
-    requests = [Request(key, "", "", n) for key, n in zip("abcdef", (4, 6, 1, 20, 5, 5), strict=True)]
-    parts = engine.generate(requests, Sampling())
-    assert next(parts).key == "a"
-    assert calls == [["a", "b"]], "samples are handed on before all are drawn"
-    assert [part.key for part in parts] == ["b", "c", "d", "e", "f"]
-    assert calls == [["a", "b"], ["c"], ["d"], ["e", "f"]]
 
 
 def test_vllm_in_process_is_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
