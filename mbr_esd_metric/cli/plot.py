@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.data import FOR_TEST_SETS, given_of
-from mbr_esd_metric.cli.options import decision_options
-from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
+from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs, reading_options
 from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
@@ -54,7 +53,17 @@ def _loss(args: argparse.Namespace) -> Any:
     from mbr_esd_metric.report.curves import loss_curves
     from mbr_esd_metric.report.plots import plot_curves
 
-    others = ("--id", "--system", "--utility", "--model", "--location", "--test-set", "--direction", *FOR_TEST_SETS)
+    others = (
+        "--id",
+        "--system",
+        "--utility",
+        "--model",
+        "--location",
+        "--answers",
+        "--test-set",
+        "--direction",
+        *FOR_TEST_SETS,
+    )
     if option := given_of(args, *others):
         raise useless(option, "plot loss")
     if len(args.inputs) != 1:
@@ -68,7 +77,7 @@ def _likelihood(args: argparse.Namespace) -> Any:
 
     if args.system is not None and args.id is None:
         raise OptionError("--system is the system of the segment that --id names; give both")
-    options = decision_options(args, ["utility", "location"])
+    options = reading_options(args, "utility")
     segments = _judged(args)
     key = (args.system or "", args.id) if args.id is not None else next(iter(segments), None)
     if key not in segments:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
 from mbr_esd_metric.cli.options import add_decision_options, add_mqm_option, decision_options
+from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.report.sheet import Sheet
 
 
@@ -44,6 +46,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         ["location"],
         location="of a span text in candidates, as of `mbr-esd decide`: its first occurrence (default), or successive",
     )
+    parser.add_argument(
+        "--answers", metavar="FORMAT", help=f"how candidates say their errors: {', '.join(FORMATS)} (default json)"
+    )
     add_data_arguments(parser, optional=True)
     add_raters(parser)
 
@@ -63,6 +68,13 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
     return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
+def reading_options(args: argparse.Namespace, *names: str) -> DecisionOptions:
+    """How candidates are read: `--location`, `--answers`, and these other options of a decision."""
+    options = decision_options(args, ["location", *names])
+    answers = {} if args.answers is None else {"format": args.answers}
+    return options.changed(answers, lambda _, value: f"--answers {value}")
+
+
 def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:
     """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired.
 
@@ -80,10 +92,11 @@ def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Shee
         test_set,
         ratings=args.raters,
         metrics=metrics,
-        options=decision_options(args, ["location"]),
+        options=reading_options(args),
     )
-    if args.location and not sheet.candidates:
-        raise useless(f"--location {args.location}", "inputs without candidates")
+    for name, value in (("--location", args.location), ("--answers", args.answers)):
+        if value and not sheet.candidates:
+            raise useless(f"{name} {value}", "inputs without candidates")
     alone = (f"{count} of the segments of {name} are in no other input" for name, count in sheet.unmatched)
     for note in (*sheet.notes, *alone):
         print(f"note: {note}", file=sys.stderr)

@@ -289,7 +289,7 @@ def test_what_an_error_advises_is_there(layout: Layout, tmp_path: Path, capsys: 
 def test_report_and_show(decisions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = [f"MBR={decisions}", str(CANDIDATES)]
     assert main(["report", *inputs, "-o", str(tmp_path / "r.html"), "--title", "A <b>title</b>"]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'r.html'}: 4 segments, 1 columns, ")
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'r.html'}: 4 segments, 1 column, ")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "A &lt;b&gt;title&lt;/b&gt;" in page
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page.split('<script id="data"')[0])
@@ -401,6 +401,20 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
     out.unlink()
     assert main(["show", str(EXAMPLES / "human.tsv"), "--location", "successive"]) == 1
     assert "--location successive changes nothing with inputs without candidates" in capsys.readouterr().err
+
+
+def test_candidates_in_another_format_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = CandidateRecord("1", "and", "und so", ("und= so-", "und= so="), (-1.0, -2.0), (False, False))
+    candidates = tmp_path / "candidates.jsonl"
+    write_records(candidates, [record])
+    assert main(["show", str(candidates), "--answers", "marked"]) == 0
+    shown = capsys.readouterr().out
+    assert "2 candidates, 2 distinct, 0 invalid" in shown
+    assert "und [so](minor)" in shown
+    assert main(["show", str(EXAMPLES / "human.tsv"), "--answers", "marked"]) == 1
+    assert "--answers marked changes nothing with inputs without candidates" in capsys.readouterr().err
+    assert main(["show", str(candidates), "--answers", "markd"]) == 1
+    assert "did you mean 'marked'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("mt", "runs"), [("", []), ("abc", [(3, 0, 0)])])
