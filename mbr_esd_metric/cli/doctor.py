@@ -31,7 +31,7 @@ def packages() -> dict[str, tuple[str, str]]:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("--model", help="only this card")
-    parser.epilog = "example:\n  mbr-esd doctor\n  mbr-esd doctor --model mbr-esd-llama"
+    parser.epilog = "examples:\n  mbr-esd doctor\n  mbr-esd doctor --model mbr-esd-llama"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, MbrEsdError
 from mbr_esd_metric.generation.base import Engine
 from mbr_esd_metric.generation.registry import ENGINES
@@ -72,6 +73,11 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
         return (
             f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
             "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
+        )
+    if get_format(card.decision.format).surprisals and cls.stored and not cls.walks:
+        return (
+            f"format={card.decision.format} tells the model how surprising each word is, which engine={cls.name} cannot; "
+            "use engine=transformers"
         )
     if cls.place and not getattr(card, cls.place):
         return cls.how_to_place.format(card=card.name)
