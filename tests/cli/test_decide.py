@@ -392,3 +392,13 @@ def test_a_misspelt_rule_is_not_sent_to_one_that_is_refused(
     said = capsys.readouterr().err
     assert "unknown rule 'mrb'; did you mean 'mbr'" in said
     assert "oracle" not in said
+
+
+def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    candidates = tmp_path / "candidates.jsonl"
+    line = '{"id": "1", "src": "a", "mt": "und so", "candidates": [{"text": "und= so-", "logprob": -1.0}]}'
+    candidates.write_text(line + "\n", encoding="utf-8")
+    out = str(tmp_path / "out.jsonl")
+    assert main(["decide", str(candidates), "-o", out]) == 1
+    assert "(1 not JSON); they are in the format marked: add --format marked" in capsys.readouterr().err
+    assert main(["decide", str(candidates), "-o", out, "--format", "marked"]) == 0
