@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
@@ -118,7 +119,10 @@ def _complete() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where a missing argument went: an option that takes several values takes every word up to the next."""
+    """Says where a missing argument went, and what an unknown option is called.
+
+    An option that takes several values takes every word up to the next.
+    """
 
     def error(self, message: str) -> NoReturn:
         """Print the message with the usage, and end with status 2."""
@@ -129,7 +133,23 @@ class _Parser(argparse.ArgumentParser):
             message += (
                 f"; {' and '.join(several)} takes every word after it: put {' '.join(missing)} first, or -- before it"
             )
+        wrong = message.partition("unrecognized arguments: ")[2].split()
+        if wrong and wrong[0].startswith("--"):
+            message += self._known(wrong[0].partition("=")[0])
         super().error(message)
+
+    def _known(self, option: str) -> str:
+        """What may be meant by an option that this verb does not have; "" where nothing is near."""
+        from mbr_esd_metric.decoding.options import FIELDS
+        from mbr_esd_metric.metric.card import OPTIONS
+
+        options = [name for action in self._actions for name in action.option_strings]
+        name = option[2:].replace("-", "_")
+        if "--model" in options and (name in OPTIONS or name in FIELDS):
+            name = "decision" if name == "rule" else name
+            return f"; {name} is an option of a model: --model 'NAME?{name}=...'"
+        near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
+        return f"; did you mean {near[0]}?" if near else ""
 
 
 def _run(verb: str, words: Sequence[str]) -> int:

@@ -84,6 +84,30 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["score", "-s", "s", "-t", "t", "--modle", "x"], "unrecognized arguments: --modle x; did you mean --model?"),
+        (
+            ["score", "-s", "s", "-t", "t", "--lp", "en-de"],
+            "--lp en-de; lp is an option of a model: --model 'NAME?lp=...'",
+        ),
+        (
+            ["score", "-s", "s", "-t", "t", "--rule", "map"],
+            "; decision is an option of a model: --model 'NAME?decision=...'",
+        ),
+        (["decide", "c", "-o", "o", "--zzz"], "unrecognized arguments: --zzz"),
+    ],
+)
+def test_an_unknown_option_names_what_may_be_meant(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(said)
+
+
+@pytest.mark.parametrize(
     ("line", "expected", "absent"),
     [
         ("mbr-esd sc", {"score", "scaling"}, {"decide"}),
