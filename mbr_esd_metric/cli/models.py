@@ -106,4 +106,4 @@ def _line(card: ModelCard) -> str:
         about.append(decides)
     if card.model in EMBEDDED:
         about.append(f"licence {EMBEDDED[card.model].licence}")
-    return f"{card.name:<26}{size:>7}{context:>8}  {'; '.join(about)}"
+    return f"{card.name:<30}{size:>8}{context:>8}  {'; '.join(about)}"

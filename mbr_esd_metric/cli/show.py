@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: on a terminal, unless NO_COLOR is set (default: %(default)s)",
     )
-    parser.epilog = "example:\n  mbr-esd show out.json --id 12\n  mbr-esd show out.json --worst out -n 5"
+    parser.epilog = "examples:\n  mbr-esd show out.json --id 12\n  mbr-esd show out.json --worst out -n 5"
 
 
 def run(args: argparse.Namespace) -> int:
