@@ -76,8 +76,8 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
         )
     if get_format(card.decision.format).surprisals and cls.stored and not cls.walks:
         return (
-            f"format={card.decision.format} tells the model how surprising each word is, which engine={cls.name} cannot; "
-            "use engine=transformers"
+            f"format={card.decision.format} tells the model how surprising each word is, which engine={cls.name} "
+            "cannot; use engine=transformers"
         )
     if cls.place and not getattr(card, cls.place):
         return cls.how_to_place.format(card=card.name)
