@@ -9,7 +9,8 @@ by source and translation; several raters of a translation count their mean. `--
 temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better. Where
 every translation has several raters, a row says how well one rater does against the others. `--pairs` adds a set of
 pairs: a good translation, and the same one with an error planted (TSV with kind, direction, source, good and bad, as
-`docs/examples/planted-errors.tsv`).
+`docs/examples/planted-errors.tsv`). `--part` names sets whose translations are part of another set, such as those that
+were decoded greedily as well: what the page concludes counts them against greedy alone.
 
 Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
 its utility. What the page concludes is written from these intervals and from nothing else.
@@ -42,6 +43,7 @@ from mbr_esd_metric.core.similarity import similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import FORMATS
+from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.metaeval.correlation import COEFFICIENTS, coefficient_of
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
@@ -248,6 +250,9 @@ class Evaluation:
         return np.asarray(np.mean(rows, axis=0))
 
 
+VERDICTS = ("better", "worse", "nothing significant")
+
+
 @dataclass(frozen=True)
 class Difference:
     """Of a rule to the base, with its 95% interval."""
@@ -259,11 +264,12 @@ class Difference:
     @property
     def verdict(self) -> str:
         """What the interval says."""
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "nothing significant"
+        better, worse, neither = VERDICTS
+        return better if self.low > 0 else worse if self.high < 0 else neither
 
     def __str__(self) -> str:
         text = f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
-        return text if self.verdict == "nothing significant" else f"**{text}**"
+        return text if self.verdict == VERDICTS[2] else f"**{text}**"
 
 
 def difference(one: Floats, other: Floats) -> Difference | None:
@@ -358,7 +364,7 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
             for measure in MEASURES:
                 one_to_other = difference(measured[row][measure], measured[other][measure])
                 cells.append("-" if one_to_other is None else str(one_to_other))
-                if one_to_other is not None:
+                if one_to_other is not None and (base == "greedy" or name not in args.part):
                     found[base][measure][row][name] = one_to_other
             lines.append(f"| {row} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
@@ -368,22 +374,23 @@ def _number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3f}"
 
 
-def conclusions(found: Found) -> list[str]:
-    """What the intervals say, and nothing else."""
+def conclusions(found: Found, sets: int) -> list[str]:
+    """What the intervals say, and nothing else: on how many sets each rule is significantly better or worse."""
     lines: list[str] = []
     for base, by_measure in found.items():
+        rows = list(dict.fromkeys(row for rules in by_measure.values() for row in rules))
         if base == "MAP":
-            mbr = [d for rows in by_measure.values() for r, d in _each(rows) if r.startswith("MBR")]
-            lines += [f"Is MBR better than MAP? {_answer(mbr)}", ""]
-        lines += [f"Against {base}:", ""]
-        for measure, rows in by_measure.items():
-            said: dict[str, list[str]] = defaultdict(list)
-            for row, by_set in rows.items():
-                said[_over_sets(by_set)].append(row)
-            lines.append(
-                f"- **{measure}**: " + "; ".join(f"{verdict}: {', '.join(of)}" for verdict, of in said.items())
-            )
-        lines.append("")
+            mbr = [one for rules in by_measure.values() for row, one in _each(rules) if row.startswith("MBR")]
+            lines += [f"**Is MBR better than MAP?** {_answer(mbr)} It depends on the measure:", ""]
+            lines += _table("measure", ["better", "worse", "nothing significant"], _by_measure(by_measure))
+            lines += [
+                "",
+                "Rule by rule, the number of sets on which it is significantly better (+) or worse (-) than the base; "
+                f"`.` is none of {number_of(sets, 'set')}.",
+                "",
+            ]
+        cells = {row: [_signs(by_measure[measure].get(row, {})) for measure in by_measure] for row in rows}
+        lines += [f"Against {base}:", "", *_table("rule", list(by_measure), cells), ""]
     tests = sum(len(by_set) for rules in found.values() for rows in rules.values() for by_set in rows.values())
     lines += [
         f"Of these {tests} intervals about {round(0.05 * tests)} would leave 0 out by chance alone if no rule differed "
@@ -393,32 +400,40 @@ def conclusions(found: Found) -> list[str]:
     return lines
 
 
+def _table(corner: str, header: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]:
+    lines = [f"| {corner} | " + " | ".join(header) + " |", "|---|" + "--:|" * len(header)]
+    return lines + [f"| {row} | " + " | ".join(cells) + " |" for row, cells in rows.items()]
+
+
+def _by_measure(found: Mapping[str, Mapping[str, Mapping[str, Difference]]]) -> dict[str, list[str]]:
+    """Measure -> comparisons of MBR rules (rules x sets) that are better, worse and neither."""
+    counted = {}
+    for measure, rules in found.items():
+        verdicts = [one.verdict for row, one in _each(rules) if row.startswith("MBR")]
+        counted[measure] = [str(verdicts.count(verdict)) for verdict in VERDICTS]
+    return counted
+
+
 def _each(rows: Mapping[str, Mapping[str, Difference]]) -> Iterable[tuple[str, Difference]]:
     return ((row, one) for row, by_set in rows.items() for one in by_set.values())
 
 
 def _answer(found: Sequence[Difference]) -> str:
     """In words, over all utilities, measures and sets."""
-    better, worse = (sum(one.verdict == which for one in found) for which in ("better", "worse"))
+    better, worse, neither = ([one.verdict for one in found].count(verdict) for verdict in VERDICTS)
     if not better and not worse:
         return f"Nothing significant in {len(found)} comparisons (rules x measures x sets)."
     return (
         f"Significantly better in {better} of {len(found)} comparisons (rules x measures x sets), significantly worse "
-        f"in {worse}, nothing significant in {len(found) - better - worse}."
+        f"in {worse}, nothing significant in {neither}."
     )
 
 
-def _over_sets(by_set: Mapping[str, Difference]) -> str:
-    """The verdict of one rule on one measure over the sets."""
-    by_verdict: dict[str, list[str]] = defaultdict(list)
-    for name, one in by_set.items():
-        by_verdict[one.verdict].append(name)
-    said = [
-        f"significantly {which} on {'all sets' if len(by_set) == len(names) > 1 else ' and '.join(names)}"
-        for which in ("better", "worse")
-        if (names := by_verdict[which])
-    ]
-    return " but ".join(said) or "nothing significant"
+def _signs(by_set: Mapping[str, Difference]) -> str:
+    """On how many sets a rule is significantly better and worse, such as ``+3 -1``."""
+    verdicts = [one.verdict for one in by_set.values()]
+    signs = [f"{sign}{n}" for sign, verdict in zip("+-", VERDICTS, strict=False) if (n := verdicts.count(verdict))]
+    return " ".join(signs) or "."
 
 
 @dataclass(frozen=True)
@@ -508,7 +523,7 @@ def page(args: argparse.Namespace) -> str:
         "",
         "## What follows",
         "",
-        *conclusions(found),
+        *conclusions(found, len(args.set) - len(args.part)),
         *sections,
         *(pairs_section(*one, args, reader) for one in args.pairs),
     ]
@@ -519,6 +534,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", nargs=3, action="append", required=True, metavar=("NAME", "CANDIDATES", "HUMAN"))
     parser.add_argument("--pairs", nargs=3, action="append", default=[], metavar=("NAME", "CANDIDATES", "TSV"))
+    parser.add_argument("--part", nargs="+", default=[], metavar="NAME", help="sets that are part of another one")
     parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
     parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
     parser.add_argument("--answers", default="json", choices=list(FORMATS), help="format of the answers (%(default)s)")
@@ -530,7 +546,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", required=True)
     args = parser.parse_args()
     names = {name for name, _, _ in (*args.set, *args.pairs)}
-    for name in [one[0] for one in (*args.greedy, *args.scores)]:
+    for name in [*(one[0] for one in (*args.greedy, *args.scores)), *args.part]:
         if name not in names:
             parser.error(f"{name!r} is not the name of a --set or of --pairs; those are {', '.join(sorted(names))}")
     Path(args.output).write_text(page(args), encoding="utf-8")
