@@ -122,16 +122,17 @@ def _said(table: Table, labels: int) -> Table:
 
 
 def with_columns(table: Table, keys: Sequence[str]) -> Table:
-    """The table with only these columns, by key, in every group; those that name the rows stay.
+    """The table with only these columns, by key or heading, in every group; those that name the rows stay.
 
     Raises:
-        OptionError: a key that no column has.
+        OptionError: a name that no column has.
     """
-    there = {column.key for column in table.columns}
+    there = {name.lower(): column.key for column in table.columns for name in (column.title, column.key)}
     for key in keys:
-        if key not in there:
-            raise unknown("column", key, there - set(_LABELS))
-    kept = [at for at, column in enumerate(table.columns) if column.key in keys or column.key in _LABELS]
+        if key.lower() not in there:
+            raise unknown("column", key, {column.key for column in table.columns} - set(_LABELS))
+    wanted = {there[key.lower()] for key in keys} | set(_LABELS)
+    kept = [at for at, column in enumerate(table.columns) if column.key in wanted]
     return _of_columns(table, kept)
 
 

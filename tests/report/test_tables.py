@@ -154,5 +154,6 @@ def test_columns_are_chosen_in_every_direction() -> None:
         ("en-es", "major"),
     ]
     assert [cell.value for cell in chosen.rows[0]] == ["one", 0.5, 12.0, 0.5, 12.0]
+    assert with_columns(directions("en-de", "en-es"), ["SPA", "Major"]) == chosen, "headings are names as well"
     with pytest.raises(OptionError, match="unknown column 'spb'; did you mean 'spa'"):
         with_columns(chosen, ["spb"])
