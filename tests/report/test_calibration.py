@@ -45,12 +45,12 @@ def test_the_table_names_the_error_and_what_is_learnt_mends_it(
     learnt = tmp_path / "calibration.json"
     inputs = [str(path) for path in files]
     assert main(["calibrate", *inputs, "--format", "json", "--save", str(learnt)]) == 0
-    before = json.loads(capsys.readouterr().out.split("\n{", 1)[0])["rows"]
+    before = json.loads(capsys.readouterr().out)[0]["rows"]
     assert [row["level"] for row in before] == ["span", "character"]
     assert before[0]["claims"] == 60
     assert before[0]["ece"] > 0.15
     assert main(["calibrate", *inputs, "--format", "json", "--apply", str(learnt)]) == 0
-    after = json.loads(capsys.readouterr().out.split("\n{", 1)[0])["rows"]
+    after = json.loads(capsys.readouterr().out)[0]["rows"]
     assert after[0]["ece_recalibrated"] < 0.05
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
 
@@ -98,7 +98,7 @@ def test_the_output_of_comets_own_class_is_read(tmp_path: Path, capsys: pytest.C
     human.write_text("\n".join([head, *ratings]) + "\n")
     capsys.readouterr()
     assert main(["calibrate", str(written), str(human), "--format", "json"]) == 0
-    (span, _) = json.loads(capsys.readouterr().out.split("\n{", 1)[0])["rows"]
+    (span, _) = json.loads(capsys.readouterr().out)[0]["rows"]
     assert span["claims"] == len(spans)
     assert span["confirmed"] == 1.0
     assert span["confidence"] == pytest.approx(sum(s["confidence"] for s in spans) / len(spans))
