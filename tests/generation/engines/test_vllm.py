@@ -73,9 +73,9 @@ def once(**arguments):
         loaded.append(load(**arguments, enforce_eager=True))
     return loaded[0]
 
-def noted(completion):
+def noted(completion, request):
     tokens.append(list(completion.token_ids))
-    return read(completion)
+    return read(completion, request)
 
 vllm.LLM, ours._sample, ours.VllmEngine.close = once, noted, lambda engine: still_open.append(engine)
 for command in json.loads(sys.argv[1]):
