@@ -521,6 +521,9 @@ def page(args: argparse.Namespace) -> str:
         f"bootstrap over sources, {args.resamples} resamples. `{reader.unit}` are those of all answers that the rule "
         "needs for a translation; the prompt comes on top.",
         "",
+        "Measures that are averaged over translations (softf1, f1, softdice) give an answer without an error full "
+        "marks wherever people marked none: the row `no error` shows how much that is. Corpus measures do not.",
+        "",
         "## What follows",
         "",
         *conclusions(found, len(args.set) - len(args.part)),
