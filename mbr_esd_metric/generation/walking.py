@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
 from mbr_esd_metric.generation.base import Sample
-from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
+from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,16 +101,18 @@ class Walker:
 
         read, digits = self._tokenizer.walk(walk), self._tokenizer.digits
         return self._tokenizer.question(read), [
-            [*unit, digits[level(x)]] for unit, x in zip(read.units, self.surprisals(walk), strict=True)
+            [*unit, digits[level(x)]] for unit, x in zip(read.units, self._measured(read), strict=True)
         ]
 
     def surprisals(self, walk: Walk) -> list[float]:
         """How surprising each unit is to the base model, in nats."""
+        return self._measured(self._tokenizer.walk(walk))
+
+    def _measured(self, read: WalkTokens) -> list[float]:
         import torch
 
         from mbr_esd_metric.generation.surprisal import by_word, token_surprisals
 
-        read = self._tokenizer.walk(walk)
         before, tokens = [*self._tokenizer.shots, *read.before], read.translation
         states = self._base_cache.read_states(self._base.get_decoder(), [*before, *tokens])[len(before) - 1 : -1]
         output = self._base.get_output_embeddings().weight
