@@ -20,153 +20,29 @@ its utility. What the page concludes is written from these intervals and from no
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy is imported
 
 import numpy as np
-import numpy.typing as npt
+from planted_pairs import pairs_section
+from rules_answers import RULES, Answers, Floats, Item, Reader, markdown_table, without_candidates
 
-from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.similarity import similarity_names
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import number_of
-from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.metaeval.correlation import COEFFICIENTS, coefficient_of
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
-Floats = npt.NDArray[np.float64]
-
 #: Measures of spans, then correlations of the score with the human MQM score over translations.
 MEASURES = (*DEFAULT_MEASURES, *COEFFICIENTS)
-RULES: dict[str, DecisionOptions] = {
-    "no error": DecisionOptions("empty"),
-    "MAP": DecisionOptions("map"),
-    "majority": DecisionOptions("majority"),
-    **{f"MBR {u}": DecisionOptions("mbr", u) for u in (*similarity_names(), "softf1+scoresim")},
-    "MBR corpus": DecisionOptions("mbr-corpus"),
-    **{f"consensus {u}": DecisionOptions("consensus", u) for u in ("softf1", "softdice", "f1", "mpp")},
-    "consensus corpus": DecisionOptions("consensus-corpus"),
-    "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
-}
-
-
-@dataclass(frozen=True)
-class Item:
-    """A translation, its candidates and its ratings."""
-
-    source: str
-    translation: str
-    candidates: CandidateColumns
-    ratings: Sequence[MqmRating]
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a rule says of each translation; of a row of other scores the annotations are None."""
-
-    scores: Floats
-    annotations: Sequence[Annotation] | None
-    cost: float
-
-    @classmethod
-    def of(cls, decisions: Sequence[Decision], cost: float) -> Answers:
-        """The decisions of a rule."""
-        return cls(np.array([d.score for d in decisions]), [d.annotation for d in decisions], cost)
-
-
-class Reader:
-    """Files into items, by the options of the command line."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.answers, self._n, self._most = args.answers, args.n, args.most
-        self.unit, self._count = "characters", len
-        if args.tokenizer:
-            self.unit, self._count = "tokens", _tokenizer(args.tokenizer)
-
-    def items(self, candidates: str, human: str) -> list[Item]:
-        """The translations that have both; candidates beyond the first n are left out."""
-        rated: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
-        for rating in read_mqm(human).ratings:
-            rated[rating.source.rstrip(), rating.target.rstrip()].append(rating)
-        items = []
-        for record in islice(read_candidates(candidates), self._most):
-            found = rated.get((record.src.rstrip(), record.mt.rstrip()))
-            if found:
-                columns = CandidateColumns(
-                    record.texts[: self._n], record.logprobs[: self._n], record.truncated[: self._n]
-                )
-                items.append(Item(record.src, record.mt, columns, found))
-        if not items:
-            raise SystemExit(f"{candidates} and {human} have no translation in common")
-        return items
-
-    def greedy(self, items: Sequence[Item], path: str) -> list[Item]:
-        """The same translations, each with the one answer that a file of decoded answers has for it."""
-        decoded = _by_text(path, ((r.src, r.mt, r.columns) for r in read_candidates(path)), items)
-        return [replace(item, candidates=columns) for item, columns in zip(items, decoded, strict=True)]
-
-    def without_answer(self, items: Sequence[Item]) -> tuple[list[Item], int]:
-        """The items, where no candidate can be read with the answer "no error" instead; and how many those are."""
-        parser = DecisionOptions(format=self.answers).parser
-        kept, silent = [], 0
-        for item in items:
-            if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, parser(item.translation))):
-                silent += 1
-                item = replace(item, candidates=CandidateColumns([None], [0.0], [False], [EMPTY]))
-            kept.append(item)
-        return kept, silent
-
-    def cost(self, items: Sequence[Item]) -> float:
-        """Tokens (or characters) of all answers of a translation, on average."""
-        return sum(self._count(text or "") for item in items for text in item.candidates.texts) / len(items)
-
-    def decided(self, items: Sequence[Item], options: DecisionOptions) -> list[Decision]:
-        """The decision for each translation."""
-        options = replace(options, format=self.answers)
-        if options.whole_set:
-            return list(decide_corpus([(item.candidates, item.translation) for item in items], options).decisions)
-        return [decide_segment(item.candidates, item.translation, options) for item in items]
-
-
-def _tokenizer(name: str):  # type: ignore[no-untyped-def]
-    """How many tokens a text has, by the tokenizer of a model of ours, of the hub, or in a folder."""
-    from transformers import AutoTokenizer
-
-    from mbr_esd_metric.metric.cards import CARDS
-
-    path = CARDS[name].engine_options("transformers").model if name in CARDS else name
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    return lambda text: len(tokenizer(text, add_special_tokens=False).input_ids)
-
-
-def _by_text(path: str, records: Iterable[tuple[str, str, object]], items: Sequence[Item]) -> list:  # type: ignore[type-arg]
-    """What a file has for each item, by source and translation."""
-    found = {(source.rstrip(), translation.rstrip()): value for source, translation, value in records}
-    keys = [(item.source.rstrip(), item.translation.rstrip()) for item in items]
-    missing = sum(key not in found for key in keys)
-    if missing:
-        raise SystemExit(f"{path} lacks {missing} of {len(items)} translations, such as {items[0].translation!r}")
-    return [found[key] for key in keys]
-
-
-def read_scores(path: str, items: Sequence[Item]) -> Floats:
-    """The score of each item in a file of JSON lines."""
-    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-    return np.array(_by_text(path, ((line["src"], line["mt"], line["score"]) for line in lines), items), dtype=float)
 
 
 class Evaluation:
@@ -321,11 +197,9 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
         sure = np.array([one.candidates.logprobs[0] for one in decoded], dtype=float)
         answers["greedy, its log-probability"] = Answers(sure, None, spent)
     answers["everything minor"] = _everything_minor(items)
-    answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
-    for label, path in ((label, path) for known, label, path in args.scores if known == name):
-        answers[label] = Answers(read_scores(path, items), None, 0.0)
+    answers |= without_candidates(name, items, args)
     measured = {row: evaluation.measured(one) for row, one in answers.items()}
-    human = evaluation.leave_one_out()
+    people = evaluation.leave_one_out()
     n = sum(len(item.candidates) for item in given) / len(given)
     ratings = sum(len(item.ratings) for item in items)
     clean = sum(not rating.annotation for item in items for rating in item.ratings) / ratings
@@ -337,36 +211,34 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
         + (f", none of which can be read for {silent} (taken as no error)" if silent else "")
         + ".",
         "",
-        "| rule | " + " | ".join(MEASURES) + f" | spans | empty | {reader.unit} |",
-        "|---|" + "--:|" * (len(MEASURES) + 3),
     ]
+    rows = {}
     for row, one in answers.items():
-        cells = [_number(measured[row][measure][0]) for measure in MEASURES]
+        rows[row] = [_number(measured[row][measure][0]) for measure in MEASURES]
         if one.annotations is None:
-            cells += ["-", "-", "-"]
+            rows[row] += ["-", "-", "-"]
         else:
-            cells.append(f"{sum(map(len, one.annotations)) / len(items):.2f}")
-            cells.append(f"{sum(not a for a in one.annotations) / len(items):.0%}")
-            cells.append(f"{one.cost:.0f}")
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    if human is not None:
-        cells = [_number(human[measure][0]) for measure in MEASURES]
-        lines.append("| one rater against the others | " + " | ".join(cells) + " | - | - | - |")
+            rows[row].append(f"{sum(map(len, one.annotations)) / len(items):.2f}")
+            rows[row].append(f"{sum(not a for a in one.annotations) / len(items):.0%}")
+            rows[row].append(f"{one.cost:.0f}")
+    if people is not None:
+        rows["one rater against the others"] = [*(_number(people[measure][0]) for measure in MEASURES), "-", "-", "-"]
+    lines += markdown_table("rule", [*MEASURES, "spans", "empty", reader.unit], rows)
     for base, pairs in BASES.items():
         if not pairs and base not in answers:
             continue
-        lines += ["", f"Difference to {base}, with its 95% interval; in bold where 0 is outside:", ""]
-        lines += ["| rule | " + " | ".join(MEASURES) + " |", "|---|" + "--:|" * len(MEASURES)]
+        rows = {}
         for row, other in (pairs or dict.fromkeys(answers, base)).items():
             if row == other:
                 continue
-            cells = []
+            rows[row] = []
             for measure in MEASURES:
                 one_to_other = difference(measured[row][measure], measured[other][measure])
-                cells.append("-" if one_to_other is None else str(one_to_other))
+                rows[row].append("-" if one_to_other is None else str(one_to_other))
                 if one_to_other is not None and (base == "greedy" or name not in args.part):
                     found[base][measure][row][name] = one_to_other
-            lines.append(f"| {row} | " + " | ".join(cells) + " |")
+        lines += ["", f"Difference to {base}, with its 95% interval; in bold where 0 is outside:", ""]
+        lines += markdown_table("rule", MEASURES, rows)
     return "\n".join([*lines, ""])
 
 
@@ -382,7 +254,7 @@ def conclusions(found: Found, sets: int) -> list[str]:
         if base == "MAP":
             mbr = [one for rules in by_measure.values() for row, one in _each(rules) if row.startswith("MBR")]
             lines += [f"**Is MBR better than MAP?** {_answer(mbr)} It depends on the measure:", ""]
-            lines += _table("measure", ["better", "worse", "nothing significant"], _by_measure(by_measure))
+            lines += markdown_table("measure", ["better", "worse", "nothing significant"], _by_measure(by_measure))
             lines += [
                 "",
                 "Rule by rule, the number of sets on which it is significantly better (+) or worse (-) than the base; "
@@ -390,7 +262,7 @@ def conclusions(found: Found, sets: int) -> list[str]:
                 "",
             ]
         cells = {row: [_signs(by_measure[measure].get(row, {})) for measure in by_measure] for row in rows}
-        lines += [f"Against {base}:", "", *_table("rule", list(by_measure), cells), ""]
+        lines += [f"Against {base}:", "", *markdown_table("rule", list(by_measure), cells), ""]
     tests = sum(len(by_set) for rules in found.values() for rows in rules.values() for by_set in rows.values())
     lines += [
         f"Of these {tests} intervals about {round(0.05 * tests)} would leave 0 out by chance alone if no rule differed "
@@ -398,11 +270,6 @@ def conclusions(found: Found, sets: int) -> list[str]:
         "",
     ]
     return lines
-
-
-def _table(corner: str, header: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]:
-    lines = [f"| {corner} | " + " | ".join(header) + " |", "|---|" + "--:|" * len(header)]
-    return lines + [f"| {row} | " + " | ".join(cells) + " |" for row, cells in rows.items()]
 
 
 def _by_measure(found: Mapping[str, Mapping[str, Mapping[str, Difference]]]) -> dict[str, list[str]]:
@@ -434,76 +301,6 @@ def _signs(by_set: Mapping[str, Difference]) -> str:
     verdicts = [one.verdict for one in by_set.values()]
     signs = [f"{sign}{n}" for sign, verdict in zip("+-", VERDICTS, strict=False) if (n := verdicts.count(verdict))]
     return " ".join(signs) or "."
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A translation without and with a planted error."""
-
-    kind: str
-    good: Item
-    bad: Item
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """The characters of `bad` that `good` has not; where something was left out, one character on each side."""
-        good, bad = self.good.translation, self.bad.translation
-        start = _common(good, bad)
-        same = _common(good[start:][::-1], bad[start:][::-1])
-        end = len(bad) - same
-        if end > start:
-            return start, end
-        # What was left out of "one two three" may have begun with "two" or with its first letter further on.
-        return max(0, len(bad) - _common(good[::-1], bad[::-1]) - 1), start + 1
-
-
-def _common(one: str, other: str) -> int:
-    """Characters that both begin with."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def pairs_section(name: str, candidates: str, table: str, args: argparse.Namespace, reader: Reader) -> str:
-    """How often each rule gives the translation with the planted error the lower score, and an error at its place."""
-    read = {(record.src, record.mt): record.columns for record in read_candidates(candidates)}
-    pairs = []
-    for line in Path(table).read_text(encoding="utf-8").splitlines()[1:]:
-        kind, _, source, *texts = line.split("\t")
-        good, bad = (Item(source, text, read[source, text], []) for text in texts)
-        pairs.append(Pair(kind, good, bad))
-    items = [item for pair in pairs for item in (pair.good, pair.bad)]
-    answers = {row: Answers.of(reader.decided(items, options), 0.0) for row, options in RULES.items()}
-    for file in (path for known, path in args.greedy if known == name):
-        decoded = reader.greedy(items, file)
-        answers["greedy"] = Answers.of(reader.decided(decoded, DecisionOptions("greedy")), 0.0)
-    answers["length"] = Answers(-np.array([len(item.translation) for item in items], dtype=float), None, 0.0)
-    for label, path in ((label, path) for known, label, path in args.scores if known == name):
-        answers[label] = Answers(read_scores(path, items), None, 0.0)
-    kinds = list(dict.fromkeys(pair.kind for pair in pairs))
-    lines = [
-        f"## {name}",
-        "",
-        f"{len(pairs)} pairs. *Right*: the translation with the error scores lower; *even*: both score the same. "
-        "*Touched*: an error of the answer overlaps what was planted, or the characters on both sides of what was "
-        "left out. By kind: right.",
-        "",
-        "| rule | right | even | touched | "
-        + " | ".join(f"{k} {sum(p.kind == k for p in pairs)}" for k in kinds)
-        + " |",
-        "|---|" + "--:|" * (3 + len(kinds)),
-    ]
-    for row, one in answers.items():
-        good, bad = one.scores[::2], one.scores[1::2]
-        right = bad < good - 1e-9
-        cells = [str(int(right.sum())), str(int((abs(bad - good) <= 1e-9).sum()))]
-        if one.annotations is None:
-            cells.append("-")
-        else:
-            found = zip(pairs, one.annotations[1::2], strict=True)
-            touched = (any(s.start < p.place[1] and s.end > p.place[0] for s in a) for p, a in found)
-            cells.append(str(sum(touched)))
-        cells += [str(sum(bool(x) for x, p in zip(right, pairs, strict=True) if p.kind == k)) for k in kinds]
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, ""])
 
 
 def page(args: argparse.Namespace) -> str:
