@@ -2,11 +2,12 @@
 
     python scripts/attack_store.py [--flips 1000] [--seed 0]
 
-The store holds plain samples, and single answers with their tokens' log-probabilities. After each flip it is read
-whole. A flip is *noticed* (an error that names the store), *harmless* (everything reads as it was stored), *lost* (a
-sample is gone, and would be sampled again; or its tokens are, and a run says that its confidences are not known), or
-*silent*: something else reads than was stored. The exit status is 1 if
-one is silent, or if anything but a `StoreError` is raised. The tests do the same with fewer flips.
+The store holds plain samples, single answers with their tokens' log-probabilities, and walks with the error spans that
+were expected. After each flip it is read whole. A flip is *noticed* (an error that names the store), *harmless*
+(everything reads as it was stored), *lost* (a sample is gone, and would be sampled again; or its tokens or expected
+spans are, and a run says that its confidences or its score are not known), or *silent*: something else reads than was
+stored. The exit status is 1 if one is silent, or if anything but a `StoreError` is raised. The tests do the same with
+fewer flips.
 """
 
 from __future__ import annotations
@@ -19,18 +20,27 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 
 
 def stored() -> dict[str, list[Sample]]:
-    """What the store holds: 40 requests of 8 samples, and 40 of a single answer with its tokens."""
+    """What the store holds: 40 requests of 8 samples, every second one with expected spans, and 40 of a single answer
+    with its tokens."""
     chance = random.Random(7)
     found: dict[str, list[Sample]] = {}
     for number in range(40):
-        found[f"several {number}"] = [Sample(f"text {number} {i} ü😀", -chance.random() * 9, i + 1) for i in range(8)]
+        found[f"several {number}"] = [
+            Sample(
+                f"text {number} {i} ü😀",
+                -chance.random() * 9,
+                i + 1,
+                expected=ExpectedSpans(chance.random(), i) if number % 2 else None,
+            )
+            for i in range(8)
+        ]
         tokens = TokenLogprobs((4, 1, 0), (-0.5, -0.25, -chance.randrange(8) / 8))
         found[f"single {number}"] = [Sample(f"abc{number % 10}.", sum(tokens.logprobs), 3, token_logprobs=tokens)]
     return found
@@ -46,7 +56,7 @@ def outcome(path: Path, wanted: dict[str, list[Sample]]) -> str:
                     if read is None:
                         lost = True
                     elif read != put:
-                        if read != replace(put, token_logprobs=None):
+                        if read not in (replace(put, token_logprobs=None), replace(put, expected=None)):
                             return "silent"
                         lost = True
     except StoreError as error:

@@ -62,7 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         span_cost="price of a span, for the rules that make an annotation: keeps them from marking many small spans "
         "(default 0); for consensus in units of the utility, for consensus-corpus in characters of a major error",
         score="chosen (default): the MQM score of the answer; expected: the mean over the candidates, and its standard "
-        "deviation as score_sd",
+        "deviation as score_sd; conditional: the same of the errors that the model expected at each word (format "
+        "marked)",
         blank="a blank translation of a source that is not blank: worst (default) gives it the lowest score, skip "
         "leaves it out, perfect takes it for one without an error, as the paper does",
     )

@@ -84,6 +84,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
             system,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
             tuple(models) or None,
+            tuple(c.expected for c in candidates) if any(c.expected is not None for c in candidates) else None,
         )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Real
+from typing import TypeVar
 
 from mbr_esd_metric.core.annotation import AnnotationLike
 from mbr_esd_metric.errors import InputError
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,34 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedSpans:
+    """How many error spans of each severity a model expects, given what one sampled walk has before each word.
+
+    Of a walk (`format=marked`) with marks m_1 ... m_n, and p the model's probabilities of the marks at temperature 1,
+
+        e_s = sum_i p(m_i = s | m_1 ... m_{i-1}, x) [m_{i-1} != s]      for s in {minor, major}
+
+    as a span of severity s begins at each word that is marked s where the word before it is not. Given m_1 ... m_{i-1},
+    term i is the probability that one begins at word i. So, by the law of total expectation, the mean of e_s over walks
+    is an unbiased estimate of the model's expected number of spans. The condition is that marks are drawn at
+    temperature 1 with nothing cut (no top-k, top-p, min-p or epsilon); e_s of a greedy answer is that of its prefixes
+    alone. Where errors are rare, e_s varies much less from walk to walk than the number of spans. It may vary more
+    where one error makes another less likely: if just one of two words is wrong, there is always one span, but e_s is
+    not always 1.
+
+    Attributes:
+        minor, major: e_s, at least 0.
+    """
+
+    minor: float
+    major: float
+
+
+#: Those of a text without an error.
+NO_SPANS = ExpectedSpans(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One sampled annotation of a segment.
 
@@ -60,6 +91,7 @@ class Candidate:
         model: which of several models wrote it; each model's valid candidates weigh the same in all. None if there
             is one model.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
+        expected: numbers of error spans that the model expects, given this walk's prefixes; None if unknown.
     """
 
     text: str | None = None
@@ -68,6 +100,7 @@ class Candidate:
     truncated: bool = False
     model: str | None = None
     token_logprobs: TokenLogprobs | None = None
+    expected: ExpectedSpans | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +113,7 @@ class CandidateColumns:
         annotations: one for each candidate, or None if no candidate has one.
         models: one for each candidate, or None if no candidate has one.
         token_logprobs: of the only candidate; None if there are several, or they are unknown.
+        expected: one for each candidate, or None if no candidate has one.
     """
 
     texts: Sequence[str | None]
@@ -88,9 +122,26 @@ class CandidateColumns:
     annotations: Sequence[AnnotationLike | None] | None = None
     models: Sequence[str | None] | None = None
     token_logprobs: TokenLogprobs | None = None
+    expected: Sequence[ExpectedSpans | None] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def picked(self, indices: Sequence[int]) -> CandidateColumns:
+        """The candidates with these indices; one may come several times."""
+
+        def of(column: Sequence[Value]) -> list[Value]:
+            return [column[i] for i in indices]
+
+        return CandidateColumns(
+            of(self.texts),
+            of(self.logprobs),
+            of(self.truncated),
+            None if self.annotations is None else of(self.annotations),
+            None if self.models is None else of(self.models),
+            self.token_logprobs if len(indices) == 1 else None,
+            None if self.expected is None else of(self.expected),
+        )
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate] | CandidateColumns) -> CandidateColumns:
@@ -114,6 +165,7 @@ class CandidateColumns:
         _check("logprob", logprobs, Real, "a number")
         annotations = [candidate.annotation for candidate in candidates]
         models = [candidate.model for candidate in candidates]
+        expected = [candidate.expected for candidate in candidates]
         return cls(
             texts,
             logprobs,
@@ -121,6 +173,7 @@ class CandidateColumns:
             None if annotations.count(None) == len(annotations) else annotations,
             None if models.count(None) == len(models) else models,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
+            None if expected.count(None) == len(expected) else expected,
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
+from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
 from mbr_esd_metric.core.similarity.base import Similarity
 
 
@@ -55,7 +55,7 @@ class Case:
         span_cost: float = 0.0,
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
-        self.span_cost = span_cost
+        self.span_cost, self._weighting = span_cost, weighting
         self.apart = supports is not None
         self.supports = hypotheses if supports is None else supports
         n = len(hypotheses)
@@ -73,11 +73,26 @@ class Case:
         """
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
-    def score(self, mqm: str | MqmWeights) -> tuple[float, float]:
-        """Mean and standard deviation of the MQM score over the weighted supports: what Score(E) may be."""
-        scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
-        mean = float(self.weights @ scores)
-        return mean, math.sqrt(max(float(self.weights @ (scores - mean) ** 2), 0.0))
+    def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
+        """Mean and standard deviation over the weighted supports: what Score(E) may be.
+
+        Args:
+            score: "expected" for the supports' MQM scores, "conditional" for the scores of the spans that the model
+                expected at each word of theirs (see `ExpectedSpans`).
+            mqm: weights of the score.
+
+        Raises:
+            InputError: "conditional", and a candidate does not say how many spans were expected.
+        """
+        if score == "expected":
+            weights = self.weights
+            scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
+        else:
+            # Candidates that agree need not have had the same expectations: another model, or other white space.
+            weights = self.supports.candidate_weights(self._weighting)
+            scores = np.array([conditional_score(spans, mqm) for spans in self.supports.expected])
+        mean = float(weights @ scores)
+        return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 
     def with_confidence(self, hypothesis: int) -> Annotation:
         """The annotation of a hypothesis, each span with its confidence."""

@@ -16,8 +16,9 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.rules.base import SegmentRule
 
-#: What a decision's score is: that of the chosen annotation, or the mean over the supports.
-SCORES = ("chosen", "expected")
+#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of the
+#: scores that the model expects at each word given their prefixes.
+SCORES = ("chosen", "expected", "conditional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,7 @@ class Decision:
         annotation: its error spans; each one's confidence is the mean over its characters of the weighted
             share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
             log-probabilities are known, the probability of its words and severity (see `decoding.single`).
-        score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' MQM scores, where that was asked
-            for.
+        score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
         expected_utility: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
             it, and the other rules report it.
         value: the expected utility of the annotation.
@@ -39,7 +39,7 @@ class Decision:
             candidates.
         dropped: error spans of the valid candidates that could not be located in the translation.
         reasons: why candidates are invalid, and how many for each reason.
-        score_sd: standard deviation of the supports' MQM scores, where `score` is their mean; else None.
+        score_sd: standard deviation of the supports' scores, where `score` is their mean; else None.
     """
 
     index: int | None
@@ -65,7 +65,7 @@ def choose(case: Case, rule: SegmentRule, mqm: str | MqmWeights = "paper", score
         score: one of `SCORES`.
 
     Raises:
-        InputError: the rule lacks what it needs.
+        InputError: the rule or the score lacks what it needs.
     """
     rule.check(case)
     chosen = rule.choose(case)
@@ -91,6 +91,9 @@ def decided(
         mqm: weights of the score.
         score: one of `SCORES`.
         value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
+
+    Raises:
+        InputError: the score lacks what it needs.
     """
     hypotheses = case.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]
@@ -104,7 +107,7 @@ def decided(
     else:
         index = hypotheses.index[chosen]
         value, annotation = by_hypothesis[chosen], case.with_confidence(chosen)
-    mean, deviation = case.score(mqm) if score == "expected" else (mqm_score(annotation, mqm), None)
+    mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else case.score(score, mqm)
     invalid = hypotheses.of.count(-1)
     return Decision(
         index=index,

@@ -7,12 +7,14 @@ computed over distinct hypotheses.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, unknown
 
@@ -31,6 +33,7 @@ class Hypotheses:
         logprobs: one for each candidate; None if unknown.
         outputs: what each candidate wrote, if known; the weights "model" add up different outputs only.
         models: which model wrote each candidate, if there are several; each weighs the same as a support.
+        expected: how many spans the model expected along each candidate, if that is known.
 
     Attributes:
         of: the hypothesis of each candidate, -1 for an invalid one.
@@ -50,8 +53,10 @@ class Hypotheses:
         logprobs: Sequence[float | None] | None = None,
         outputs: Sequence[Hashable | None] | None = None,
         models: Sequence[Hashable | None] | None = None,
+        expected: Sequence[ExpectedSpans | None] | None = None,
     ) -> None:
         self._given = logprobs
+        self._expected = expected
         self._models = models
         self._outputs = outputs
         by_object: dict[int, int] = {}
@@ -99,42 +104,70 @@ class Hypotheses:
         Raises:
             InputError: "model", if a log-probability is missing or all are -inf.
         """
-        if weighting not in WEIGHTINGS:
-            raise unknown("weights", weighting, WEIGHTINGS)
-        if self._models is None:
-            return self._weights_of(range(len(self.of)), weighting)
-        by_model: dict[Hashable, list[int]] = {}
-        for i, model in enumerate(self._models):
-            if self.of[i] >= 0:
-                by_model.setdefault(model, []).append(i)
-        shares: Floats = np.mean([self._weights_of(candidates, weighting) for candidates in by_model.values()], axis=0)
+        if weighting == "uniform" and self._models is None:
+            uniform: Floats = self.counts / self.counts.sum()
+            return uniform
+        shares: Floats = np.zeros(len(self))
+        # An invalid candidate counts for the last hypothesis, and weighs nothing.
+        np.add.at(shares, self.of, self.candidate_weights(weighting))
         return shares
 
-    def _weights_of(self, candidates: Sequence[int], weighting: str) -> Floats:
-        """`weights`, of these candidates alone."""
-        if weighting == "uniform":
-            counts = self.counts
-            if len(candidates) < len(self.of):
-                counts = np.bincount([self.of[i] for i in candidates if self.of[i] >= 0], minlength=len(self))
-            uniform: Floats = counts / counts.sum()
-            return uniform
-        outputs: dict[tuple[int, Hashable], float] = {}
-        for i in candidates:
-            hypothesis = self.of[i]
+    def candidate_weights(self, weighting: str = "uniform") -> Floats:
+        """The weight of each candidate as a support, shape (N,), of sum 1; 0 for an invalid one.
+
+        Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
+
+        Raises:
+            InputError: as `weights`.
+        """
+        if weighting not in WEIGHTINGS:
+            raise unknown("weights", weighting, WEIGHTINGS)
+        by_model: dict[Hashable, list[int]] = {}
+        for i, hypothesis in enumerate(self.of):
             if hypothesis >= 0:
-                logprob = self._given[i] if self._given is not None else None
-                if logprob is None:
-                    raise InputError(f"candidate {i} has no log-probability, which weights 'model' needs")
-                key = (hypothesis, self._outputs[i] if self._outputs is not None else None)
-                outputs[key] = max(outputs.get(key, -math.inf), logprob)
-        highest = max(outputs.values())
+                by_model.setdefault(None if self._models is None else self._models[i], []).append(i)
+        shares: Floats = np.zeros(len(self.of))
+        for candidates in by_model.values():
+            shares[candidates] = self._shares(candidates, weighting) / len(by_model)
+        return shares
+
+    def _shares(self, candidates: Sequence[int], weighting: str) -> Floats:
+        """`candidate_weights` among these valid candidates alone."""
+        if weighting == "uniform":
+            return np.full(len(candidates), 1 / len(candidates))
+        outputs = [(self.of[i], self._outputs[i] if self._outputs is not None else None) for i in candidates]
+        chances: dict[tuple[int, Hashable], float] = {}
+        for i, output in zip(candidates, outputs, strict=True):
+            logprob = self._given[i] if self._given is not None else None
+            if logprob is None:
+                raise InputError(f"candidate {i} has no log-probability, which weights 'model' needs")
+            chances[output] = max(chances.get(output, -math.inf), logprob)
+        highest = max(chances.values())
         if highest == -math.inf:
             raise InputError("every candidate has log-probability -inf, so weights 'model' are undefined")
-        mass: Floats = np.zeros(len(self))
-        for (hypothesis, _), logprob in outputs.items():
-            mass[hypothesis] += math.exp(logprob - highest)
+        copies = Counter(outputs)
+        mass: Floats = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
         mass /= mass.sum()
         return mass
+
+    @property
+    def expected(self) -> list[ExpectedSpans]:
+        """How many spans the model expected along each candidate.
+
+        Raises:
+            InputError: that of a candidate is not known.
+        """
+        spans: list[ExpectedSpans] = []
+        for i, one in enumerate(self._expected or [None] * len(self.of)):
+            if one is None:
+                whose = "" if self._models is None else f" of {self._models[i]}"
+                raise InputError(
+                    f"candidate {i}{whose} does not say how many error spans the model expected, which "
+                    "score=conditional needs; take score=expected, or sample again, into a new store, with "
+                    "format=marked on engine=transformers"
+                )
+            spans.append(one)
+        return spans
 
     def best(self, values: Floats) -> int:
         """The hypothesis with the highest value. In a tie the likelier one wins, then the lower candidate index."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mbr_esd_metric.core.annotation import AnnotationLike, ErrorSpan, as_annotation
+from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.errors import unknown
 
 
@@ -73,6 +74,21 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     if table.nested:
         spans = _outermost(list(spans))
     return max(sum((table.of(span) for span in spans), 0.0), table.floor)
+
+
+def conditional_score(expected: ExpectedSpans, weights: str | MqmWeights = "paper") -> float:
+    """The MQM score of expected numbers of spans, ``max(w_maj * e_maj + w_min * e_min, alpha)``.
+
+    The spans have no category, so the weights are those of plain minor and major ones. The mean over walks is unbiased
+    for the expected sum of the weights (see `ExpectedSpans`); where the floor alpha is reached, it is not for the
+    expected score, as the floor is then taken of an expectation.
+
+    Args:
+        expected: of one candidate.
+        weights: as for `mqm_score`.
+    """
+    table = weights_of(weights)
+    return max(table.major * expected.major + table.minor * expected.minor, table.floor)
 
 
 def _outermost(spans: Sequence[ErrorSpan]) -> Iterator[ErrorSpan]:

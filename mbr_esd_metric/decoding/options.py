@@ -50,7 +50,8 @@ class DecisionOptions:
         preset: the name of options that belong together; they replace the defaults.
         format: how the candidates' texts are read, by name (see `mbr_esd_metric.elicit.formats`).
         span_cost: price of a span in units of the utility, for rules that make an annotation themselves.
-        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports.
+        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
+            the mean of what the model expected along each support.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
             is left out, "perfect" has no error (the paper's convention). It is for those who know the source: model
             names and `mbr-esd decide`.
@@ -76,7 +77,10 @@ class DecisionOptions:
         0.0, "price of a span, in units of the utility, for a rule such as consensus", takes="a number from 0"
     )
     score: str = _option(
-        "chosen", "whose score: that of the answer, or the mean over the supports", lambda: SCORES, "score"
+        "chosen",
+        "whose score: that of the answer, the mean over the supports, or that of what the model expected along them",
+        lambda: SCORES,
+        "score",
     )
     blank: str = _option("worst", "what a blank translation counts as", lambda: BLANK_MODES, "blank")
     merge: str = _option("none", "which overlapping spans count once in the score", lambda: MERGE_MODES, "merge")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
 from typing import cast
@@ -12,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
 from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.hypotheses import Hypotheses
@@ -66,14 +67,15 @@ def decide(
         format: how the candidates' texts are written, "json", "compact" or "marked".
         span_cost: price of a span in units of the utility, for rules such as "consensus" that make an annotation
             themselves.
-        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports.
+        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
+            the mean of what the model expected along each support (see `ExpectedSpans`).
 
     Returns:
         The decision. It does not depend on the order in which duplicates arrive.
 
     Raises:
         NoValidCandidateError: no candidate is valid (the caller names the segment).
-        InputError: a candidate without text and annotation, a span past the end of the translation, a rule
+        InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
             that lacks what it needs.
         OptionError: an unknown name, with the nearest valid ones.
     """
@@ -120,13 +122,13 @@ def read_case(
         raise OptionError(
             f"the rule {options.rule!r} compares log-probabilities, which those of several models cannot be; take mbr"
         )
-    folded, counts = _hypotheses(columns, parser, options.invalid)
+    folded, counts = _hypotheses(columns, translation, parser, options.invalid)
     others: Hypotheses | None = None
     if options.decided_by.needs_references:
         raters = [as_annotation(reference) for reference in references or ()]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
-        others, _ = _hypotheses(supports, parser, options.invalid)
+        others, _ = _hypotheses(supports, translation, parser, options.invalid)
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
     case = Case(folded, len(translation), options.similarity, options.weights, others, options.span_cost)
@@ -218,20 +220,28 @@ def decide_corpus(
     rule = options.decided_by
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    read: list[CorpusSegment] = []
+    read: list[tuple[str, CorpusSegment]] = []
     given = iter(supports) if supports is not None else repeat(None)
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     for candidates, translation in segments:
         label = next(names)
-        try:
-            read.append(corpus_segment(candidates, translation, options, supports=next(given)))
-        except (InputError, NoValidCandidateError) as error:
-            raise type(error)(f"{label}: {error}") from None
-    choice = rule.settle([segment.shortlist.statistics for segment in read])
-    decisions = tuple(
-        segment.decision(int(position), choice) for segment, position in zip(read, choice.chosen, strict=True)
-    )
-    return CorpusDecision(decisions, choice.ratios)
+        with _labelled(label):
+            read.append((label, corpus_segment(candidates, translation, options, supports=next(given))))
+    choice = rule.settle([segment.shortlist.statistics for _, segment in read])
+    decisions: list[Decision] = []
+    for (label, segment), position in zip(read, choice.chosen, strict=True):
+        with _labelled(label):
+            decisions.append(segment.decision(int(position), choice))
+    return CorpusDecision(tuple(decisions), choice.ratios)
+
+
+@contextmanager
+def _labelled(label: str) -> Iterator[None]:
+    """Let errors name the segment."""
+    try:
+        yield
+    except (InputError, NoValidCandidateError) as error:
+        raise type(error)(f"{label}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -263,19 +273,22 @@ class Counts:
 
 
 def _hypotheses(
-    candidates: Sequence[Candidate] | CandidateColumns, parser: AnswerParser, invalid: str
+    candidates: Sequence[Candidate] | CandidateColumns, translation: str, parser: AnswerParser, invalid: str
 ) -> tuple[Hypotheses, Counts]:
-    """The folded candidates and their counts."""
+    """The folded candidates and their counts. Where there is no word to mark, no error was expected."""
     columns = CandidateColumns.of(candidates)
     texts, read = columns.texts, read_annotations(columns, parser)
     reasons: Counter[str] = Counter()
     annotations = cast("list[Annotation | None]", read)
+    expected = columns.expected if translation.strip() else [NO_SPANS] * len(columns)
     if Invalid in set(map(type, read)):
         reasons.update(annotation.reason for annotation in read if isinstance(annotation, Invalid))
         stand_in = EMPTY if invalid == "empty" else None
         annotations = [stand_in if isinstance(annotation, Invalid) else annotation for annotation in read]
+        if expected is not None:
+            expected = [NO_SPANS if isinstance(a, Invalid) else e for a, e in zip(read, expected, strict=True)]
     try:
-        folded = Hypotheses(annotations, columns.logprobs, texts, columns.models)
+        folded = Hypotheses(annotations, columns.logprobs, texts, columns.models, expected)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
         raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None

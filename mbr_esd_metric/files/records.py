@@ -4,10 +4,11 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, and an
-only candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made. The
-`*.gen.json` of the authors' released code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as
-well. Decisions, a line a segment::
+`system` may be absent. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, an only
+candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made, and those of
+`format=marked` ``"expected": [minor, major]``, the numbers of error spans that the model expected (`ExpectedSpans`), of
+which `score=conditional` is made. The `*.gen.json` of the authors' released code, one object
+``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "score_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "expected_utility", "valid", "distinct", "invalid"}
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Place
@@ -59,6 +60,7 @@ class CandidateRecord:
         system: whose translation it is, if the file says.
         token_logprobs: of the only candidate, if the file says.
         models: which of several models wrote each candidate; None if there is one.
+        expected: of each candidate; None if the file says it of none.
     """
 
     id: str
@@ -70,20 +72,24 @@ class CandidateRecord:
     system: str | None = None
     token_logprobs: TokenLogprobs | None = None
     models: tuple[str, ...] | None = None
+    expected: tuple[ExpectedSpans | None, ...] | None = None
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        models = self.models or (None,) * len(self.texts)
-        columns = zip(self.texts, self.logprobs, self.truncated, models, strict=True)
+        nothing = (None,) * len(self.texts)
+        models, expected = self.models or nothing, self.expected or nothing
+        columns = zip(self.texts, self.logprobs, self.truncated, models, expected, strict=True)
         by_token = self.token_logprobs
-        return tuple(Candidate(text, None, logprob, cut, model, by_token) for text, logprob, cut, model in columns)
+        return tuple(
+            Candidate(text, None, logprob, cut, model, by_token, spans) for text, logprob, cut, model, spans in columns
+        )
 
     @property
     def columns(self) -> CandidateColumns:
         """The same in the form that `decoding.decide` reads fastest."""
         return CandidateColumns(
-            self.texts, self.logprobs, self.truncated, models=self.models, token_logprobs=self.token_logprobs
+            self.texts, self.logprobs, self.truncated, None, self.models, self.token_logprobs, self.expected
         )
 
     @property
@@ -132,7 +138,10 @@ class CandidateRecord:
             models = tuple([candidate.get("model") for candidate in candidates])
             if not set(map(type, models)) <= {str}:
                 raise InputError('"model" is the name of a candidate\'s model; give it for all candidates or for none')
-        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token, models)
+        expected = None
+        if any("expected" in candidate for candidate in candidates):
+            expected = tuple([_expected(index, candidate) for index, candidate in enumerate(candidates)])
+        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token, models, expected)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -143,6 +152,9 @@ class CandidateRecord:
         ]
         for candidate, model in zip(candidates, self.models or (), strict=False):
             candidate["model"] = model
+        for candidate, spans in zip(candidates, self.expected or (), strict=False):
+            if spans is not None:
+                candidate["expected"] = [spans.minor, spans.major]
         if self.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
@@ -395,6 +407,19 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
         raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
+
+
+def _expected(index: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None:
+    counts = candidate.get("expected")
+    if counts is None:
+        return None
+    numbers = isinstance(counts, list) and len(counts) == 2 and {*map(type, counts)} <= {float, int}
+    if not numbers or not all(0 <= count < math.inf for count in counts):
+        raise InputError(
+            f'candidate {index}: "expected" is {json.dumps(counts)}, not the numbers of minor and of major error spans '
+            "that the model expected, such as [0.8, 0.1]"
+        )
+    return ExpectedSpans(*map(float, counts))
 
 
 def _identifier(value: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -146,6 +146,7 @@ class Sample:
         tokens: the number of generated tokens; 0 if unknown.
         truncated: cut by `Sampling.max_tokens`, or refused or cut by a hosted service; invalid.
         token_logprobs: of each token, where they were asked for and are known.
+        expected: of a walk, how many error spans the model expected along it.
     """
 
     text: str
@@ -153,6 +154,7 @@ class Sample:
     tokens: int
     truncated: bool = False
     token_logprobs: TokenLogprobs | None = None
+    expected: ExpectedSpans | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,14 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.cache import cache_folder
@@ -42,12 +43,6 @@ _TABLES = (
     "CREATE TABLE sample (request INTEGER NOT NULL, number INTEGER NOT NULL, text BLOB NOT NULL, "
     "logprob REAL, tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, "
     "PRIMARY KEY (request, number)) WITHOUT ROWID",
-)
-#: Token log-probabilities of single answers, in a table of its own: stores without it are read, by this version and by
-#: those that do not know it, as they always were.
-_BY_TOKEN = (
-    "CREATE TABLE IF NOT EXISTS by_token (request INTEGER NOT NULL, number INTEGER NOT NULL, sizes_logprobs BLOB NOT "
-    "NULL, checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID"
 )
 _IN_MEMORY = ":memory:"
 _MEND = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
@@ -120,10 +115,12 @@ class CandidateStore:
                 if found is None or not 0 <= number < n or (self._checked and found != checksum):
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
                 samples[number] = Sample(text.decode("utf-8", "surrogatepass"), logprob, tokens, bool(truncated))
-            for number, by_token in self._by_token(key, n):
-                sample = samples[number]
-                if sample is not None:
-                    samples[number] = replace(sample, token_logprobs=by_token)
+            there = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+            for beside in _BESIDE:
+                for number, value in self._beside(beside, key, n) if beside.table in there else ():
+                    sample = samples[number]
+                    if sample is not None:
+                        samples[number] = replace(sample, **{beside.attribute: value})
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Sample]) -> None:
@@ -140,33 +137,35 @@ class CandidateStore:
                 "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?)",
                 ((request, *row, _checksum(key, *row)) for row in rows),
             )
-            by_token = [(i, _packed(s.token_logprobs)) for i, s in enumerate(samples, first) if s.token_logprobs]
-            if by_token:
-                self._connection.execute(_BY_TOKEN)
-                self._connection.executemany(
-                    # Only beside the sample that they are of: another process may have stored another one first.
-                    "INSERT OR IGNORE INTO by_token SELECT ?, ?, ?, ? WHERE EXISTS "
-                    "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
-                    (
-                        (request, i, packed, _sum_of(key, i, packed), request, i, _encoded(samples[i - first].text))
-                        for i, packed in by_token
-                    ),
-                )
+            for beside in _BESIDE:
+                values = [(i, getattr(s, beside.attribute), s.text) for i, s in enumerate(samples, first)]
+                packed = [(i, beside.pack(value), text) for i, value, text in values if value is not None]
+                if packed:
+                    self._connection.execute(beside.create)
+                    self._connection.executemany(
+                        # Only beside the sample that they are of: another process may have stored another one first.
+                        f"INSERT OR IGNORE INTO {beside.table} SELECT ?, ?, ?, ? WHERE EXISTS "
+                        "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
+                        (
+                            (request, i, row, _sum_of(key, i, row), request, i, _encoded(text))
+                            for i, row, text in packed
+                        ),
+                    )
 
-    def _by_token(self, key: str, n: int) -> Iterator[tuple[int, TokenLogprobs]]:
-        """Number and token log-probabilities of those samples of a request that have them."""
-        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_token'").fetchone():
-            return
+    def _beside(self, beside: _Beside, key: str, n: int) -> Iterator[tuple[int, Any]]:
+        """Number and value of those samples of a request that have one."""
         rows = self._connection.execute(
-            "SELECT number, sizes_logprobs, checksum FROM by_token "
+            f"SELECT number, {beside.column}, checksum FROM {beside.table} "
             "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
             (key, n),
         )
         for number, packed, checksum in rows:
             sound = isinstance(packed, bytes) and isinstance(number, int) and 0 <= number < n
             if not sound or _sum_of(key, number, packed) != checksum:
-                raise sqlite3.DatabaseError(f"tokens of sample {number!r} of request {key} are not as they were stored")
-            yield number, _unpacked(packed)
+                raise sqlite3.DatabaseError(
+                    f"{beside.what} of sample {number!r} of request {key} are not as they were stored"
+                )
+            yield number, beside.unpack(packed)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -280,6 +279,34 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is kept beside some samples, in a table of its own: stores without it are read, by this version and by those
+    that do not know it, as they always were.
+
+    Attributes:
+        table, column: where it is kept.
+        attribute: of a sample.
+        what: its name in messages.
+        pack, unpack: value to bytes, and back.
+    """
+
+    table: str
+    column: str
+    attribute: str
+    what: str
+    pack: Callable[[Any], bytes]
+    unpack: Callable[[bytes], Any]
+
+    @property
+    def create(self) -> str:
+        """The statement that makes the table."""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self.table} (request INTEGER NOT NULL, number INTEGER NOT NULL, "
+            f"{self.column} BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID"
+        )
+
+
 def _packed(tokens: TokenLogprobs) -> bytes:
     """The sizes, then the log-probabilities, in four bytes each."""
     count = len(tokens.sizes)
@@ -292,8 +319,23 @@ def _unpacked(packed: bytes) -> TokenLogprobs:
     return TokenLogprobs(values[:count], values[count:])
 
 
+_COUNTS = struct.Struct("<2d")
+#: Token log-probabilities of single answers, and the numbers of error spans that were expected along walks.
+_BESIDE = (
+    _Beside("by_token", "sizes_logprobs", "token_logprobs", "tokens", _packed, _unpacked),
+    _Beside(
+        "expected",
+        "minor_major",
+        "expected",
+        "expected error spans",
+        lambda spans: _COUNTS.pack(spans.minor, spans.major),
+        lambda packed: ExpectedSpans(*_COUNTS.unpack(packed)),
+    ),
+)
+
+
 def _sum_of(key: str, number: int, packed: bytes) -> int:
-    """CRC-32 of a row of token log-probabilities and the sample that it belongs to."""
+    """CRC-32 of a row of `_BESIDE` and the sample that it belongs to."""
     return zlib.crc32(packed, zlib.crc32(f"{key}|{number}|".encode("utf-8", "surrogatepass")))
 
 

@@ -126,7 +126,7 @@ class Walker:
         choose: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
         by_mark: bool = False,
     ) -> list[Sample]:
-        """So many answers.
+        """So many answers, each with the number of error spans that the model expects along it.
 
         Args:
             walk: the answer to walk.
@@ -144,6 +144,7 @@ class Walker:
         rows = output[torch.tensor(marks, device=output.device)].float()
         chosen = [[0] * len(units) for _ in range(count)]
         gains = [[0.0] * len(units) for _ in range(count)]
+        shares: list[list[list[float]]] = [[[]] * len(units) for _ in range(count)]
 
         def advance(states: Tensor, drafts: Sequence[_Draft]) -> list[tuple[int, int, _Draft]]:
             """Draw marks up to each sample's first that was not drafted; returns the drafts that go on from there.
@@ -167,6 +168,7 @@ class Walker:
             wanted = logits[torch.tensor(every, device=logits.device)]
             drawn = choose(wanted, samples, numbers)
             gained = wanted.log_softmax(1).gather(1, drawn[:, None])[:, 0].tolist()
+            probabilities = wanted.double().softmax(1).tolist()
             drawn, at = drawn.tolist(), 0
             left: dict[tuple[int, int, int], list[int]] = {}
             for which, draft in enumerate(drafts):
@@ -175,6 +177,7 @@ class Walker:
                         mark = drawn[at + held]
                         chosen[sample][draft.first + held] = mark
                         gains[sample][draft.first + held] = gained[at + held]
+                        shares[sample][draft.first + held] = probabilities[at + held]
                         if mark != drafted or held + 1 == len(draft.marks):
                             left.setdefault((which, held, mark), []).append(sample)
                             break
@@ -204,10 +207,11 @@ class Walker:
                 self._cache.keep(torch.tensor([which for which, _, _ in going]), torch.tensor(forgotten))
         words = [walk.units[0].removeprefix(" "), *walk.units[1:]]
         done = []
-        for row, each in zip(chosen, gains, strict=True):
+        for row, each, known in zip(chosen, gains, shares, strict=True):
             pieces = [word + walk.marks[mark] for word, mark in zip(words, row, strict=True)]
             by_token = _by_mark(pieces, each) if by_mark else None
-            done.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token))
+            expected = walk.expected(row, known)
+            done.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token, expected=expected))
         return done
 
 

@@ -66,14 +66,8 @@ def drawn_score(
     scores = []
     for _ in range(resamples):
         of = rng.integers(0, n, n).tolist()
-        again = CandidateColumns(
-            [candidates.texts[i] for i in of],
-            [candidates.logprobs[i] for i in of],
-            [candidates.truncated[i] for i in of],
-            None if candidates.annotations is None else [candidates.annotations[i] for i in of],
-        )
         try:
-            scores.append(decide_segment(again, translation, options).score)
+            scores.append(decide_segment(candidates.picked(of), translation, options).score)
         except NoValidCandidateError:
             continue
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.

@@ -20,10 +20,11 @@ class Prediction(dict[str, Any]):
 
     Keys: ``scores`` (a list, in [0, 1], higher is better; NaN for what `blank=skip` leaves out), ``system_score``
     (the mean of those that are numbers), ``metadata`` with ``error_spans``, ``mqm_scores`` (as ``scores``), ``mqm``
-    (Score(E) in [-25, 0]; with ``score=expected`` its mean over the candidates, and its standard deviation in
-    ``mqm_sd``), ``expected_utility`` (of the chosen annotation), ``valid``, ``distinct`` and ``invalid`` (numbers of
-    candidates), ``dropped`` (error spans of all valid candidates that are not in the translation) and ``suspects``
-    (what looks like a mistake in a pair, or None), each a list with one item for each sample; and ``signature``.
+    (Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates, and its standard
+    deviation in ``mqm_sd``), ``expected_utility`` (of the chosen annotation), ``valid``, ``distinct`` and ``invalid``
+    (numbers of candidates), ``dropped`` (error spans of all valid candidates that are not in the translation) and
+    ``suspects`` (what looks like a mistake in a pair, or None), each a list with one item for each sample; and
+    ``signature``.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -80,7 +81,7 @@ class Metric:
             for span, which in zip(marked, models, strict=True):
                 span["models"] = list(which)
         mqm = [decision.score for decision in decisions]
-        expected = self.card.decision.score == "expected"
+        averaged = self.card.decision.score != "chosen"
         scores = [unit_score(score, self.card.decision.mqm) for score in mqm]
         return Prediction(
             scores=scores,
@@ -89,7 +90,7 @@ class Metric:
                 error_spans=spans,
                 mqm_scores=list(scores),
                 mqm=mqm,
-                **({"mqm_sd": [decision.score_sd for decision in decisions]} if expected else {}),
+                **({"mqm_sd": [decision.score_sd for decision in decisions]} if averaged else {}),
                 expected_utility=[decision.value for decision in decisions],
                 valid=[decision.valid for decision in decisions],
                 distinct=[decision.distinct for decision in decisions],

@@ -22,7 +22,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.errors import NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.join import Place, occurrences
 from mbr_esd_metric.files.recalibration import read_recalibration
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Request, Sample, Sampling
@@ -117,6 +117,12 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
                 token_logprobs=card.samples == 1 and not card.others,
             )
         keys.append(by_pair[pair])
+    walks = not cls.stored or all(request.walk is not None for request in requests.values())
+    if card.decision.score == "conditional" and card.role != "hypotheses" and not walks:
+        raise OptionError(
+            f"score=conditional needs the probability of every mark, which {card.name} with format={answers.name} does "
+            "not have; take score=expected, or format=marked on engine=transformers"
+        )
     return Plan(engine, sampling, requests, keys)
 
 
@@ -350,7 +356,7 @@ def _of(store: CandidateStore, key: str, n: int) -> list[Candidate]:
 
 
 def _as_candidates(samples: Iterable[Sample], model: str | None = None) -> list[Candidate]:
-    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs) for s in samples]
+    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs, s.expected) for s in samples]
 
 
 def _decide(
@@ -406,6 +412,8 @@ def _decide(
             )
         except NoValidCandidateError:
             failed.append(segment.label)
+        except InputError as error:
+            raise InputError(f"{segment.label}: {error}") from None
     if failed:
         raise NoValidCandidateError(
             f"none of the {card.samples} candidates is valid for {_listing(failed)}; {_mend(card)}"

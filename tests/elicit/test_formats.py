@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.elicit.formats import FORMATS, get_format
+from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.elicit.formats import FORMATS, Walk, get_format
 from mbr_esd_metric.elicit.formats.marked import units
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
 from mbr_esd_metric.elicit.prompt import load_prompt
@@ -206,3 +210,69 @@ def test_a_walk_is_the_prompt_and_the_answer() -> None:
     assert walk.after == "\nMarked:"
     assert marked.walk(prompt, "x", BLANK) is None
     assert all(FORMATS[name].walk(prompt, "x", "y") is None for name in EVERY if name != "marked")
+
+
+def marked_walk(text: str) -> Walk:
+    marked = get_format("marked")
+    walk = marked.walk(load_prompt("v1", marked.templates), "source", text)
+    assert walk is not None
+    return walk
+
+
+def spelt(walk: Walk, chosen: tuple[int, ...]) -> str:
+    words = (walk.units[0].removeprefix(" "), *walk.units[1:])
+    return "".join(word + walk.marks[mark] for word, mark in zip(words, chosen, strict=True))
+
+
+def spans_of(text: str, walk: Walk, chosen: tuple[int, ...]) -> ExpectedSpans:
+    """How many spans there are, as the parser has them."""
+    read = get_format("marked").parser(text).annotations([spelt(walk, chosen)])[0]
+    assert isinstance(read, Annotation)
+    return ExpectedSpans(read.count("minor"), read.count("major"))
+
+
+@given(st.data())
+def test_a_walk_that_was_certain_of_its_marks_expects_the_spans_that_it_has(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([text for text in TEXTS if units(text)]))
+    walk = marked_walk(text)
+    chosen = tuple(data.draw(st.lists(st.integers(0, 2), min_size=len(walk.units), max_size=len(walk.units))))
+    certain = [[float(mark == one) for one in range(3)] for mark in chosen]
+    assert walk.expected(chosen, certain) == spans_of(text, walk, chosen)
+
+
+@pytest.mark.parametrize("after_an_error", [1.0, 4.0])
+@pytest.mark.parametrize("longer", [1.0, 6.0])
+def test_expected_spans_vary_less_than_spans_where_errors_are_rare(after_an_error: float, longer: float) -> None:
+    """All walks through six words, weighted by their probabilities: no sampling, so no luck."""
+    text = "a b c d e f"
+    walk = marked_walk(text)
+
+    def chances(before: tuple[int, ...]) -> list[float]:
+        """More errors where there was one, and most of all the same one again."""
+        odds = np.array([1.0, 0.05, 0.03]) * (1.0, *[after_an_error if any(before) else 1.0] * 2)
+        if before and before[-1]:
+            odds[before[-1]] *= longer
+        found: list[float] = (odds / odds.sum()).tolist()
+        return found
+
+    weights, counts, expected = [], [], []
+    for chosen in itertools.product(range(3), repeat=6):
+        rows = [chances(chosen[:i]) for i in range(6)]
+        weights.append(math.prod(row[mark] for row, mark in zip(rows, chosen, strict=True)))
+        of = (spans_of(text, walk, chosen), walk.expected(chosen, rows))
+        for one, found in zip(of, (counts, expected), strict=True):
+            found.append((one.minor, one.major))
+    mean = np.array(weights) @ np.array(counts)
+    assert sum(weights) == pytest.approx(1, abs=1e-12)
+    assert np.array(weights) @ np.array(expected) == pytest.approx(mean, abs=1e-12)
+    variance = [np.array(weights) @ (np.array(found) - mean) ** 2 for found in (counts, expected)]
+    assert (variance[1] < variance[0] / 10).all()
+
+
+def test_expected_spans_vary_more_where_one_error_rules_out_another() -> None:
+    """Either the first word is wrong or the last: always one span, but not always one expected."""
+    walk = marked_walk("a b c")
+    first, last = walk.marks.index("+"), walk.marks.index("=")
+    even, sure, no = [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
+    assert walk.expected((first, last, last), [even, no, no]) == ExpectedSpans(0.0, 0.5)
+    assert walk.expected((last, last, first), [even, no, sure]) == ExpectedSpans(0.0, 1.5)

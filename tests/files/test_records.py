@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -200,3 +201,25 @@ def test_tokens_that_cannot_be_are_refused(tokens: object) -> None:
     value = {**RECORD, "candidates": [{"text": "x", "logprob": -1.5, "tokens": tokens}]}
     with pytest.raises(InputError, match='"tokens" of a candidate'):
         CandidateRecord.from_json(value)
+
+
+def test_expected_spans_come_back(tmp_path: Path) -> None:
+    counts = (ExpectedSpans(0.1, 1 / 3), None, ExpectedSpans(2.0, 0.0))
+    record = CandidateRecord("8", "s", "t", ("x", "y", "z"), (None,) * 3, (False,) * 3, models=("A",) * 3)
+    walks = replace(record, expected=counts)
+    write_records(tmp_path / "c.jsonl", [walks, record])
+    assert list(read_candidates(tmp_path / "c.jsonl")) == [walks, record]
+    assert '"expected": [0.1, 0.3333333333333333]' in (tmp_path / "c.jsonl").read_text()
+    assert walks.columns.expected == counts
+    assert tuple(one.expected for one in walks.candidates) == counts
+    assert [one.expected for one in record.candidates] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    "counts", [3, "ab", [1.0], [1, 2, 3], ["1", 2], [-0.1, 0], [0, True], [float("nan"), 0], [0, float("inf")]]
+)
+def test_expected_spans_that_cannot_be_are_refused(tmp_path: Path, counts: object) -> None:
+    value = {**RECORD, "candidates": [{"text": "x", "logprob": -1.5}, {"text": "x", "expected": counts}]}
+    path = write(tmp_path / "c.jsonl", RECORD, value)
+    with pytest.raises(InputError, match=r'c\.jsonl, line 2: candidate 1: "expected" is .*, not the numbers of minor'):
+        list(read_candidates(path))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -398,3 +398,32 @@ def test_a_store_from_before_token_log_probabilities_is_read_and_written(tmp_pat
         # What is stored stays, also where another answer comes with its tokens.
         store.put("old", 0, [Sample("text another", -1.0, 2, token_logprobs=tokens)])
         assert store.get("old", 1) == samples(0, 1)
+
+
+def test_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    with CandidateStore(path) as store:
+        store.put("old", 0, samples(0, 2))
+    connection = sqlite3.connect(path)
+    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'expected'").fetchall()
+    connection.close()
+    counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25)]
+    walks = [replace(one, expected=spans) for one, spans in zip(samples(0, 4), counts, strict=True)]
+    both = replace(walks[0], token_logprobs=TokenLogprobs((12,), (-0.5,)))
+    with CandidateStore(path) as store:
+        store.put("walks", 2, walks)
+        store.put("both", 0, [both])
+        # What is stored stays, also where another answer comes with what was expected along it.
+        store.put("old", 0, [replace(walks[0], text="another")])
+        assert store.get("walks", 6) == [None, None, *walks]
+        assert store.get("both", 1) == [both]
+        assert store.get("old", 2) == samples(0, 2)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,), "versions before read it as well"
+    connection.execute("UPDATE expected SET minor_major = zeroblob(16) WHERE number = 5")
+    connection.commit()
+    connection.close()
+    with CandidateStore(path) as store:
+        assert store.get("walks", 5) == [None, None, *walks[:3]]
+        with pytest.raises(StoreError, match="expected error spans of sample 5 of request walks"):
+            store.get("walks", 6)

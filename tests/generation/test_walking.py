@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
 
 import torch
 
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import EngineError, OptionError
@@ -254,3 +257,61 @@ def test_the_log_probability_of_each_mark(engine: TransformersEngine) -> None:
         assert max(found.logprobs) < 0
     (part,) = engine.generate([made_request(1)], WARM)
     assert part.samples[0].token_logprobs is None
+
+
+def test_expected_spans_are_as_many_as_there_are_spans_on_average(engine: TransformersEngine) -> None:
+    """All 81 walks through four words, each weighted by its probability: expectations without any sampling."""
+    mt = "Der Hund bellt laut"
+    walk = made_request(1, mt).walk
+    assert walk is not None
+    list(engine.generate([made_request(1)], WARM))
+    assert engine._walker is not None
+    every = list(itertools.product(range(3), repeat=4))
+    with torch.inference_mode():
+        question = engine._walker.question(walk)
+        done = engine._walker.sample(
+            walk,
+            question,
+            len(every),
+            lambda _, samples, numbers: torch.tensor(
+                [every[i][j] for i, j in zip(samples, numbers, strict=True)], dtype=torch.long
+            ),
+        )
+    chances = np.exp([sample.logprob for sample in done])
+    assert chances.sum() == pytest.approx(1, abs=1e-6)
+    parser = MARKED.parser(mt)
+    for severity in ("minor", "major"):
+        spans, expected = [], []
+        for sample in done:
+            read = parser.annotations([sample.text])[0]
+            assert isinstance(read, Annotation)
+            assert sample.expected is not None
+            spans.append(read.count(severity))
+            expected.append(getattr(sample.expected, severity))
+        mean = chances @ spans
+        assert chances @ expected == pytest.approx(mean, abs=1e-6)
+        assert len(set(np.round(expected, 6))) == 27, "what was expected goes by the marks before each word"
+        assert 0.1 < mean < 2
+
+
+def test_a_greedy_answer_says_what_was_expected_along_it(engine: TransformersEngine, plain: tuple[Any, Any]) -> None:
+    model, tokenizer = plain
+    (part,) = engine.generate([made_request(1)], Sampling(temperature=0.0, top_k=0))
+    (sample,) = part.samples
+    walk = made_request(1).walk
+    assert walk is not None
+    assert engine._walker is not None
+    with torch.inference_mode():
+        tokens, units = engine._walker.question(walk)
+    marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
+    sums, before, at = {"-": 0.0, "+": 0.0}, "", 0
+    for word, unit in zip(("Der", " Hund", ",", " bellt", "  laut", "."), units, strict=True):
+        at += len(word) + 1
+        tokens = [*tokens, *unit]
+        chances = logits(model, tokens)[-1][marks].softmax(0).tolist()
+        for mark in sums:
+            sums[mark] += chances["=-+".index(mark)] * (before != mark)
+        before = sample.text[at - 1]
+        tokens.append(marks["=-+".index(before)])
+    assert sample.expected is not None
+    assert (sample.expected.minor, sample.expected.major) == pytest.approx((sums["-"], sums["+"]), abs=2e-4)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, Severity
+from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 from mbr_esd_metric.elicit.prompt import Prompt
 
@@ -41,6 +42,8 @@ class AnswerParser(Protocol):
 class Walk:
     """An answer that repeats the translation: after each unit the model chooses one mark, and nothing else.
 
+    Neighbours whose marks say the same severity are one error span.
+
     The prompt is ``before + units + after``, the answer every unit with its mark. An engine that knows walks need not
     ask the model for the units, and may tell it more of each of them (see `AnswerFormat.surprisals`).
 
@@ -48,12 +51,30 @@ class Walk:
         before, after: the text before and after the translation in the prompt.
         units: the translation cut at word boundaries; each begins with the white space before it.
         marks: what may follow a unit.
+        severities: what each mark says of the unit before it; None for no error.
     """
 
     before: str
     units: tuple[str, ...]
     after: str
     marks: tuple[str, ...]
+    severities: tuple[Severity | None, ...]
+
+    def expected(self, chosen: Sequence[int], probabilities: Sequence[Sequence[float]]) -> ExpectedSpans:
+        """How many error spans the model expects, given the marks before each unit.
+
+        Args:
+            chosen: the mark of each unit, by its place in `marks`.
+            probabilities: of each mark after each unit, given the marks chosen before; shape (units, marks).
+        """
+        sums: dict[Severity, float] = {"minor": 0.0, "major": 0.0}
+        before: Severity | None = None
+        for mark, chances in zip(chosen, probabilities, strict=True):
+            for severity, chance in zip(self.severities, chances, strict=True):
+                if severity is not None and severity != before:
+                    sums[severity] += chance
+            before = self.severities[mark]
+        return ExpectedSpans(**sums)
 
 
 class AnswerFormat(ABC):

@@ -104,7 +104,7 @@ class MarkedFormat(AnswerFormat):
             Prompt(prompt.version, part).render(source, "", direction)
             for part in _TRANSLATION.split(prompt.template, 1)
         )
-        return Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS))
+        return Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
 
 
 class MarkedParser(PlainParser):

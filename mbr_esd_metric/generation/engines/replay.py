@@ -101,8 +101,9 @@ class ReplayEngine(Engine):
                 f"{self._path} has {len(record.texts)} candidates for {request.label or record.label}, and {end} are "
                 f"wanted; give n={len(record.texts)}"
             )
+        expected = record.expected or (None,) * len(record.texts)
         return tuple(
-            Sample(record.texts[i], logprob, 0, record.truncated[i], record.token_logprobs)
+            Sample(record.texts[i], logprob, 0, record.truncated[i], record.token_logprobs, expected[i])
             for i, logprob in enumerate(record.logprobs[request.first : end], request.first)
         )
 
