@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.candidate import NO_SPANS, CandidateColumns
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.similarity import similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -35,6 +35,12 @@ RULES: dict[str, DecisionOptions] = {
     **{f"consensus {u}": DecisionOptions("consensus", u) for u in ("softf1", "softdice", "f1", "mpp")},
     "consensus corpus": DecisionOptions("consensus-corpus"),
     "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
+    "conditional score (MBR softf1)": DecisionOptions("mbr", score="conditional"),
+}
+#: The same for the one answer of each translation that was decoded at temperature 0.
+GREEDY: dict[str, DecisionOptions] = {
+    "greedy": DecisionOptions("greedy"),
+    "conditional score (greedy)": DecisionOptions("greedy", score="conditional"),
 }
 
 
@@ -80,10 +86,8 @@ class Reader:
         for record in islice(read_candidates(candidates), self._most):
             found = rated.get((record.src.rstrip(), record.mt.rstrip()))
             if found:
-                columns = CandidateColumns(
-                    record.texts[: self._n], record.logprobs[: self._n], record.truncated[: self._n]
-                )
-                items.append(Item(record.src, record.mt, columns, found))
+                columns = record.columns
+                items.append(Item(record.src, record.mt, columns.picked(range(len(columns))[: self._n]), found))
         if not items:
             raise SystemExit(f"{candidates} and {human} have no translation in common")
         return items
@@ -100,7 +104,8 @@ class Reader:
         for item in items:
             if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, parser(item.translation))):
                 silent += 1
-                item = replace(item, candidates=CandidateColumns([None], [0.0], [False], [EMPTY]))
+                nothing = CandidateColumns([None], [0.0], [False], [EMPTY], expected=[NO_SPANS])
+                item = replace(item, candidates=nothing)
             kept.append(item)
         return kept, silent
 
@@ -114,6 +119,17 @@ class Reader:
         if options.whole_set:
             return list(decide_corpus([(item.candidates, item.translation) for item in items], options).decisions)
         return [decide_segment(item.candidates, item.translation, options) for item in items]
+
+
+def possible(rules: Mapping[str, DecisionOptions], items: Sequence[Item]) -> dict[str, DecisionOptions]:
+    """The rows whose rule and score find all that they need in the candidates."""
+    columns = [item.candidates for item in items]
+    lacking = set()
+    if any(None in one.logprobs or len(set(one.models or ())) > 1 for one in columns):
+        lacking |= {row for row, options in rules.items() if options.decided_by.needs_logprobs}
+    if any(one.expected is None or None in one.expected for one in columns):
+        lacking |= {row for row, options in rules.items() if options.score == "conditional"}
+    return {row: options for row, options in rules.items() if row not in lacking}
 
 
 def _tokenizer(name: str):  # type: ignore[no-untyped-def]

@@ -31,11 +31,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from planted_pairs import pairs_section
-from rules_answers import RULES, Answers, Floats, Item, Reader, markdown_table, without_candidates
+from rules_answers import GREEDY, RULES, Answers, Floats, Item, Reader, markdown_table, possible, without_candidates
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.metaeval.correlation import COEFFICIENTS, coefficient_of
@@ -170,7 +169,7 @@ BASES: dict[str, dict[str, str]] = {
     "MAP": {},
     "greedy": {},
     SAME: {row: row.replace("consensus", "MBR") for row in RULES if row.startswith("consensus")}
-    | {"expected score (MBR softf1)": "MBR softf1"},
+    | {f"{score} score (MBR softf1)": "MBR softf1" for score in ("expected", "conditional")},
 }
 #: Base -> measure -> rule -> set -> difference.
 Found = dict[str, dict[str, dict[str, dict[str, Difference]]]]
@@ -183,16 +182,14 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     evaluation = Evaluation(items, args.resamples)
     cost = reader.cost(given)
     answers: dict[str, Answers] = {}
-    for row, options in RULES.items():
-        if row == "MAP" and any(p is None for item in items for p in item.candidates.logprobs):
-            continue
+    for row, options in possible(RULES, items).items():
         answers[row] = Answers.of(reader.decided(items, options), 0.0 if row == "no error" else cost)
     for file in (path for known, path in args.greedy if known == name):
         decoded = reader.greedy(given, file)
         spent = reader.cost(decoded)
-        answers["greedy"] = Answers.of(
-            reader.decided(reader.without_answer(decoded)[0], DecisionOptions("greedy")), spent
-        )
+        readable, _ = reader.without_answer(decoded)
+        for row, options in possible(GREEDY, readable).items():
+            answers[row] = Answers.of(reader.decided(readable, options), spent)
         # Where the greedy answer has no error, which is mostly so, this is the probability that there is none.
         sure = np.array([one.candidates.logprobs[0] for one in decoded], dtype=float)
         answers["greedy, its log-probability"] = Answers(sure, None, spent)
@@ -229,7 +226,7 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
             continue
         rows = {}
         for row, other in (pairs or dict.fromkeys(answers, base)).items():
-            if row == other:
+            if row == other or row not in measured:
                 continue
             rows[row] = []
             for measure in MEASURES:

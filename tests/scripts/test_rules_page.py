@@ -135,6 +135,31 @@ def test_a_part_of_a_set_counts_against_greedy_alone(tmp_path: Path) -> None:
     assert "+2" in to_greedy
 
 
+def test_conditional_scores_are_shown_where_candidates_have_what_they_need(tmp_path: Path) -> None:
+    """What was expected is what people marked, so that it agrees with them, whatever was sampled."""
+    with_counts, without = made(tmp_path, "with", True), made(tmp_path, "without", True)
+    gold = {
+        json.loads(line)["mt"]: json.loads(line)["score"] for line in Path(with_counts[10]).read_text().splitlines()
+    }
+    for path in (with_counts[2], with_counts[6]):
+        records = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        for record in records:
+            for candidate in record["candidates"]:
+                candidate["expected"] = [0.25, -gold[record["mt"]] / 5]
+        write(Path(path), records)
+    command = [sys.executable, str(SCRIPT), *with_counts, *without, "--n", "3", "--resamples", "20"]
+    subprocess.run([*command, "-o", str(tmp_path / "page.md")], check=True)
+    shown, missing = (tmp_path / "page.md").read_text().split("## with\n")[1].split("## without\n")
+    rows = rows_of(shown.split("Difference to ")[0])
+    # One translation has no candidate that can be read, and is taken for one without an error.
+    for row in ("conditional score (MBR softf1)", "conditional score (greedy)"):
+        assert float(rows[row][7]) > 0.95
+        assert row not in missing
+    assert rows["conditional score (MBR softf1)"][1:7] == rows["MBR softf1"][1:7]
+    assert rows["conditional score (greedy)"][1:7] == rows["greedy"][1:7]
+    assert len(rows_of(shown.split("Difference to MBR of the same utility")[1])["conditional score (MBR softf1)"]) == 10
+
+
 def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
     options = made(tmp_path, "one", True)
     options[options.index("--greedy") + 1] = "other"
