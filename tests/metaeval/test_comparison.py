@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from mbr_esd_metric import Candidate, ErrorSpan
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.comparison import Drawn, compare, drawn_score
@@ -32,6 +33,18 @@ def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     # 25 p (1 - p) / (N - 1)
     assert drawn.variance == pytest.approx(25 * 0.25 * 0.75 / 15, rel=0.1)
     assert drawn_score(columns(1, 1), TEXT, options, 10, np.random.default_rng(1)) == Drawn(-5.0, 0.0)
+
+
+def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> None:
+    """Scores of -1 and -2, half and half, whatever the candidates mark, and whichever model has them."""
+    counted = [Candidate(annotation=[], model="AB"[i % 2], expected=ExpectedSpans(1 + i % 2, 0.0)) for i in range(16)]
+    options = DecisionOptions(score="conditional")
+    drawn = drawn_score(CandidateColumns.of(counted), TEXT, options, 40, np.random.default_rng(1))
+    # Each model has one score, and they weigh the same, so that no draw changes the mean.
+    assert drawn == Drawn(-1.5, pytest.approx(0.0, abs=1e-12))
+    alone = CandidateColumns.of([replace(one, model=None) for one in counted])
+    drawn = drawn_score(alone, TEXT, options, 4000, np.random.default_rng(1))
+    assert drawn == Drawn(-1.5, pytest.approx(0.25 / 15, rel=0.1))
 
 
 def test_the_intervals_hold_what_they_promise() -> None:
