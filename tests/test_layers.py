@@ -105,6 +105,21 @@ def test_importing_the_package_is_light() -> None:
     assert float(out[0]) < 0.15
 
 
+def test_naming_rules_and_similarities_loads_no_numpy() -> None:
+    """The verbs' help and the list of models know them by their files' names."""
+    code = (
+        "import contextlib, io, sys; from mbr_esd_metric.cli.main import main\n"
+        "for words in (['decide', '--help'], ['score', '--help'], ['sample', '--help'], ['report', '--help'],"
+        " ['distill', '--help'], ['models', '--options']):\n"
+        "    said = io.StringIO()\n"
+        "    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit): main(words)\n"
+        "    print(words[0], 'mbr-corpus' in said.getvalue(), 'softdice' in said.getvalue(), 'numpy' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {line.split()[-1] for line in out} == {"False"}, out
+    assert {"decide True True False", "models True True False"} <= set(out)
+
+
 #: Folders of `tests` that mirror no folder of the package.
 OTHER_TESTS = {"docs", "golden", "helpers", "plugin_package"}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import mbr_esd_metric.core.rules as rules_folder
 from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.rules import RULES, Rule
 from mbr_esd_metric.core.similarity import SIMILARITIES
@@ -152,3 +153,15 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found["other"].name, found["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules.mbr")
     assert "renamed" not in found
     assert catalog.all() == found  # and warns no second time
+
+
+def test_a_file_without_the_class_of_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "long_est.py").write_text(
+        "from mbr_esd_metric.core.rules import SegmentRule\nclass Other(SegmentRule):\n    name = 'other'\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(rules_folder, "__path__", [str(tmp_path)])
+    catalog = Catalog("rule", "rules", "mbr_esd_metric.core.rules", Rule)
+    assert catalog.names() == ["long-est"]
+    with pytest.raises(PluginError, match=r"long_est\.py has no Rule with name = 'long-est'"):
+        catalog.all()

@@ -257,3 +257,11 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], index: int) -> ErrorSpan | Non
         )
     except InputError as error:
         raise InputError(f"error span {index}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An annotation and its expected utility."""
+
+    annotation: Annotation
+    value: float

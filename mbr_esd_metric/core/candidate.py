@@ -13,6 +13,9 @@ from mbr_esd_metric.errors import InputError
 
 Value = TypeVar("Value")
 
+#: How candidates are weighted as supports; see `Hypotheses.weights`.
+WEIGHTINGS = ("uniform", "model")
+
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, Judged
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
 from mbr_esd_metric.core.similarity.base import Similarity
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """An annotation and its expected utility."""
-
-    annotation: Annotation
-    value: float
 
 
 class Case:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.case import Case, Judged
-from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.annotation import Annotation, Judged
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
-from mbr_esd_metric.core.rules.base import SegmentRule
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.kernels import Floats
+    from mbr_esd_metric.core.rules.base import SegmentRule
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of the
 #: scores that the model expects at each word given their prefixes.

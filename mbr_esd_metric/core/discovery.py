@@ -1,5 +1,8 @@
 """Finds classes by name. A new class is one new file, in this package or in another one that is installed.
 
+In this package, the file is named like the class's ``name``: ``mbr_corpus.py`` defines the rule ``mbr-corpus``. So the
+names are known before anything is imported, and a class is loaded when it is needed.
+
 Another package offers a class by an entry point with the class's ``name``::
 
     [options.entry_points]
@@ -28,7 +31,7 @@ class Catalog(Generic[_T]):
     Args:
         kind: what messages call one, such as "engine".
         plural: of the kind; the entry points' group is ``mbr_esd_metric.`` and this.
-        package: dotted name of the folder; every module in it is searched for classes with a ``name`` of their own.
+        package: dotted name of the folder. Every module in it, but for ``base``, defines the class of its name.
         base: their base class.
 
     Another package cannot replace a name of this package.
@@ -41,16 +44,10 @@ class Catalog(Generic[_T]):
         self._warned: set[str] = set()
 
     @cached_property
-    def own(self) -> dict[str, type[_T]]:
-        """Name -> class, of this package."""
-        found: dict[str, type[_T]] = {}
-        for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
-            for value in vars(importlib.import_module(f"{self._package}.{module.name}")).values():
-                # Not issubclass: in Python 3.10 `list[int]` in a module counts as a class, and issubclass raises for
-                # it.
-                if isinstance(value, type) and self._base in value.__mro__ and "name" in vars(value):
-                    found[vars(value)["name"]] = value
-        return dict(sorted(found.items()))
+    def own(self) -> list[str]:
+        """The names of this package."""
+        modules = pkgutil.iter_modules(importlib.import_module(self._package).__path__)
+        return sorted(module.name.replace("_", "-") for module in modules if module.name != "base")
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
@@ -73,18 +70,23 @@ class Catalog(Generic[_T]):
             OptionError: there is none; the message has the nearest names.
             PluginError: another package offers it, and it cannot be used.
         """
-        if name in self.own:
-            return self.own[name]
-        if name in self._loaded:
-            return self._loaded[name]
-        if name not in self._offered:
-            raise unknown(self.kind, name, self.names())
-        self._loaded[name] = self._load(self._offered[name])
+        if name not in self._loaded:
+            if name in self.own:
+                self._loaded[name] = self._own(name)
+            elif name in self._offered:
+                self._loaded[name] = self._load(self._offered[name])
+            else:
+                raise unknown(self.kind, name, self.names())
         return self._loaded[name]
+
+    def check(self, name: str) -> None:
+        """Raise as `get` does. Only a class of another package is loaded."""
+        if name not in self.own:
+            self.get(name)
 
     def all(self) -> dict[str, type[_T]]:
         """Name -> class. A class that cannot be used is left out, with one warning."""
-        found = dict(self.own)
+        found = {name: self.get(name) for name in self.own}
         for name in self._offered:
             try:
                 found[name] = self.get(name)
@@ -95,6 +97,14 @@ class Catalog(Generic[_T]):
     def offered(self) -> dict[str, str]:
         """Name -> the other package that offers it, with its version."""
         return {name: _package_of(point) for name, point in self._offered.items()}
+
+    def _own(self, name: str) -> type[_T]:
+        module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
+        for value in vars(module).values():
+            # Not issubclass: in Python 3.10 `list[int]` in a module counts as a class, and issubclass raises for it.
+            if isinstance(value, type) and self._base in value.__mro__ and vars(value).get("name") == name:
+                return value
+        raise PluginError(f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says")
 
     def _load(self, point: EntryPoint) -> type[_T]:
         try:

@@ -14,12 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.core.candidate import WEIGHTINGS, ExpectedSpans
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, unknown
-
-#: How to weight supports; see `Hypotheses.weights`.
-WEIGHTINGS = ("uniform", "model")
 
 #: Values this close to the best are ties.
 TIE = 1e-9

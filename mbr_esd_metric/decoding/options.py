@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.decision import SCORES
-from mbr_esd_metric.core.hypotheses import WEIGHTINGS
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights, weights_of
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
-from mbr_esd_metric.core.similarity import Similarity, get_similarity
+from mbr_esd_metric.core.similarity import Similarity, check_similarity, get_similarity
 from mbr_esd_metric.decoding.presets import PRESETS, Preset, get_preset
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
@@ -86,8 +86,8 @@ class DecisionOptions:
     merge: str = _option("none", "which overlapping spans count once in the score", lambda: MERGE_MODES, "merge")
 
     def __post_init__(self) -> None:
-        get_rule(self.rule)
-        get_similarity(self.utility)
+        RULES.check(self.rule)
+        check_similarity(self.utility)
         for name, valid in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in valid:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.released_code import check_released, decide_released
 from mbr_esd_metric.errors import unknown
 
 
@@ -30,6 +29,20 @@ class Preset:
     decide: Callable[[Sequence[Candidate] | CandidateColumns, str, str, str], Decision]
 
 
+def _check_released(rule: str, utility: str) -> None:
+    from mbr_esd_metric.decoding.released_code import check_released
+
+    check_released(rule, utility)
+
+
+def _decide_released(
+    candidates: Sequence[Candidate] | CandidateColumns, translation: str, rule: str, utility: str
+) -> Decision:
+    from mbr_esd_metric.decoding.released_code import decide_released
+
+    return decide_released(candidates, translation, rule, utility)
+
+
 PRESETS: Mapping[str, Preset] = {
     "released-code": Preset(
         "decide as the code that the paper's authors released, to the last tie",
@@ -43,8 +56,8 @@ PRESETS: Mapping[str, Preset] = {
             "merge": "none",
         },
         "json",
-        check_released,
-        decide_released,
+        _check_released,
+        _decide_released,
     )
 }
 

@@ -30,9 +30,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.corpus_f1 import CharacterCounts, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarity import Similarity, get_similarity, similarity_names
-from mbr_esd_metric.core.similarity.corpus import CharacterCounts, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarity.mpp import Mpp
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, mqm_score, soft_f1
 from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.corpus_choice import maximise_ratio
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus, maximise_ratio
+from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarity import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions

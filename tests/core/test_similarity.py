@@ -285,7 +285,7 @@ def test_unknown_names_say_which_are_known(name: str) -> None:
 
 
 def test_a_new_similarity_is_one_file(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    (tmp_path / "twice.py").write_text(
+    (tmp_path / "samecount.py").write_text(
         "from mbr_esd_metric.core.similarity.base import Similarity\n"
         "import numpy as np\n"
         "class SameCount(Similarity):\n"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
+from mbr_esd_metric.core.corpus_f1 import corpus_f1, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.similarity.corpus import corpus_f1, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarity.mpp import Mpp
 from mbr_esd_metric.decoding.released_code import decide_released
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric import soft_f1
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.similarity import soft_f1
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric import soft_f1
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.core.similarity import soft_f1
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.report.curves import human_points, likelihood_points, loss_curves
 

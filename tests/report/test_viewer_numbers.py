@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.core.similarity import f1, soft_dice, soft_f1
 from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
 from tests.helpers.pages import Page, random_opinions, some_texts
 

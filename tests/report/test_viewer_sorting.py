@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mbr_esd_metric import soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.core.similarity import soft_f1
 from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
 from tests.helpers.pages import Page, some_texts
 

@@ -1,23 +1,26 @@
 """What a decision rule is: it chooses an annotation, and says what it needs.
 
-A new rule is one file in this package with one subclass of `SegmentRule` or `CorpusRule`; `decide`, the option
+A new rule is one file NAME.py in this folder with a subclass of `SegmentRule` or `CorpusRule`; `decide`, the option
 `decision` of model names, evaluation and command line then find it by its name.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.case import Case, Judged
-from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.annotation import Annotation, Judged
 from mbr_esd_metric.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.kernels import Floats
 
 
 class Rule(ABC):
@@ -52,7 +55,7 @@ class Rule(ABC):
                 f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not "
                 f"{len(case.hypotheses.of)}; use 'map' for the likeliest of several"
             )
-        if self.needs_logprobs and not (case.hypotheses.logprobs > -np.inf).any():
+        if self.needs_logprobs and not (case.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities")
 
     def __str__(self) -> str:

@@ -5,11 +5,13 @@ See `core.consensus` for what is searched, and how.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from mbr_esd_metric.core.case import Case, Judged
-from mbr_esd_metric.core.consensus import find_consensus
+from mbr_esd_metric.core.annotation import Judged
 from mbr_esd_metric.core.rules.base import SegmentRule
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.case import Case
 
 
 class ConsensusRule(SegmentRule):
@@ -21,6 +23,8 @@ class ConsensusRule(SegmentRule):
     makes_annotations: ClassVar[bool] = True
 
     def choose(self, case: Case) -> Judged:
+        from mbr_esd_metric.core.consensus import find_consensus
+
         best = case.hypotheses.best(case.expected)
         found = find_consensus(
             case.table,

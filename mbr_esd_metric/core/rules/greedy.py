@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.rules.base import SegmentRule
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.case import Case
 
 
 class Greedy(SegmentRule):

@@ -1,28 +1,18 @@
 """The rule `mbr-corpus`: the choice over a whole test set that maximises the ratio behind the corpus softdice.
 
-With hypothesis h of segment k,
-
-    a_k(h) = E_s[2 sum_i min(v_h[i], v_s[i])],    b_k(h) = |v_h|_1 + E_s[|v_s|_1]
-
-and the choice that maximises ``F = sum_k a_k / sum_k b_k`` is found by Dinkelbach's iteration: take the hypothesis
-with the largest ``a - F b`` in each segment, then compute F again, until it no longer changes. F rises monotonically
-and ends at the
-maximum over all combinations. A segment enters by its pairs (a, b) alone, and of these only the ones on its Pareto
-front can ever be chosen.
+See `core.corpus_choice` for what is maximised, and how.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from mbr_esd_metric.core.case import Case
-from mbr_esd_metric.core.hypotheses import TIE
-from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules.base import CorpusChoice, CorpusRule, Shortlist
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.kernels import Floats
 
 
 class MbrCorpus(CorpusRule):
@@ -34,67 +24,24 @@ class MbrCorpus(CorpusRule):
     own_utility: ClassVar[str | None] = "softdice"
 
     def statistics(self, case: Case) -> Floats:
-        """(a, b) of each hypothesis, shape (n, 2).
+        """(a, b) of each hypothesis, shape (n, 2)."""
+        from mbr_esd_metric.core.corpus_choice import overlap_and_size
 
-        E_s[min(v_h, v_s)] is linear in the supports' level indicators, so no pair of annotations is formed.
-        """
-        table = case.table
-        indicators, widths = table.levels
-        mean = (case.weights @ indicators[case.columns]) * widths
-        overlap = 2 * (indicators[case.rows] @ mean)
-        size = table.norms[case.rows] + case.weights @ table.norms[case.columns]
-        return np.stack([overlap, size], axis=1)
+        return overlap_and_size(case)
 
     def shortlist(self, case: Case, statistics: Floats) -> Shortlist:
-        """The Pareto front: hypotheses that no other beats for any F in [0, 1], in the order of ties.
+        """The Pareto front of the hypotheses, in the order of ties."""
+        from mbr_esd_metric.core.corpus_choice import candidates_front
 
-        A hypothesis is beaten if another one has more overlap and is not larger, or has at least the same overlap and
-        is smaller.
-        """
-        overlap, size = statistics.T
-        by_size = np.argsort(size, kind="stable")
-        sizes = size[by_size]
-        most = np.concatenate([[-np.inf], np.maximum.accumulate(overlap[by_size])])
-        beaten = most[np.searchsorted(sizes, size, "right")] > overlap + TIE
-        beaten |= most[np.searchsorted(sizes, size - TIE, "left")] >= overlap
-        order = np.lexsort((np.array(case.hypotheses.index), -case.hypotheses.logprobs))
-        front: npt.NDArray[np.intp] = order[~beaten[order]]
-        return Shortlist(front.tolist(), statistics[front])
+        return candidates_front(case, statistics)
 
     def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
         """Dinkelbach's iteration. If no annotation has a span, the ratio is 1."""
+        from mbr_esd_metric.core.corpus_choice import maximise_ratio
+
         return maximise_ratio([part[:, 0] for part in statistics], [part[:, 1] for part in statistics])
 
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
         """``a - F b``."""
         values: Floats = statistics[:, 0] - choice.ratio * statistics[:, 1]
         return values
-
-
-def maximise_ratio(overlap: Sequence[Floats], size: Sequence[Floats]) -> CorpusChoice:
-    """Dinkelbach's iteration over segments.
-
-    Args:
-        overlap, size: per segment a and b of its options (at least one), in the order in which ties are resolved.
-
-    Returns:
-        The choice and the ratios; where no annotation has any span the ratio is 1.
-    """
-    if not len(overlap):
-        return CorpusChoice(np.zeros(0, dtype=np.intp), (1.0,))
-    starts = np.cumsum([0, *(len(options) for options in overlap[:-1])])
-    a, b = np.concatenate(overlap), np.concatenate(size)
-    lengths = np.diff([*starts, len(a)])
-    position = np.arange(len(a))
-    ratios: list[float] = []
-    chosen = starts
-    while True:
-        values = a - (ratios[-1] if ratios else 0.0) * b
-        best = np.repeat(np.maximum.reduceat(values, starts), lengths)
-        proposal = np.minimum.reduceat(np.where(values >= best - TIE, position, len(a)), starts)
-        total = float(b[proposal].sum())
-        ratio = float(a[proposal].sum()) / total if total else 1.0
-        if ratios and ratio <= ratios[-1]:
-            return CorpusChoice(chosen - starts, tuple(ratios))
-        ratios.append(ratio)
-        chosen = proposal

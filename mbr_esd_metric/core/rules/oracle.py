@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.rules.base import SegmentRule
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.case import Case
 
 
 class Oracle(SegmentRule):

@@ -1,7 +1,7 @@
 """Similarities of two annotations: utilities of MBR decoding and span metrics alike.
 
-Each similarity has its own file. Every module of this folder that defines a subclass of `Similarity` with a `name` is
-found by that name, so a new similarity needs no edit elsewhere. Other packages offer similarities by entry points.
+Each similarity has its own file, named like it, so a new one needs no edit elsewhere. Other packages offer similarities
+by entry points. Their names are known without loading them.
 """
 
 from __future__ import annotations
@@ -10,26 +10,10 @@ import math
 from functools import cache
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.core.similarity.base import Similarity
-from mbr_esd_metric.core.similarity.f1 import f1
-from mbr_esd_metric.core.similarity.mean import Mean
-from mbr_esd_metric.core.similarity.mpp import mpp
-from mbr_esd_metric.core.similarity.score_sim import score_sim
-from mbr_esd_metric.core.similarity.soft_dice import soft_dice
-from mbr_esd_metric.core.similarity.soft_f1 import soft_f1
+from mbr_esd_metric.core.similarity.base import Mean, Similarity
 from mbr_esd_metric.errors import OptionError
 
-__all__ = [
-    "SIMILARITIES",
-    "Similarity",
-    "f1",
-    "get_similarity",
-    "mpp",
-    "score_sim",
-    "similarity_names",
-    "soft_dice",
-    "soft_f1",
-]
+__all__ = ["SIMILARITIES", "Similarity", "check_similarity", "get_similarity", "similarity_names"]
 
 
 #: Entry points of other packages: ``mbr_esd_metric.similarities``.
@@ -55,13 +39,25 @@ def get_similarity(expression: str | Similarity) -> Similarity:
     return expression if isinstance(expression, Similarity) else _named(expression)
 
 
+def check_similarity(expression: str | Similarity) -> None:
+    """Raise as `get_similarity` does. No similarity of this package is loaded."""
+    if not isinstance(expression, Similarity):
+        for _, name in _terms(expression):
+            SIMILARITIES.check(name)
+
+
 @cache
 def _named(expression: str) -> Similarity:
-    parts = tuple(_weighted(term.strip(), expression) for term in expression.split("+"))
+    parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))
     return parts[0][1] if len(parts) == 1 else Mean(parts)
 
 
-def _weighted(term: str, expression: str) -> tuple[float, Similarity]:
+def _terms(expression: str) -> list[tuple[float, str]]:
+    """Pairs of weight and name."""
+    return [_term(term.strip(), expression) for term in expression.split("+")]
+
+
+def _term(term: str, expression: str) -> tuple[float, str]:
     number, star, name = term.rpartition("*")
     try:
         weight = float(number) if star else 1.0
@@ -71,5 +67,4 @@ def _weighted(term: str, expression: str) -> tuple[float, Similarity]:
         raise OptionError(
             f"similarity {expression!r}: {number!r} is no weight; write such as '0.7*softf1+0.3*scoresim'"
         )
-    name = name.strip()
-    return weight, SIMILARITIES.get(name)()
+    return weight, name.strip()

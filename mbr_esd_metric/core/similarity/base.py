@@ -1,18 +1,20 @@
-"""What a similarity is: a scalar definition, its batched form, and a name.
+"""What a similarity is: a scalar definition, its batched form, and a name; and the mean of several.
 
-A new similarity is one file in this package with one subclass of `Similarity`; decoding, evaluation, oracle, sweep
+A new similarity is one file NAME.py in this folder with a subclass of `Similarity`; decoding, evaluation, oracle, sweep
 and command line then find it by its name.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
-
-import numpy as np
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
 #: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
 #: takes them from its heap. Larger ones are mapped again each time (measured: twice as slow).
@@ -65,6 +67,8 @@ class Similarity(ABC):
             table, rows, columns: as for `matrix`.
             weights: of the supports, shape (C,), of sum 1.
         """
+        import numpy as np
+
         start, stop, _ = rows.indices(len(table))
         expected: Floats = np.zeros(stop - start)
         halved = self.symmetric and rows == columns
@@ -82,3 +86,33 @@ class Similarity(ABC):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Mean(Similarity):
+    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``; itself a similarity.
+
+    Args:
+        parts: pairs of weight (> 0) and similarity.
+    """
+
+    def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
+        total = sum(weight for weight, _ in parts)
+        self.parts = tuple((weight / total, similarity) for weight, similarity in parts)
+        self.mean_over_supports = all(similarity.mean_over_supports for _, similarity in parts)
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        (weight, similarity), *rest = self.parts
+        mean = weight * similarity.matrix(table, rows, columns)
+        for weight, similarity in rest:
+            mean += weight * similarity.matrix(table, rows, columns)
+        return mean
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        return reduce(add, (weight * part.expected(table, rows, columns, weights) for weight, part in self.parts))
+
+    def __str__(self) -> str:
+        equal = len({weight for weight, _ in self.parts}) == 1
+        return "+".join(f"{s}" if equal else f"{weight:g}*{s}" for weight, s in self.parts)

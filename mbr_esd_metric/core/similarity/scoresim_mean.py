@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.similarity.score_sim import ScoreSim
+from mbr_esd_metric.core.similarity.scoresim import ScoreSim
 
 
 class ScoreSimMean(ScoreSim):
