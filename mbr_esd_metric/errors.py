@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable
 
 #: What every command says if its run ends early.
@@ -29,6 +30,13 @@ def _picture(found: re.Match[str]) -> str:
 def number_of(count: int, what: str) -> str:
     """A count with its noun: "1 segment", "2 segments"."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, clear of a progress bar."""
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)
 
 
 class MbrEsdError(Exception):
@@ -98,13 +106,21 @@ class NoValidCandidateError(MbrEsdError):
     """Every candidate of a segment is invalid, so there is nothing to choose from."""
 
 
-def unknown(kind: str, value: str, valid: Iterable[str]) -> OptionError:
-    """An `OptionError` for `value`, with the nearest valid names first, whatever their case."""
+def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = None) -> OptionError:
+    """An `OptionError` for `value`, with the nearest valid names first, whatever their case.
+
+    Args:
+        kind: what the value should name, such as "rule".
+        value: the unknown name.
+        valid: the names that there are.
+        listed: what lists them, such as "`mbr-esd models`", where they are too many for a message.
+    """
     names = sorted(valid)
     close = difflib.get_close_matches(value.lower(), {name.lower(): None for name in names}, n=3, cutoff=0.5)
     near = [name for lowered in close for name in names if name.lower() == lowered]
     hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
-    return OptionError(f"unknown {kind} {value!r}; {hint}valid: {', '.join(names) or 'none'}")
+    every = f"valid: {', '.join(names) or 'none'}" if listed is None else f"{listed} lists them all"
+    return OptionError(f"unknown {kind} {value!r}; {hint}{every}")
 
 
 def useless(option: str, beside: str) -> OptionError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
 from mbr_esd_metric.cli.options import add_mqm_option
+from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.errors import InputError, useless
 from mbr_esd_metric.metaeval.choosing import choosing_rules
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
@@ -240,20 +241,40 @@ def constant_notes(test_set: TestSet, evaluations: Mapping[str, Evaluation], spa
     ]
 
 
-def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
-    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set."""
+def read_sampled(test_set: TestSet, path: str, choosing: Sequence[str] = ()) -> list[list[Sampled | None]]:
+    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
+
+    Args:
+        test_set: its translations.
+        path: of the file.
+        choosing: names of the rules that will choose.
+
+    Raises:
+        InputError: a line that cannot be read or belongs to no translation; a translation whose candidates have no
+            log-probability, which one of the rules needs.
+    """
     from mbr_esd_metric.adapters.wmt.joining import joined
     from mbr_esd_metric.files.records import read_candidates
     from mbr_esd_metric.metaeval.choosing import Sampled
 
     rows = joined(test_set, ((record.place, record.candidates) for record in read_candidates(path)), path)
-    return [
+    sampled = [
         [
-            None if candidates is None else Sampled(translation or "", candidates)
-            for candidates, translation in zip(row, test_set.outputs[system], strict=True)
+            None if found is None else Sampled(translation or "", found, f"segment {number} of {system}")
+            for number, (found, translation) in enumerate(zip(row, test_set.outputs[system], strict=True), 1)
         ]
         for system, row in zip(test_set.systems, rows, strict=True)
     ]
+    without = [name for name, rule in rules().items() if not rule.needs_logprobs]
+    needing = [name for name in choosing if name in rules() and name not in without]
+    for cell in (cell for row in sampled for cell in row if cell is not None) if needing else ():
+        if all(candidate.logprob is None for candidate in cell.candidates):
+            left = [name for name in choosing if name not in needing] or ["mbr", "majority"]
+            raise InputError(
+                f"{path}: {cell.label} has no log-probabilities, which the rule {needing[0]} needs; leave the rule "
+                f"out: --rules {' '.join(left)}"
+            )
+    return sampled
 
 
 def check_outputs(args: argparse.Namespace, *inputs: str | Path) -> None:

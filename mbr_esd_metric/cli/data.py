@@ -73,6 +73,33 @@ def add_reading_arguments(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_import_arguments(parser: argparse.ArgumentParser, test_set: str, replaces: str) -> None:
+    """Where an import writes to: --test-set, --data (once -o) and --overwrite.
+
+    Args:
+        parser: gets them.
+        test_set: help of --test-set.
+        replaces: what --overwrite replaces.
+    """
+    parser.add_argument("--test-set", required=True, metavar="T", help=test_set)
+    parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
+    parser.add_argument("--overwrite", action="store_true", help=f"replace {replaces}")
+
+
+def add_name_arguments(parser: argparse.ArgumentParser) -> None:
+    """Names of imported systems: --reference and --rename."""
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a system that is a reference; repeatable (default: ref, refA, refB, ...)",
+    )
+    parser.add_argument(
+        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
+    )
+
+
 def add_raters(parser: argparse.ArgumentParser) -> None:
     """--raters, of the test set."""
     parser.add_argument(

@@ -94,11 +94,10 @@ def run(args: argparse.Namespace) -> int:
         progress=not args.quiet and sys.stderr.isatty(),
     )
     if not args.quiet:
-        print(
-            f"{number_of(summary.segments, 'segment')} decided; "
-            f"{summary.invalid} of {number_of(summary.candidates, 'candidate')} invalid",
-            file=sys.stderr,
-        )
+        said = f"{number_of(summary.segments, 'segment')} decided"
+        if summary.candidates:
+            said += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
+        print(said, file=sys.stderr)
         if summary.ratios:
             print(
                 f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes",
@@ -106,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
             )
         if summary.blank:
             print(f"blank translations: {summary.blank} (--blank {options.blank})", file=sys.stderr)
-        for reason in summary.skipped[:10]:
-            print(f"left out: {reason}", file=sys.stderr)
-        if len(summary.skipped) > 10:
-            print(f"left out: {len(summary.skipped) - 10} more", file=sys.stderr)
+    for reason in summary.skipped[:10]:
+        print(f"left out: {reason}", file=sys.stderr)
+    if len(summary.skipped) > 10:
+        print(f"left out: {len(summary.skipped) - 10} more", file=sys.stderr)
     return 0

@@ -82,7 +82,7 @@ def _evaluate(args: argparse.Namespace, test_set: TestSet, notes: list[str]) -> 
             f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
             "mbr-esd wmt import-mqm"
         )
-    sampled = read_sampled(test_set, args.candidates)
+    sampled = read_sampled(test_set, args.candidates, args.rules)
 
     def evaluator(names: list[str]) -> Evaluator:
         """Against these raters, on what they rated."""

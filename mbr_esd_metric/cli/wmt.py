@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
+from mbr_esd_metric.cli.data import add_data_arguments, add_import_arguments, add_name_arguments, load_test_sets
 from mbr_esd_metric.cli.options import add_dry_run, add_mqm_option, print_estimates, trial_of
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
@@ -56,32 +56,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd wmt import-mqm mqm_ted_ende.tsv --test-set wmt21.tedtalks --direction en-de -o data\n"
+        "  mbr-esd wmt import-mqm mqm_ted_ende.tsv --test-set wmt21.tedtalks --direction en-de --data data\n"
         "  mbr-esd wmt score --data data --test-set wmt21.tedtalks --direction en-de --model BLEU empty"
     )
 
 
 def _configure_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tsv", metavar="TSV", help="Google's MQM TSV, or bio-MQM's .jsonl; plain, .gz or .zst")
-    parser.add_argument("--test-set", required=True, metavar="T", help="test set, such as wmt21.tedtalks")
     parser.add_argument("--direction", required=True, metavar="D", help="such as en-de")
-    parser.add_argument("-o", "--output", required=True, metavar="DATA", help="data folder to write to")
-    parser.add_argument(
-        "--reference",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a system that is a reference; may be repeated (default: ref, refA, refB, ...)",
-    )
-    parser.add_argument(
-        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
-    )
+    add_import_arguments(parser, "such as wmt21.tedtalks", "the texts and human scores")
+    add_name_arguments(parser)
     add_mqm_option(parser, "of MQM", "google")
     parser.add_argument("--domain", default="all", help="domain of every segment (%(default)s)")
     parser.add_argument("--quoted", action="store_true", help="fields of the TSV are quoted as in CSV")
-    parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores")
     parser.epilog = (
-        "example:\n  mbr-esd wmt import-mqm mqm_ted_ende.tsv --test-set wmt21.tedtalks --direction en-de -o data"
+        "example:\n  mbr-esd wmt import-mqm mqm_ted_ende.tsv --test-set wmt21.tedtalks --direction en-de --data data"
     )
     parser.set_defaults(wmt_run=_run_import)
 
@@ -138,7 +127,7 @@ def _run_import(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.human import read_mqm
     from mbr_esd_metric.files.paths import check_folder
 
-    check_folder(args.output)
+    check_folder(args.data)
     rename = renamed(args.rename)
     human = read_mqm(args.tsv, quoted=args.quoted)
     done = import_ratings(human, args, args.direction, references=args.reference, rename=rename, domain=args.domain)
@@ -155,9 +144,7 @@ def import_ratings(human: MqmData, args: argparse.Namespace, direction: str, **o
     """Write a test set of human ratings, and say what was read, changed and written."""
     from mbr_esd_metric.adapters.wmt.importing import import_mqm
 
-    done = import_mqm(
-        human, args.output, args.test_set, direction, weights=args.mqm, overwrite=args.overwrite, **options
-    )
+    done = import_mqm(human, args.data, args.test_set, direction, weights=args.mqm, overwrite=args.overwrite, **options)
     print(human.report())
     for note in done.notes:
         print(f"  {note}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from mbr_esd_metric.cli.data import add_import_arguments, add_name_arguments
 from mbr_esd_metric.cli.options import add_mqm_option
 
 
@@ -16,7 +17,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="wmt25-genmt-humeval.jsonl, wmt24_esa.jsonl, a table of wmt25-mteval (.tsv), or Appraise's export "
         "(esa_generalMT2024_wave*.csv, with --texts); plain or compressed",
     )
-    add_target_arguments(parser)
+    parser.add_argument(
+        "--direction", nargs="+", default=[], metavar="D", help="such as cs-uk_UA (default: all that are rated)"
+    )
+    add_import_arguments(parser, "such as wmt25", "the texts and human scores")
+    add_name_arguments(parser)
     parser.add_argument("--texts", metavar="DIR", help="with .csv: folder with sources, system-outputs, documents")
     parser.add_argument(
         "--ends",
@@ -27,26 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_mqm_option(parser, "of annotations without a score, as MQM's", "google")
     parser.add_argument("--quoted", action="store_true", help="fields of a .tsv are quoted as in CSV")
-    parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd wmt import-esa wmt25-genmt-humeval.jsonl --test-set wmt25 --direction cs-uk_UA -o data\n"
-        "  mbr-esd wmt import-esa esa_generalMT2024_wave*.csv --texts txt --test-set wmt24 --direction en-cs -o data"
-    )
-
-
-def add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """The test sets to write, and names of systems."""
-    parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt25")
-    parser.add_argument(
-        "--direction", nargs="+", default=[], metavar="D", help="such as cs-uk_UA (default: all that are rated)"
-    )
-    parser.add_argument("-o", "--output", required=True, metavar="DATA", help="data folder to write to")
-    parser.add_argument(
-        "--reference", action="append", default=[], metavar="NAME", help="a system that is a reference; repeatable"
-    )
-    parser.add_argument(
-        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
+        "  mbr-esd wmt import-esa wmt25-genmt-humeval.jsonl --test-set wmt25 --direction cs-uk_UA --data data\n"
+        "  mbr-esd wmt import-esa esa_generalMT2024_wave*.csv --texts txt --test-set wmt24 --data data"
     )
 
 
@@ -57,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.cli.wmt import renamed
     from mbr_esd_metric.files.paths import check_folder
 
-    check_folder(args.output)
+    check_folder(args.data)
     rename = renamed(args.rename)
     human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends)
     for direction in args.direction or human.directions:
         done = import_esa(
             human,
-            args.output,
+            args.data,
             args.test_set,
             direction,
             references=args.reference,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from mbr_esd_metric.cli.data import add_import_arguments
 from mbr_esd_metric.cli.options import add_mqm_option
 from mbr_esd_metric.errors import InputError
 
@@ -11,13 +12,11 @@ from mbr_esd_metric.errors import InputError
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which file, where to."""
     parser.add_argument("tsv", metavar="TSV", help="a table of Task 2 of 2022 or 2023; plain, .gz or .zst")
-    parser.add_argument("--test-set", required=True, metavar="T", help="name of the test set, such as wmt23.qe")
     parser.add_argument("--direction", metavar="D", help="such as en-de (default: the one in the file or in its name)")
-    parser.add_argument("-o", "--output", required=True, metavar="DATA", help="data folder to write to")
+    add_import_arguments(parser, "such as wmt23.qe", "the texts and human scores")
     add_mqm_option(parser, "of MQM", "paper")
-    parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores")
     parser.epilog = (
-        "example:\n  mbr-esd wmt import-qe 2023_en-de_test.tsv.gz --test-set wmt23.qe -o data\n\n"
+        "example:\n  mbr-esd wmt import-qe 2023_en-de_test.tsv.gz --test-set wmt23.qe --data data\n\n"
         "`mbr-esd distill sft` reads these tables as they are."
     )
 
@@ -28,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.cli.wmt import import_ratings
     from mbr_esd_metric.files.paths import check_folder
 
-    check_folder(args.output)
+    check_folder(args.data)
     human = read_qe(args.tsv, args.direction)
     directions = sorted({rating.direction or "" for rating in human})
     if directions != [args.direction or directions[0]] or not directions[0]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 
+from mbr_esd_metric.cli.data import add_import_arguments
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which file, where to."""
     parser.add_argument(
         "file", metavar="FILE", help="mteval-task1-test25.tsv, mteval-task2-test25.tsv or mteval-test26.jsonl"
     )
-    parser.add_argument("--test-set", required=True, metavar="T", help="name it, such as wmt26")
     parser.add_argument("--direction", nargs="+", default=[], metavar="D", help="(default: all that are there)")
-    parser.add_argument("-o", "--output", required=True, metavar="DATA", help="data folder to write to")
+    add_import_arguments(parser, "such as wmt26", "the texts")
     parser.add_argument("--quoted", action="store_true", help="fields of a .tsv are quoted as in CSV")
-    parser.add_argument("--overwrite", action="store_true", help="replace the texts")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd wmt import-task mteval-test26.jsonl --test-set wmt26 --direction eng_Latn-deu_Latn -o data\n"
+        "  mbr-esd wmt import-task mteval-test26.jsonl --test-set wmt26 --direction eng_Latn-deu_Latn --data data\n"
         "  mbr-esd wmt score --data data --test-set wmt26 --direction eng_Latn-deu_Latn "
         "--model 'mbr-esd-llama?lp=en-de'\n"
         "  mbr-esd wmt submit --data data --test-set wmt26 --direction eng_Latn-deu_Latn --format wmt26 "
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.importing_task import import_task, read_task
     from mbr_esd_metric.files.paths import check_folder
 
-    check_folder(args.output)
+    check_folder(args.data)
     segments = read_task(args.file, quoted=args.quoted)
     for direction in args.direction or sorted({segment.direction for segment in segments}):
-        print(import_task(segments, args.output, args.test_set, direction, overwrite=args.overwrite))
+        print(import_task(segments, args.data, args.test_set, direction, overwrite=args.overwrite))
     return 0

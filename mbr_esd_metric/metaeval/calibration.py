@@ -25,6 +25,7 @@ from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 Level: TypeAlias = Literal["span", "character"]
@@ -73,7 +74,7 @@ def claims(
 
     Raises:
         InputError: a rated translation without prediction, a span without confidence or past the end of its
-            translation, no rating at all; names system and segment (from 0).
+            translation, no rating at all; names system and segment (from 1).
         OptionError: another level.
     """
     if level not in LEVELS:
@@ -87,7 +88,7 @@ def claims(
             raters = [as_annotation(rater[system][segment]) for rater in human if rater[system][segment] is not None]  # type: ignore[arg-type]
             if not raters:
                 continue
-            where = f"system {system}, segment {segment}"
+            where = place(system, segment)
             if cell is None:
                 raise InputError(f"no prediction for {where}, which is rated")
             at, length = rated, int(sizes[system, segment])

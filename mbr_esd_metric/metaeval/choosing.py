@@ -8,7 +8,7 @@ with several it is the multi-annotator bound that the paper leaves to future wor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
@@ -19,6 +19,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, unknown
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
+from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 #: N of the paper.
@@ -27,10 +28,17 @@ SIZES = (16, 64, 256, 1024)
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One translation and its candidates, in the order in which they were sampled."""
+    """One translation and its candidates.
+
+    Attributes:
+        translation: its text.
+        candidates: in the order in which they were sampled.
+        label: how messages name the translation; "" for its place in the matrix.
+    """
 
     translation: str
     candidates: Sequence[Candidate]
+    label: str = ""
 
 
 #: Systems x segments; None if there are no candidates.
@@ -64,21 +72,24 @@ def choose_all(
         size: use only the first `size` candidates; None uses all.
 
     Raises:
-        InputError: a translation has fewer candidates than `size`, or no valid one; names system and segment (from 0).
+        InputError: a translation has fewer candidates than `size`, or no valid one; names it.
         OptionError: another rule.
     """
     if options.rule not in choosing_rules():
         raise unknown("rule", options.rule, choosing_rules())
     if size is not None and size < 1:
         raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
-    prefixes = _each(sampled, lambda cell: Sampled(cell.translation, _prefix(cell.candidates, size)))
+    prefixes = _each(sampled, lambda cell: replace(cell, candidates=_prefix(cell.candidates, size)))
     if not options.whole_set:
         return _each(prefixes, lambda cell: decide_segment(cell.candidates, cell.translation, options).annotation)
-    cells = [cell for row in prefixes for cell in row if cell is not None]
-    try:
-        chosen = iter(decide_corpus([(cell.candidates, cell.translation) for cell in cells], options).decisions)
-    except (InputError, NoValidCandidateError) as error:
-        raise type(error)(f"of the {len(cells)} translations, system by system, {error}") from None
+    cells = [
+        (cell, cell.label or place(i, j))
+        for i, row in enumerate(prefixes)
+        for j, cell in enumerate(row)
+        if cell is not None
+    ]
+    pairs = [(cell.candidates, cell.translation) for cell, _ in cells]
+    chosen = iter(decide_corpus(pairs, options, labels=[label for _, label in cells]).decisions)
     return _each(prefixes, lambda _: next(chosen).annotation)
 
 
@@ -93,7 +104,7 @@ def oracle(
         utility: the similarity that is maximised.
 
     Raises:
-        InputError: a rated translation without a valid candidate; names system and segment (from 0).
+        InputError: a rated translation without a valid candidate; names it.
         OptionError: for an unknown utility.
     """
     options = DecisionOptions("oracle", get_similarity(utility))
@@ -104,7 +115,7 @@ def oracle(
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):
             if cell is None and references[i][j]:
-                raise InputError(f"no candidates for system {i}, segment {j}, which is rated")
+                raise InputError(f"no candidates for {place(i, j)}, which is rated")
     rated = [[cell if references[i][j] else None for j, cell in enumerate(row)] for i, row in enumerate(sampled)]
     raters = iter([given for row in references for given in row if given])
     return _each(
@@ -145,8 +156,11 @@ def _each(sampled: SampledMatrix, of: Callable[[Sampled], _T]) -> list[list[_T |
     for system, row in enumerate(sampled):
         matrix.append([])
         for segment, cell in enumerate(row):
+            if cell is None:
+                matrix[-1].append(None)
+                continue
             try:
-                matrix[-1].append(None if cell is None else of(cell))
+                matrix[-1].append(of(cell))
             except (InputError, NoValidCandidateError) as error:
-                raise type(error)(f"system {system}, segment {segment}: {error}") from None
+                raise type(error)(f"{cell.label or place(system, segment)}: {error}") from None
     return matrix

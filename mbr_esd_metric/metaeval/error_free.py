@@ -103,7 +103,7 @@ def gold_labels(
     """
     scores = np.asarray(gold, dtype=np.float64)
     labels: FloatMatrix = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
-    for number, matrix in enumerate(human):
+    for number, matrix in enumerate(human, 1):
         if len(matrix) != len(labels) or any(len(row) != labels.shape[1] for row in matrix):
             raise InputError(
                 f"rater {number} is not {labels.shape[0]} systems x {labels.shape[1]} segments, as gold is"

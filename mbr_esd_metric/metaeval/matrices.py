@@ -37,6 +37,11 @@ class Matched:
     rated: BoolMatrix
 
 
+def place(system: int, segment: int) -> str:
+    """How messages name a cell of a matrix: both numbers counted from 1, as in a file."""
+    return f"system {system + 1}, segment {segment + 1}"
+
+
 def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matched:
     """Gold and metrics as float64 matrices that fit together.
 
@@ -46,7 +51,7 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matche
 
     Raises:
         InputError: for other shapes, fewer than two systems, no rating at all, or a metric without a finite score
-            where gold has one; names the metric, the system and the segment (both counted from 0).
+            where gold has one; names the metric, the system and the segment (both counted from 1).
     """
     scores = _matrix("gold", gold)
     if scores.shape[0] < 2:
@@ -55,8 +60,9 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matche
             "error spans of a single one"
         )
     if np.isinf(scores).any():
-        system, segment = np.argwhere(np.isinf(scores))[0]
-        raise InputError(f"gold is infinite at system {system}, segment {segment}; mark an unrated one with NaN")
+        raise InputError(
+            f"gold is infinite at {place(*np.argwhere(np.isinf(scores))[0])}; mark an unrated one with NaN"
+        )
     rated = ~np.isnan(scores)
     if not rated.any():
         raise InputError("gold has no rating at all: every score is NaN")
@@ -70,9 +76,8 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matche
             )
         missing = rated & ~np.isfinite(values)
         if missing.any():
-            system, segment = np.argwhere(missing)[0]
             raise InputError(
-                f"{name} has no finite score at system {system}, segment {segment}, which is rated; "
+                f"{name} has no finite score at {place(*np.argwhere(missing)[0])}, which is rated; "
                 f"a metric needs a score for every rated translation ({missing.sum()} missing)"
             )
         checked[name] = values
@@ -105,7 +110,7 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
     if (counts != counts[0]).any():
         system = int(np.flatnonzero(counts != counts[0])[0])
         raise InputError(
-            f"system 0 has {counts[0]} rated segments and system {system} has {counts[system]}; "
+            f"system 1 has {counts[0]} rated segments and system {system + 1} has {counts[system]}; "
             "SPA compares systems on the same segments: leave such systems out, or take the segments that all have "
             "(missing='common'; on the command line --missing common)"
         )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
-from mbr_esd_metric.metaeval.matrices import FloatMatrix
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, SpanMeasure, span_measure
 
 FloatVector = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ def evaluate_spans(
 
     Raises:
         InputError: shapes that differ, a rated translation without prediction, a span past the end of its translation,
-            or no rating at all; names system and segment (from 0).
+            or no rating at all; names system and segment (from 1).
         OptionError: an unknown measure or value of `raters`.
     """
     return SpanEvaluator(gold, lengths, measures, raters).evaluate(predicted)
@@ -128,7 +128,7 @@ class SpanEvaluator:
         self._best = raters == "best"
         # (system, segment) -> one annotation from each rater
         self._gold: dict[tuple[int, int], list[Annotation]] = {}
-        for rater, matrix in enumerate(gold):
+        for rater, matrix in enumerate(gold, 1):
             for cell, annotation in self._cells(matrix, f"rater {rater}").items():
                 if annotation is not None:
                     self._gold.setdefault(cell, []).append(annotation)
@@ -145,7 +145,7 @@ class SpanEvaluator:
         for cell, raters in self._gold.items():
             annotation = cells[cell]
             if annotation is None:
-                raise InputError(f"no prediction for system {cell[0]}, segment {cell[1]}, which is rated")
+                raise InputError(f"no prediction for {place(*cell)}, which is rated")
             for name, found in zip(self._measures, self._statistics(cell, annotation, raters), strict=True):
                 statistics[name][cell] = found
             counts += (
@@ -181,7 +181,7 @@ class SpanEvaluator:
         for cell, raters in self._gold.items():
             annotation = cells[cell]
             if annotation is None:
-                raise InputError(f"no prediction for system {cell[0]}, segment {cell[1]}, which is rated")
+                raise InputError(f"no prediction for {place(*cell)}, which is rated")
             length = int(self._lengths[cell])
             before = np.zeros(one.width)
             levels = sorted({confidence_of(span) for span in annotation}, reverse=True)
@@ -223,6 +223,6 @@ class SpanEvaluator:
                     try:
                         annotation.check_length(int(self._lengths[system, segment]))
                     except InputError as error:
-                        raise InputError(f"{what}, system {system}, segment {segment}: {error}") from None
+                        raise InputError(f"{what}, {place(system, segment)}: {error}") from None
                 cells[system, segment] = annotation
         return cells

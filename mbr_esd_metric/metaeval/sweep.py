@@ -15,7 +15,7 @@ from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
-from mbr_esd_metric.metaeval.matrices import Missing
+from mbr_esd_metric.metaeval.matrices import Missing, place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
 
 #: 0.0, 0.1, ..., 1.0
@@ -80,7 +80,7 @@ def _with_confidence(predicted: AnnotationMatrix) -> list[list[Annotation | None
             for span in annotation or ():
                 if span.confidence is None or not 0 <= span.confidence <= 1:
                     raise InputError(
-                        f"system {system}, segment {segment}: error span [{span.start}, {span.end}) has the confidence "
+                        f"{place(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
                         f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
                         "writes it"
                     )

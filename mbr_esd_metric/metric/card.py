@@ -243,7 +243,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     deciding: dict[str, str] = {}
     for key, value in options.items():
         if key not in OPTIONS and key not in _DECISION:
-            raise unknown("model option", key, [*OPTIONS, *_DECISION])
+            raise unknown("model option", key, [*OPTIONS, *_DECISION], "`mbr-esd models --options`")
         if value is None:
             continue
         if key in _DECISION:

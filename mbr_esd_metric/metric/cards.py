@@ -178,7 +178,7 @@ def _one_card(name: str) -> ModelCard:
     elif Path(base).is_dir():
         raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
     else:
-        raise OptionError(f"{unknown('model', base, CARDS)}, or the path of a model folder")
+        raise OptionError(f"{unknown('model', base, CARDS, '`mbr-esd models`')}; or give the path of a model folder")
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")

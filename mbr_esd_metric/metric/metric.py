@@ -109,11 +109,13 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def losses(metadata: Mapping[str, Any]) -> str:
-    """One line for users: how many candidates were invalid, and how many error spans were not found."""
+    """One line for users: how many candidates could not be read, and how many error spans were not found."""
     invalid, dropped = sum(metadata["invalid"]), sum(metadata["dropped"])
     candidates = invalid + sum(metadata["valid"])
+    if not candidates:
+        return "no candidates, as there is nothing to mark in blank translations"
     lost = number_of(dropped, "error span")
-    return f"{invalid} of {number_of(candidates, 'candidate')} invalid, {lost} not found in the translation"
+    return f"{invalid} of {number_of(candidates, 'candidate')} could not be read, {lost} not found in the translation"
 
 
 def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:

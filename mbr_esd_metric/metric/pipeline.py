@@ -178,7 +178,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
         drawn = _drawn(cards, plans, stores, progress)
-        if progress and card.samples == 1 and not card.others:
+        if card.samples == 1 and not card.others:
             _say_without_tokens(drawn[0])
         decisions, found = _decide(card, segments, drawn)
         if learnt is not None:

@@ -1,4 +1,4 @@
-"""Finds pairs that look like mistakes in the data, not in the translation. They are counted; no score changes."""
+"""Finds pairs of a source and a translation that look like mistakes in the data. They are counted; no score changes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def suspicion(source: str, translation: str) -> str | None:
 
 
 def counted(suspects: Sequence[str | None]) -> str | None:
-    """One line for users with the number of suspects of each kind; None if there are none."""
+    """One line for users with the number of such pairs of each kind; None if there are none."""
     counts = Counter(kind for kind in suspects if kind is not None)
     if not counts:
         return None
-    return "suspects: " + ", ".join(
+    return "pairs that look wrong: " + ", ".join(
         f"{counts[kind]} {kind if counts[kind] == 1 else several}" for kind, several in KINDS.items() if counts[kind]
     )
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 
+from mbr_esd_metric.errors import say
+
 #: Seconds without progress after which a run says what it waits for; each further line takes twice as long.
 PATIENCE = 30.0
-
-
-def _to_standard_error(line: str) -> None:
-    from tqdm import tqdm
-
-    tqdm.write(line, file=sys.stderr)  # keeps clear of a bar
 
 
 class Watch:
@@ -37,7 +32,7 @@ class Watch:
         *,
         quiet: bool = False,
         patience: float = PATIENCE,
-        say: Callable[[str], None] = _to_standard_error,
+        say: Callable[[str], None] = say,
     ) -> None:
         self._what, self._quiet, self._patience, self._say = what, quiet, patience, say
         self._since = time.monotonic()

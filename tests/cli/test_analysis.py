@@ -219,11 +219,24 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     half = folder / "half.jsonl"
     half.write_text("".join(small.candidates.read_text(encoding="utf-8").splitlines(keepends=True)[:20]))
     yield ["oracle", str(half)], "nothing on segment 1 of system A in en-de"
-    yield ["scaling", str(small.candidates), "--sizes", "64"], "there are 20 candidates, fewer than 64"
+    yield ["scaling", str(small.candidates), "--sizes", "64"], "segment 1 of A: there are 20 candidates, fewer than 64"
     yield ["scaling", str(small.candidates), "--sizes", "0"], "give 1 or more"
     yield ["scaling", str(small.candidates), "--rules", "mbrr"], "did you mean 'mbr'"
     useless = ["scaling", str(small.candidates), "--rules", "map", "majority", "--utility", "f1"]
     yield useless, "--utility f1 changes nothing with --rules map majority; leave it out"
+    bare = folder / "bare.jsonl"
+    lines = [json.loads(line) for line in small.candidates.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        line["candidates"] = [{"text": one["text"]} for one in line["candidates"]]
+    bare.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    yield ["oracle", str(bare)], "the rule map needs; leave the rule out: --rules empty majority mbr"
+    yield ["scaling", str(bare), "--rules", "map"], "bare.jsonl: segment 1 of A has no log-probabilities, which"
+    next(line for line in lines if line["id"] == "A1")["candidates"] = [{"text": "?"}]
+    unread = folder / "unread.jsonl"
+    unread.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    unreadable = "segment 2 of A: none of the 1 candidates is valid"
+    yield ["oracle", str(unread), "--rules", "mbr"], unreadable
+    yield ["oracle", str(unread), "--rules", "mbr-corpus"], unreadable
     yield ["lambda-sweep", "min-src"], "neither a file nor a metric"
     yield ["lambda-sweep", str(small.candidates)], "a sweep reads what comet-score --to_json writes"
     yield ["lambda-sweep", "mine-src", "--lambdas", "2"], "lambda is 2.0"
@@ -233,14 +246,14 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     yield ["spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(16))
 def test_failures_are_one_line(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
     words, message = list(failures(small, tmp_path))[number]
     assert main([*words, *small.arguments]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-    assert len(list(failures(small, tmp_path))) == 12
+    assert len(list(failures(small, tmp_path))) == 16
 
 
 def test_metrics_are_named_as_in_the_leaderboard(

@@ -59,7 +59,13 @@ def test_a_misspelt_model_names_the_nearest(capsys: pytest.CaptureFixture[str]) 
     assert main(["models", "mbr-esd-lama"]) == 1
     said = capsys.readouterr().err
     assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in said
-    assert said.endswith(", or the path of a model folder\n")
+    assert said.endswith("? `mbr-esd models` lists them all; or give the path of a model folder\n")
+    assert "mbr-esd-qwen" not in said
+    assert main(["models", "mbr-esd-llama?temprature=1"]) == 1
+    said = capsys.readouterr().err
+    assert said.endswith(
+        "unknown model option 'temprature'; did you mean 'temperature'? `mbr-esd models --options` lists them all\n"
+    )
 
 
 def test_models_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:

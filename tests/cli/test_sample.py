@@ -8,6 +8,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.files.records import read_candidates
+from tests.helpers.chat_server import FakeServer
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TINY = ["--data", "data", "--test-set", "tiny", "--direction", "en-de"]
@@ -83,3 +84,17 @@ def test_as_many_as_needed_is_at_most(files: Path, capsys: pytest.CaptureFixture
 def test_wrong_use(files: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sample", *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_a_failing_run_leaves_its_bar_once_and_messages_on_lines_of_their_own(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("aiohttp")
+    with FakeServer("served", dialect="openai", refuse="not today") as server:
+        model = f"mbr-esd-llama?model=served&n=2&lp=en-de&dialect=openai&server={server.url}"
+        assert main(["sample", "-s", "src.txt", "-t", "mt.txt", "--model", model, "-o", "out.jsonl"]) == 1
+    # A terminal shows of each line what was written last.
+    shown = [line.rpartition("\r")[2] for line in capsys.readouterr().err.split("\n")[:-1]]
+    assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
+    assert "left out: top_k=10" in shown[0]
+    assert "of mt.txt: the server refuses the request (400 not today)" in shown[2]

@@ -148,7 +148,7 @@ def test_the_signature_goes_to_standard_error(files: Path, capsys: pytest.Captur
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]) == 0
     out, err = capsys.readouterr()
     assert "mbr-esd|candidates:" in err
-    assert "0 of 7 candidates invalid, 0 error spans not found in the translation" in err
+    assert "0 of 7 candidates could not be read, 0 error spans not found in the translation" in err
     assert "mbr-esd|" not in out
 
 
@@ -160,7 +160,10 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--to_json", "out.json"]) == 0
     said = capsys.readouterr()
     assert "mt.txt\tSegment 1\tscore: 0.0000" in said.out
-    assert "suspects: 1 blank translation, 1 blank source; blank translations get the lowest score" in said.err
+    assert (
+        "pairs that look wrong: 1 blank translation, 1 blank source; blank translations get the lowest score"
+        in said.err
+    )
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
     assert [row.get("suspect") for row in rows] == [None, "blank translation", "blank source"]
     words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", f"{MODEL}&blank=skip", "--to_json", "out.json"]

@@ -117,7 +117,7 @@ def test_a_recalibration_is_kept_and_changes_confidences_alone() -> None:
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(InputError, match="no confidence"):
         claims([[Annotation([span(0, 2)])]], [[[Annotation()]]], [[LENGTH]])
-    with pytest.raises(InputError, match="no prediction for system 0, segment 0"):
+    with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
         claims([[None]], [[[Annotation()]]], [[LENGTH]])
     with pytest.raises(InputError, match="no rater"):
         claims([[None]], [[[None]]], [[LENGTH]])

@@ -159,7 +159,7 @@ def test_none_is_unrated_and_unrated_metric_scores_may_be_missing() -> None:
 def test_different_numbers_of_ratings_are_refused_or_reduced_to_common_segments() -> None:
     gold = np.array([[-1.0, -2.0, -3.0], [0.0, np.nan, -4.0]])
     metric = np.array([[0.3, 0.1, 0.2], [0.5, 0.6, 0.1]])
-    with pytest.raises(InputError, match=r"system 0 has 3 rated segments and system 1 has 2.*missing='common'"):
+    with pytest.raises(InputError, match=r"system 1 has 3 rated segments and system 2 has 2.*missing='common'"):
         spa(gold, metric)
     assert spa(gold, metric, missing="common") == spa(gold[:, [0, 2]], metric[:, [0, 2]])
     with pytest.raises(OptionError, match="toolkit"):
@@ -177,10 +177,10 @@ def test_different_numbers_of_ratings_are_refused_or_reduced_to_common_segments(
         ([[0.0, 1.0]], [[0.0, 1.0]], "gold of 1 system"),
         ([0.0, 1.0], [0.0, 1.0], "1 dimension"),
         ([[0.0], [1.0]], [[0.0, 1.0], [1.0, 2.0]], "metric is 2 x 2 and gold is 2 x 1"),
-        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score at system 0, segment 1"),
-        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [math.inf, 2.0]], "metric has no finite score at system 1, segment 0"),
+        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score at system 1, segment 2"),
+        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [math.inf, 2.0]], "metric has no finite score at system 2, segment 1"),
         ([[math.nan], [math.nan]], [[0.0], [0.0]], "no rating at all"),
-        ([[math.inf], [0.0]], [[0.0], [0.0]], "gold is infinite at system 0, segment 0"),
+        ([[math.inf], [0.0]], [[0.0], [0.0]], "gold is infinite at system 1, segment 1"),
         ([["a"], ["b"]], [[0.0], [0.0]], "gold is no matrix of numbers"),
     ],
 )

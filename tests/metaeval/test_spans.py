@@ -232,9 +232,9 @@ def test_any_similarity_and_any_mean_of_some_is_a_measure() -> None:
 
 def test_span_inputs_are_checked() -> None:
     one = [[Annotation([ErrorSpan(0, 9, "major")])]]
-    with pytest.raises(InputError, match="no prediction for system 0, segment 0"):
+    with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
         evaluate_spans([[None]], [one], [[LENGTH]])
-    with pytest.raises(InputError, match=r"rater 0, system 0, segment 0: error span \[0, 9\) ends past"):
+    with pytest.raises(InputError, match=r"rater 1, system 1, segment 1: error span \[0, 9\) ends past"):
         evaluate_spans(one, [one], [[5]])
     with pytest.raises(InputError, match="prediction is not 1 systems x 1 segments"):
         evaluate_spans([[(), ()]], [one], [[LENGTH]])
@@ -406,13 +406,13 @@ def test_sweep_inputs_are_checked() -> None:
     gold = [[0.0], [-1.0]]
     sure: list[list[Any]] = [[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]]
     unsure: list[list[Any]] = [[[]], [[ErrorSpan(0, 1, "major")]]]
-    with pytest.raises(InputError, match=r"system 1, segment 0: error span \[0, 1\) has the confidence None"):
+    with pytest.raises(InputError, match=r"system 2, segment 1: error span \[0, 1\) has the confidence None"):
         lambda_sweep(gold, unsure)
     with pytest.raises(OptionError, match="lambda is 1.5"):
         lambda_sweep(gold, sure, [1.5])
     with pytest.raises(InputError, match="need the lengths"):
         lambda_sweep(gold, sure, human=[sure])
-    with pytest.raises(InputError, match="no finite score at system 0, segment 0"):
+    with pytest.raises(InputError, match="no finite score at system 1, segment 1"):
         lambda_sweep(gold, [[None], [()]])
     assert lambda_sweep(gold, sure, [0.0])[0].evaluation.spans is None
 

@@ -119,8 +119,8 @@ def test_suspects_are_counted_and_not_rescored(card: ModelCard) -> None:
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
     assert prediction.metadata.suspects[3] is None
     assert warnings(prediction.metadata, "worst") == (
-        "suspects: 2 blank translations, 1 blank source, 1 equal to its source; blank translations get the lowest "
-        "score (blank=worst)"
+        "pairs that look wrong: 2 blank translations, 1 blank source, 1 equal to its source; blank "
+        "translations get the lowest score (blank=worst)"
     )
     assert warnings({"suspects": [None]}, "worst") is None
     skipped = Metric(with_options(card, {"blank": "skip"})).predict([{"src": s, "mt": t} for s, t in pairs])

@@ -55,7 +55,7 @@ def name(server: FakeServer, folder: Path, *options: str) -> str:
 
 
 def confidences(name: str) -> list[float]:
-    spans = Metric(load_card(name)).predict(SAMPLES).metadata.error_spans
+    spans = Metric(load_card(name)).predict(SAMPLES, progress_bar=False).metadata.error_spans
     return [span["confidence"] for found in spans for span in found]
 
 

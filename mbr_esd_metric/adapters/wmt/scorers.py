@@ -372,7 +372,8 @@ def make_scorer(
         return MbrEsdScorer(model, name)
     if "/" in base or os.path.exists(base):
         return CometScorer(model, name, reference, comet or CometOptions())
-    raise unknown("model", base, ["empty", "BLEU", "chrF", *CARDS])
+    ours = unknown("model", base, ["empty", "BLEU", "chrF", *CARDS], "`mbr-esd models`")
+    raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
 
 
 def is_ours(model: str) -> bool:

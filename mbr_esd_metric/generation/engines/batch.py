@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import EngineError, number_of
+from mbr_esd_metric.errors import EngineError, number_of, say
 from mbr_esd_metric.files.lock import locked
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sampling
@@ -136,9 +135,7 @@ class BatchEngine(Engine):
             batch = self._submit(token, b"".join(line for _, line in group))
             book.name(token, batch)
             waiting[batch] = names
-            print(
-                f"mbr-esd: submitted to {self._address} as {batch}: {number_of(len(names), 'request')}", file=sys.stderr
-            )
+            say(f"mbr-esd: submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
         self._pause = self._pace.first
         return waiting
 

@@ -6,11 +6,10 @@ runs where the GPUs are, and this engine asks it for candidates over HTTP.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, say
 from mbr_esd_metric.generation.base import (
     Engine,
     EngineOptions,
@@ -143,7 +142,7 @@ def _say_what_is_left_out(dialect: Dialect, sampling: Sampling, address: Address
     text = f"mbr-esd: {address} is asked in dialect={dialect.name}; left out: {', '.join(left)}"
     if left and text not in _said:
         _said.add(text)
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def addresses_of(options: EngineOptions) -> list[Address]:

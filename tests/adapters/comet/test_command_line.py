@@ -310,6 +310,6 @@ def test_comet_says_nothing_of_its_own_parts(files: Files) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "mbr-esd|candidates:" in done.stderr
-    assert "0 of 9 candidates invalid" in done.stderr
+    assert "0 of 9 candidates could not be read" in done.stderr
     assert "pkg_resources" not in done.stderr
     assert "Seed set" not in done.stderr

@@ -223,7 +223,7 @@ def test_invalid_candidates_are_counted(
     command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--direction", "en-de", "--quiet"]
     assert main([*command, "--model", model, "empty"]) == 0
     # Three systems with three translations, one of which was not supplied.
-    said = "8 of 16 candidates invalid, 8 error spans not found in the translation"
+    said = "8 of 16 candidates could not be read, 8 error spans not found in the translation"
     assert capsys.readouterr().err == f"tiny en-de, {model}: {said}\n"
     assert main([*command, "--model", model]) == 0
     assert capsys.readouterr().err == ""
