@@ -6,6 +6,7 @@
 #   MBR_ESD_VENVS   folder of the environments (default .venvs)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/setting_up.sh
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 venvs="${MBR_ESD_VENVS:-.venvs}"
@@ -14,8 +15,8 @@ mkdir -p "$venvs"
 venvs="$(cd "$venvs" && pwd)"
 
 echo "== sdist and wheel"
-[ -x "$venvs/docs/bin/python" ] || "$python" -m venv "$venvs/docs"
-"$venvs/docs/bin/python" -m pip install --quiet --constraint scripts/constraints-docs.txt --editable ".[docs,release]"
+environment "$venvs/docs" "$python"
+install "$venvs/docs" --constraint scripts/constraints-docs.txt --editable ".[docs,release]"
 rm -rf "$out/dist" "$out/site" "$out/unpacked" "$out/bare"
 "$venvs/docs/bin/python" -m build --outdir "$out/dist" . >"$out/build.log" 2>&1 || {
   tail -n 20 "$out/build.log"
@@ -24,8 +25,8 @@ rm -rf "$out/dist" "$out/site" "$out/unpacked" "$out/bare"
 "$venvs/docs/bin/twine" check --strict "$out"/dist/*
 
 echo "== the wheel alone"
-"$python" -m venv "$out/bare"
-"$out/bare/bin/python" -m pip install --quiet "$out"/dist/*.whl
+environment "$out/bare" "$python"
+install "$out/bare" "$out"/dist/*.whl
 (cd "$out" && bare/bin/mbr-esd models >/dev/null)
 (cd "$out" && bare/bin/mbr-esd decide "$OLDPWD/docs/examples/candidates.jsonl" -o decided.jsonl --quiet)
 "$out/bare/bin/python" - <<'PYTHON'
@@ -39,7 +40,7 @@ PYTHON
 echo "== the sdist's tests"
 mkdir "$out/unpacked"
 tar -xzf "$out"/dist/*.tar.gz -C "$out/unpacked" --strip-components 1
-"$out/bare/bin/python" -m pip install --quiet pytest hypothesis
+install "$out/bare" pytest hypothesis
 (cd "$out/unpacked" && OMP_NUM_THREADS=1 "$out/bare/bin/python" -m pytest -q \
   tests/core/test_similarity.py tests/elicit tests/files/test_records.py)
 

@@ -8,6 +8,7 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/scripts/setting_up.sh"
 venv=${1:-$root/.venv}
 python=${PYTHON:-python3}
 
@@ -16,13 +17,10 @@ say() {
 }
 
 if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
-    "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' || {
-        echo "first_run.sh: COMET needs numpy<2, and so Python 3.10 to 3.12; name one: PYTHON=python3.12 sh $0" >&2
-        exit 1
-    }
+    within "$python" 3.10 3.12 "COMET needs numpy<2, and so Python 3.10 to 3.12"
     say "1 of 3: installing COMET, torch and transformers into $venv: about 120 packages, 1.8 GB on disk (up to 6 GB where pip"
     say "takes torch with CUDA), usually 2 to 10 minutes"
-    "$python" -m venv "$venv"
+    environment "$venv" "$python"
     log=$venv/install.log
     "$venv/bin/python" -m pip install --progress-bar off --constraint "$root/scripts/constraints.txt" \
         -e "$root[comet,transformers]" >"$log" 2>&1 &

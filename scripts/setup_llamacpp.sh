@@ -8,24 +8,16 @@
 # Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_LLAMACPP=FOLDER. A second run takes a second.
 set -euo pipefail
 
-if [ $# -lt 1 ] || [ $# -gt 2 ]; then
-    echo "usage: $0 FOLDER [PYTHON]" >&2
-    exit 2
-fi
+scripts=$(cd "$(dirname "$0")" && pwd)
+. "$scripts/setting_up.sh"
+usage $# 2 "FOLDER [PYTHON]"
 folder=$1
 python=${2:-python3}
-scripts=$(cd "$(dirname "$0")" && pwd)
 version=2026.10.11549
 
-stamp=$folder/.mbr-esd-llamacpp
-wanted=$(cat "$0" "$scripts/demo_gguf.py" | sha256sum | cut -d ' ' -f 1)
-if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
-    echo "$folder is ready"
-    exit 0
-fi
-
-[ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
-"$folder/bin/python" -m pip install -qq --disable-pip-version-check --no-deps "xllamacpp==$version"
+unless_ready "$folder" "$scripts/demo_gguf.py"
+environment "$folder" "$python"
+install "$folder" --no-deps "xllamacpp==$version"
 "$python" "$scripts/demo_gguf.py" "$folder/demo.gguf" | tail -n 1 > "$folder/name"
 
 cat > "$folder/serve.py" <<'PYTHON'
@@ -52,5 +44,4 @@ while True:
 PYTHON
 printf '#!/bin/sh\nexec "$(dirname "$0")/bin/python" "$(dirname "$0")/serve.py" "$@"\n' > "$folder/serve"
 chmod +x "$folder/serve"
-echo "$wanted" > "$stamp"
-echo "$folder is ready: start the server with $folder/serve 8080"
+ready "start the server with $folder/serve 8080"

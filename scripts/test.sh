@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up the test environments and runs linters and tests. Usage: scripts/test.sh [pytest arguments]
 #
-# Two virtual environments, as COMET and today's training libraries cannot share one: "comet" (transformers 4, numpy 1)
-# and "train" (transformers 5, numpy 2). Tests that need vLLM or Chromium run where those are, and say so where not:
+# The environments are those of scripts/environment.sh. Tests that need vLLM or Chromium run where those are, and say so
+# where not:
 #   MBR_ESD_VENVS         folder of the environments (default .venvs)
 #   MBR_ESD_VLLM_PYTHON   python of an environment made by scripts/setup_vllm_cpu.sh
 #   MBR_ESD_SERVE         set: try `transformers serve`, too
@@ -11,23 +11,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venvs="${MBR_ESD_VENVS:-.venvs}"
-python="${PYTHON:-python3}"
 
-"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || {
-  echo "$0: the tested versions are for Python 3.11 and 3.12; name one: PYTHON=python3.12 $0" >&2
-  exit 1
-}
-
-environment() { # NAME EXTRAS CONSTRAINTS
-  [ -x "$venvs/$1/bin/python" ] || "$python" -m venv "$venvs/$1"
-  "$venvs/$1/bin/python" -m pip install --quiet --upgrade "setuptools>=78.1.1,<81" wheel
-  "$venvs/$1/bin/python" -m pip install --quiet --constraint "$3" --editable ".[$2]"
-}
-
-echo "== setting up (comet)"
-environment comet comet,transformers,server,report,dev scripts/constraints.txt
-echo "== setting up (train)"
-environment train transformers,server,ray,train,report,dev scripts/constraints-train.txt
+for name in comet train; do
+  echo "== setting up ($name)"
+  scripts/environment.sh "$name"
+done
 
 echo "== ruff, mypy (with numpy 1 and 2)"
 "$venvs/comet/bin/ruff" format --check --quiet .

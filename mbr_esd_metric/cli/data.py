@@ -12,6 +12,7 @@ from mbr_esd_metric.errors import OptionError, unknown, useless
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.target import Target
 
 
 #: Options without effect if no test set is named.
@@ -98,6 +99,24 @@ def add_name_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
     )
+
+
+def import_target(args: argparse.Namespace, direction: str) -> Target:
+    """Where an import writes to, by the options that its verb has.
+
+    Raises:
+        OptionError: a ``--rename`` that is not OLD=NEW.
+    """
+    from mbr_esd_metric.adapters.wmt.target import Target
+
+    rename = {}
+    for pair in getattr(args, "rename", ()):
+        old, equals, new = pair.partition("=")
+        if not equals or not old or not new:
+            raise OptionError(f"--rename {pair}: write OLD=NEW")
+        rename[old] = new
+    references, weights = getattr(args, "reference", ()), getattr(args, "mqm", "google")
+    return Target(args.data, args.test_set, direction, references, rename, weights, args.overwrite)
 
 
 def add_raters(parser: argparse.ArgumentParser) -> None:

@@ -6,10 +6,15 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_data_arguments, add_import_arguments, add_name_arguments, load_test_sets
+from mbr_esd_metric.cli.data import (
+    add_data_arguments,
+    add_import_arguments,
+    add_name_arguments,
+    import_target,
+    load_test_sets,
+)
 from mbr_esd_metric.cli.options import add_dry_run, add_mqm_option, print_estimates, trial_of
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
     from mbr_esd_metric.adapters.wmt.importing import Imported
     from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.target import Target
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
 #: Verb -> (module in this package, one line of help); each has ``configure`` and ``run``, as in `main`.
@@ -108,29 +114,13 @@ def run(args: argparse.Namespace) -> int:
     return int(args.wmt_run(args))
 
 
-def renamed(pairs: Sequence[str]) -> dict[str, str]:
-    """The names of ``--rename``.
-
-    Raises:
-        OptionError: one that is not OLD=NEW.
-    """
-    rename = {}
-    for pair in pairs:
-        old, equals, new = pair.partition("=")
-        if not equals or not old or not new:
-            raise OptionError(f"--rename {pair}: write OLD=NEW")
-        rename[old] = new
-    return rename
-
-
 def _run_import(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.human import read_mqm
     from mbr_esd_metric.files.paths import check_folder
 
     check_folder(args.data)
-    rename = renamed(args.rename)
-    human = read_mqm(args.tsv, quoted=args.quoted)
-    done = import_ratings(human, args, args.direction, references=args.reference, rename=rename, domain=args.domain)
+    target = import_target(args, args.direction)
+    done = import_ratings(read_mqm(args.tsv, quoted=args.quoted), target, args.domain)
     if not done.references:
         print(
             "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval reads no "
@@ -140,11 +130,11 @@ def _run_import(args: argparse.Namespace) -> int:
     return 0
 
 
-def import_ratings(human: MqmData, args: argparse.Namespace, direction: str, **options: Any) -> Imported:
+def import_ratings(human: MqmData, target: Target, domain: str = "all") -> Imported:
     """Write a test set of human ratings, and say what was read, changed and written."""
     from mbr_esd_metric.adapters.wmt.importing import import_mqm
 
-    done = import_mqm(human, args.data, args.test_set, direction, weights=args.mqm, overwrite=args.overwrite, **options)
+    done = import_mqm(human, target, domain=domain)
     print(human.report())
     for note in done.notes:
         print(f"  {note}")

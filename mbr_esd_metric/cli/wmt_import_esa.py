@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.cli.data import add_import_arguments, add_name_arguments
+from mbr_esd_metric.cli.data import add_import_arguments, add_name_arguments, import_target
 from mbr_esd_metric.cli.options import add_mqm_option
 
 
@@ -43,23 +43,12 @@ def run(args: argparse.Namespace) -> int:
     """Read all files once, and write each direction."""
     from mbr_esd_metric.adapters.esa import read_esa
     from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
-    from mbr_esd_metric.cli.wmt import renamed
     from mbr_esd_metric.files.paths import check_folder
 
     check_folder(args.data)
-    rename = renamed(args.rename)
     human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends)
     for direction in args.direction or human.directions:
-        done = import_esa(
-            human,
-            args.data,
-            args.test_set,
-            direction,
-            references=args.reference,
-            rename=rename,
-            weights=args.mqm,
-            overwrite=args.overwrite,
-        )
+        done = import_esa(human, import_target(args, direction))
         print(done)
     for note in done.notes:
         print(f"  {note}")

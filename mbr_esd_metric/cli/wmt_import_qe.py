@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.cli.data import add_import_arguments
+from mbr_esd_metric.cli.data import add_import_arguments, import_target
 from mbr_esd_metric.cli.options import add_mqm_option
 from mbr_esd_metric.errors import InputError
 
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if directions != [args.direction or directions[0]] or not directions[0]:
         found = ", ".join(filter(None, directions)) or "none"
         raise InputError(f"{args.tsv}: one direction is written at a time, and the file says {found}; give --direction")
-    import_ratings(human, args, directions[0])
+    import_ratings(human, import_target(args, directions[0]))
     return 0

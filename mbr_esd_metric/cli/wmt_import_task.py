@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.cli.data import add_import_arguments
+from mbr_esd_metric.cli.data import add_import_arguments, import_target
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     check_folder(args.data)
     segments = read_task(args.file, quoted=args.quoted)
     for direction in args.direction or sorted({segment.direction for segment in segments}):
-        print(import_task(segments, args.data, args.test_set, direction, overwrite=args.overwrite))
+        print(import_task(segments, import_target(args, direction)))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,16 +11,13 @@ import numpy as np
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.paths import file_name
 
-#: Systems that are references by default.
-REFERENCE = re.compile(r"ref([A-Za-z0-9_]*)")
-_TEST_SET = re.compile(r"\w[\w.+-]*")
 #: What the toolkit calls the ratings of all raters together.
 _MERGED = "merged"
-_DIRECTION = re.compile(r"\w+-\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,7 @@ class Imported:
         )
 
 
-def import_mqm(
-    human: MqmData,
-    data: str | Path,
-    test_set: str,
-    direction: str,
-    *,
-    references: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
-    weights: str = "google",
-    domain: str = "all",
-    overwrite: bool = False,
-) -> Imported:
+def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Imported:
     """Write a test set of human MQM annotations in the layout of mt-metrics-eval.
 
     Gold scores are made as WMT makes them: minus the penalties of all rows of a rater, source side included,
@@ -73,15 +58,9 @@ def import_mqm(
 
     Args:
         human: what `read_mqm` returned.
-        data: the data folder to write to.
-        test_set, direction: the place in it.
-        references: which of the systems are references; default: those called ref, refA, refB and so on. One
-            called "ref" takes the name of the test set's standard reference, as in other directions where the
-            table has none.
-        rename: system names to change, old -> new.
-        weights: MQM weights of the gold scores, "google" as WMT's own, or "paper".
+        target: where to. A reference called "ref" takes the name of the test set's standard reference, as in other
+            directions where the table has none.
         domain: of every segment, as the annotations do not say it.
-        overwrite: replace the texts and human scores of a test set and direction that is already there.
 
     Raises:
         InputError: no rating in that direction, a name the layout cannot carry, the test set is there, or metric scores
@@ -89,24 +68,23 @@ def import_mqm(
         OptionError: a reference or a system to rename that is not in the data; a test set or a direction whose name
             the layout cannot carry.
     """
-    layout = new_layout(data, test_set, direction, overwrite=overwrite)
+    layout, direction = target.layout(), target.direction
     notes: list[str] = []
-    info = info_of(test_set, direction)
+    info = info_of(target.test_set, direction)
     ratings = [r for r in human if r.direction in (None, direction)]
     if not ratings:
         there = ", ".join(sorted({r.direction for r in human if r.direction}))
         raise InputError(f"{human.path}: no ratings of {direction}; there are: {there}")
     if len(ratings) < len(human):
         notes.append(f"{len(human) - len(ratings)} ratings of other directions are left out")
-    ratings = _renamed(ratings, rename or {}, references, reference_name(test_set, direction), notes)
+    ratings = _renamed(ratings, target, notes)
     ratings = _identified(ratings, notes)
     table = _Table.of(ratings, notes)
-    names = tuple(s for s in table.systems if s in references or (not references and REFERENCE.fullmatch(s)))
-    check_names(table.systems, names, references)
+    names = target.references_among(table.systems)
     _check_raters(layout, info.gold, table)
     for old in texts_and_human_scores(layout):
         old.unlink()
-    _write(layout, table, names, info, weights, domain)
+    _write(layout, table, names, info, target.weights, domain)
     raters = tuple(sorted({r.rater for r in ratings}))
     return Imported(
         layout,
@@ -118,37 +96,6 @@ def import_mqm(
         len(table.ratings),
         tuple(notes),
     )
-
-
-def new_layout(data: str | Path, test_set: str, direction: str, *, overwrite: bool) -> Layout:
-    """The place of a new test set, after checking that nothing there would be lost.
-
-    Raises:
-        InputError, OptionError: as `import_mqm` says.
-    """
-    if not _TEST_SET.fullmatch(test_set):
-        raise OptionError(f"test set {test_set!r} becomes a folder's name; give one such as wmt21.tedtalks")
-    if not _DIRECTION.fullmatch(direction):
-        raise OptionError(f"a direction is two language codes such as 'en-de', not {direction!r}")
-    layout = Layout(Path(data).expanduser(), test_set, direction)
-    if layout.source().exists() and not overwrite:
-        raise InputError(f"{layout.source()} is already there; choose another test set or folder, or add --overwrite")
-    if stale := layout.metric_files():
-        folders = " and ".join(dict.fromkeys(str(path.parent) for path in stale))
-        first = ", ".join(path.name for path in stale[:5]) + (" ..." if len(stale) > 5 else "")
-        raise InputError(
-            f"{folders}: scores of the texts that would be replaced ({first}); move them away or delete them, and "
-            "score the new texts with: mbr-esd wmt score"
-        )
-    return layout
-
-
-def texts_and_human_scores(layout: Layout) -> list[Path]:
-    """The files of an older import, which would not fit the new one. The source comes first."""
-    folder = layout.root / "human-scores"
-    paths = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
-    paths += [*folder.glob(f"{layout.direction}.*.score"), *folder.glob(f"{layout.direction}.*.rating")]
-    return [path for path in paths if path.is_file()]
 
 
 _Key = tuple[str, str]  # (document, segment)
@@ -216,19 +163,11 @@ def _ordered(keys: Iterable[_Key]) -> tuple[_Key, ...]:
     return tuple(sorted(listed, key=lambda key: first[key[0]]))
 
 
-def _renamed(
-    ratings: Sequence[MqmRating],
-    rename: Mapping[str, str],
-    references: Sequence[str],
-    standard: str | None,
-    notes: list[str],
-) -> list[MqmRating]:
+def _renamed(ratings: Sequence[MqmRating], target: Target, notes: list[str]) -> list[MqmRating]:
     names = {rating.system for rating in ratings}
-    for old in rename:
-        if old not in names:
-            raise OptionError(f"no system {old!r} to rename; there are: {', '.join(sorted(names))}")
-    change = dict(rename)
-    if standard is not None and "ref" in names - set(change) - set(references) and standard not in names:
+    target.check_rename(names)
+    change, standard = dict(target.rename), reference_name(target.test_set, target.direction)
+    if standard is not None and "ref" in names - set(change) - set(target.references) and standard not in names:
         change["ref"] = standard
         notes.append(f"system ref is called {standard}, as the standard reference of the test set")
     return [replace(r, system=change[r.system]) if r.system in change else r for r in ratings]
@@ -253,23 +192,6 @@ def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRatin
     for rating in named:
         places.setdefault(rating.source, (rating.doc, str(len(places) + 1)))
     return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
-
-
-def check_names(systems: Sequence[str], references: Sequence[str], asked: Sequence[str]) -> None:
-    """Raise `InputError` for a name that the layout cannot carry, `OptionError` for a reference that is no system."""
-    for system in systems:
-        mend = "change it with --rename OLD=NEW"
-        if len(system.split()) != 1:
-            raise InputError(f"system {system!r}: the layout takes no white space in a name; {mend}")
-        try:
-            file_name(system, "system", ".txt")
-        except InputError as error:
-            raise InputError(f"{error}: {mend}") from None
-    for name in asked:
-        if name not in systems:
-            raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
-    for name in references:
-        files.check_reference_name(name, "change it with --rename OLD=NEW")
 
 
 def _rater_name(rater: str) -> str:

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from mbr_esd_metric.adapters.esa import EsaAnnotation, EsaData, EsaSegment
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.importing import (
-    REFERENCE,
-    Imported,
-    check_names,
-    new_layout,
-    texts_and_human_scores,
-)
+from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import info_of
 from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 
 
-def import_esa(
-    human: EsaData,
-    data: str | Path,
-    test_set: str,
-    direction: str,
-    *,
-    references: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
-    weights: str = "google",
-    overwrite: bool = False,
-) -> Imported:
+def import_esa(human: EsaData, target: Target) -> Imported:
     """Write a test set of ESA in the layout of mt-metrics-eval.
 
     Gold scores are the raters' scores; for annotations without a score, such as MQM's, they are minus the penalties of
@@ -42,12 +26,7 @@ def import_esa(
 
     Args:
         human: what `read_esa` returned.
-        data: the data folder to write to.
-        test_set, direction: where in it.
-        references: which of the systems are references; default: those called ref, refA, refB and so on.
-        rename: system names to change, old -> new; white space and slashes become underscores in any case.
-        weights: of MQM's errors.
-        overwrite: replace the texts and human scores of a test set and direction that is already there.
+        target: where to. In names that are not changed, white space and slashes become underscores.
 
     Raises:
         InputError: no annotation in that direction, some with a score and some without, a name the layout cannot carry,
@@ -55,18 +34,17 @@ def import_esa(
         OptionError: a reference or a system to rename that is not in the data; a test set or a direction whose name
             the layout cannot carry.
     """
-    layout = new_layout(data, test_set, direction, overwrite=overwrite)
+    layout, direction = target.layout(), target.direction
     segments = ordered([segment for segment in human.segments if segment.direction == direction])
     if not any(segment.annotations for segment in segments):
         raise InputError(f"no annotation of {direction}; there are: {', '.join(human.directions)}")
-    names = layout_names(segments, rename or {})
+    names = layout_names(segments, target)
     systems = tuple(sorted(set(names.values())))
-    given = tuple(s for s in systems if s in references or (not references and REFERENCE.fullmatch(s)))
-    check_names(systems, given, references)
+    given = target.references_among(systems)
     scored = {one.score is not None for s in segments for each in s.annotations.values() for one in each}
     if len(scored) > 1:
         raise InputError("some annotations have a score and some have none; give ESA and MQM to an import each")
-    table = weights_of(weights)
+    table = weights_of(target.weights)
     for old in texts_and_human_scores(layout):
         old.unlink()
     notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.items())]
@@ -113,13 +91,11 @@ def ordered(segments: Iterable[EsaSegment]) -> list[EsaSegment]:
     return listed
 
 
-def layout_names(segments: Sequence[EsaSegment], rename: Mapping[str, str]) -> dict[str, str]:
+def layout_names(segments: Sequence[EsaSegment], target: Target) -> dict[str, str]:
     """System as in the file -> its name in the layout."""
     there = {system for segment in segments for system in (*segment.outputs, *segment.annotations)}
-    for old in rename:
-        if old not in there:
-            raise OptionError(f"no system {old!r} to rename; there are: {', '.join(sorted(there))}")
-    return {old: rename.get(old, "_".join(old.replace("/", " ").split())) for old in there}
+    target.check_rename(there)
+    return {old: target.rename.get(old, "_".join(old.replace("/", " ").split())) for old in there}
 
 
 def _write_gold(

@@ -14,15 +14,10 @@ from typing import Any
 
 from mbr_esd_metric.adapters.esa import EsaSegment, read_table_segments
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.importing import (
-    REFERENCE,
-    Imported,
-    check_names,
-    new_layout,
-    texts_and_human_scores,
-)
+from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.importing_esa import layout_names, ordered, write_texts
 from mbr_esd_metric.adapters.wmt.submissions import read_items
+from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import write_whole
@@ -54,31 +49,26 @@ def _wmt26(item: Mapping[str, Any], direction: str, domain: str, document: str, 
     return [EsaSegment(direction, domain, document, place, str(item["src"]), outputs)]
 
 
-def import_task(
-    segments: Sequence[EsaSegment], data: str | Path, test_set: str, direction: str, *, overwrite: bool = False
-) -> Imported:
+def import_task(segments: Sequence[EsaSegment], target: Target) -> Imported:
     """Write the texts of one direction in the layout of mt-metrics-eval.
 
     Args:
         segments: what `read_task` returned.
-        data: the data folder to write to.
-        test_set, direction: where in it.
-        overwrite: replace the texts of a test set and direction that is already there.
+        target: where to.
 
     Raises:
         InputError: nothing in that direction, a name that the layout cannot carry, the test set is there, or metric
             scores of its older texts are.
         OptionError: a test set or a direction whose name the layout cannot carry.
     """
-    layout = new_layout(data, test_set, direction, overwrite=overwrite)
+    layout, direction = target.layout(), target.direction
     own = ordered([segment for segment in segments if segment.direction == direction])
     if not own:
         there = ", ".join(sorted({segment.direction for segment in segments}))
         raise InputError(f"nothing of {direction}; there are: {there}")
-    names = layout_names(own, {})
+    names = layout_names(own, target)
     systems = tuple(sorted(set(names.values())))
-    references = tuple(system for system in systems if REFERENCE.fullmatch(system))
-    check_names(systems, references, ())
+    references = target.references_among(systems)
     for old in texts_and_human_scores(layout):
         old.unlink()
     write_texts(layout, own, names, references)

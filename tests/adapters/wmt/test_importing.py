@@ -13,6 +13,7 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import import_mqm
 from mbr_esd_metric.adapters.wmt.scorers import make_scorer
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
+from mbr_esd_metric.adapters.wmt.target import Target
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
@@ -30,7 +31,7 @@ def data(*ratings: MqmRating) -> MqmData:
 
 def test_segments_are_in_order_and_documents_in_one_piece(tmp_path: Path) -> None:
     ratings = [rating(s, n, doc=d) for s in "AB" for n, d in (("10", "x"), ("9", "y"), ("2", "x"), ("11", "y"))]
-    import_mqm(data(*ratings), tmp_path, "t", "en-de")
+    import_mqm(data(*ratings), Target(tmp_path, "t", "en-de"))
     test_set = load_test_set(tmp_path, "t", "en-de")
     assert test_set.sources == ("source 2", "source 10", "source 9", "source 11")
     assert [document for _, document in test_set.documents] == ["x", "x", "y", "y"]
@@ -45,9 +46,7 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
             rating("A", "2", "r1"),
             rating("B", "1", "r1", errors=(MqmError("minor", "Fluency/Punctuation"),)),
         ),
-        tmp_path,
-        "t",
-        "en-de",
+        Target(tmp_path, "t", "en-de"),
     )
     test_set = load_test_set(tmp_path, "t", "en-de")
     np.testing.assert_array_equal(test_set.gold, [[-3.5, 0], [-0.1, np.nan]])
@@ -60,11 +59,13 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
 
 def test_what_is_of_another_direction_is_counted(tmp_path: Path) -> None:
     both = data(rating("A", "1", direction="en-de"), rating("A", "2", direction="de-en"))
-    assert import_mqm(both, tmp_path, "t", "en-de").notes == ("1 ratings of other directions are left out",)
+    assert import_mqm(both, Target(tmp_path, "t", "en-de")).notes == ("1 ratings of other directions are left out",)
 
 
 def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
-    import_mqm(data(rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2")), tmp_path, "t", "en-de")
+    import_mqm(
+        data(rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2")), Target(tmp_path, "t", "en-de")
+    )
     (merged,) = load_test_set(tmp_path, "t", "en-de").human_ratings()
     assert merged.name == "mqm.merged"
     assert merged.raters == {"A": ("r1", "r2"), "B": ("r2", None)}
@@ -72,70 +73,70 @@ def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
 
 def test_the_paper_weights_instead_of_googles(tmp_path: Path) -> None:
     errors = (MqmError("minor", "Fluency/Punctuation"), MqmError("major", "Non-translation!"))
-    import_mqm(data(rating("A", "1", errors=errors)), tmp_path, "t", "en-de", weights="paper")
+    import_mqm(data(rating("A", "1", errors=errors)), Target(tmp_path, "t", "en-de", weights="paper"))
     assert load_test_set(tmp_path, "t", "en-de").gold.item() == -6
 
 
 def test_references_are_found_named_and_renamed(tmp_path: Path) -> None:
     three = data(rating("ref", "1"), rating("A", "1"), rating("Human.1", "1"))
-    done = import_mqm(three, tmp_path, "wmt21.tedtalks", "en-de")
+    done = import_mqm(three, Target(tmp_path, "wmt21.tedtalks", "en-de"))
     assert done.references == ("refA",)
     assert "refA" in done.notes[0]
-    assert import_mqm(three, tmp_path, "t", "en-de").references == ("ref",)
-    done = import_mqm(three, tmp_path, "u", "en-de", references=["refB"], rename={"Human.1": "refB"})
+    assert import_mqm(three, Target(tmp_path, "t", "en-de")).references == ("ref",)
+    done = import_mqm(three, Target(tmp_path, "u", "en-de", references=["refB"], rename={"Human.1": "refB"}))
     assert done.references == ("refB",)
     with pytest.raises(OptionError, match="no system 'refC' to be a reference; there are: A, Human.1, ref"):
-        import_mqm(three, tmp_path, "v", "en-de", references=["refC"])
+        import_mqm(three, Target(tmp_path, "v", "en-de", references=["refC"]))
     with pytest.raises(OptionError, match="no system 'who' to rename"):
-        import_mqm(three, tmp_path, "v", "en-de", rename={"who": "x"})
+        import_mqm(three, Target(tmp_path, "v", "en-de", rename={"who": "x"}))
     with pytest.raises(InputError, match="'Human.1' is no name of a reference"):
-        import_mqm(three, tmp_path, "v", "en-de", references=["Human.1"])
+        import_mqm(three, Target(tmp_path, "v", "en-de", references=["Human.1"]))
 
 
 def test_names_that_are_no_file_names(tmp_path: Path) -> None:
     for name in ("a b", "a/b", ".a"):
         with pytest.raises(InputError, match="change it with --rename"):
-            import_mqm(data(rating(name, "1")), tmp_path, "t", "en-de")
+            import_mqm(data(rating(name, "1")), Target(tmp_path, "t", "en-de"))
 
 
 @pytest.mark.parametrize(("test_set", "direction"), [("a/b", "en-de"), ("..", "en-de"), ("t", "ende"), ("t", "a/b-c")])
 def test_names_that_are_no_test_set_or_direction(tmp_path: Path, test_set: str, direction: str) -> None:
     with pytest.raises(OptionError, match=r"such as ('en-de', not '(ende|a/b-c)'|wmt21\.tedtalks)$"):
-        import_mqm(data(rating("A", "1")), tmp_path, test_set, direction)
+        import_mqm(data(rating("A", "1")), Target(tmp_path, test_set, direction))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_test_set_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    import_mqm(data(rating("A", "1"), rating("ref", "1")), tmp_path, "t", "en-de")
+    import_mqm(data(rating("A", "1"), rating("ref", "1")), Target(tmp_path, "t", "en-de"))
     with pytest.raises(InputError, match="already there.*--overwrite"):
-        import_mqm(data(rating("B", "1")), tmp_path, "t", "en-de")
-    import_mqm(data(rating("B", "1", "r7")), tmp_path, "t", "en-de", overwrite=True)
+        import_mqm(data(rating("B", "1")), Target(tmp_path, "t", "en-de"))
+    import_mqm(data(rating("B", "1", "r7")), Target(tmp_path, "t", "en-de", overwrite=True))
     test_set = load_test_set(tmp_path, "t", "en-de")
     assert (set(test_set.outputs), test_set.references) == ({"B"}, {})
     assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r7"]
 
 
 def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
-    import_mqm(data(rating("A", "1"), rating("ref", "1")), tmp_path, "t", "en-de")
+    import_mqm(data(rating("A", "1"), rating("ref", "1")), Target(tmp_path, "t", "en-de"))
     score_test_set(load_test_set(tmp_path, "t", "en-de"), make_scorer("empty"))
     layout = load_test_set(tmp_path, "t", "en-de").layout
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score, .*delete"
     with pytest.raises(InputError, match=message):
-        import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de", overwrite=True)
+        import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de", overwrite=True))
     layout.source().unlink()  # as a stopped import leaves it
     with pytest.raises(InputError, match="scores of the texts"):
-        import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de")
+        import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de"))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} | {layout.source(): b"source 1\n"} == before
     for path in layout.metric_files():
         path.unlink()
-    import_mqm(data(rating("A", "1", target="other")), tmp_path, "t", "en-de")
+    import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de"))
     assert load_test_set(tmp_path, "t", "en-de").outputs["A"] == ("other",)
 
 
 def test_a_rater_rates_a_translation_once(tmp_path: Path) -> None:
     minor = MqmError("minor", "x", "target", 0, 1)
-    done = import_mqm(data(rating("A", "1"), rating("A", "1", errors=(minor,))), tmp_path, "t", "en-de")
+    done = import_mqm(data(rating("A", "1"), rating("A", "1", errors=(minor,))), Target(tmp_path, "t", "en-de"))
     assert done.ratings == 1
     assert done.notes[0].startswith("1 ratings by a rater who had rated the same translation")
     assert load_test_set(tmp_path, "t", "en-de").gold.item() == 0
@@ -152,9 +153,7 @@ def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path
             rating("", "5", doc="B_doc", source="s two", direction="de-en"),
             rating("C", "5", doc="B_doc", source="s two", direction="en-de"),
         ),
-        tmp_path,
-        "bio",
-        "de-en",
+        Target(tmp_path, "bio", "de-en"),
     )
     assert (done.systems, done.segments, done.ratings) == (("A", "B"), 2, 4)
     assert any("without a name" in note for note in done.notes)
@@ -162,7 +161,7 @@ def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path
     assert test_set.sources == ("s one", "s two")
     assert test_set.outputs["B"] == (None, "the end")
     with pytest.raises(InputError, match="no ratings of en-zh; there are: de-en"):
-        import_mqm(data(rating("A", "1", direction="de-en")), tmp_path, "x", "en-zh")
+        import_mqm(data(rating("A", "1", direction="de-en")), Target(tmp_path, "x", "en-zh"))
 
 
 #: System means of the TED talks, as the authors of the annotations publish them (google/wmt-mqm-human-evaluation,
@@ -206,7 +205,7 @@ def test_real_ted_talks_have_the_published_scores(
 
 def test_real_biomedical_set_imports(mqm_folder: Path, tmp_path: Path) -> None:
     human = read_mqm(mqm_folder / "bio_mqm_en-de_de-en.jsonl.gz")
-    done = import_mqm(human, tmp_path, "bio", "en-de", rename={"reference": "refA"})
+    done = import_mqm(human, Target(tmp_path, "bio", "en-de", rename={"reference": "refA"}))
     assert "refA" in done.references
     test_set = load_test_set(tmp_path, "bio", "en-de")
     assert test_set.segments == done.segments
@@ -234,17 +233,17 @@ def test_a_name_out_of_data_never_leads_out_of_its_folder(tmp_path: Path, name: 
         )
     ):
         with pytest.raises(InputError, match="becomes a file's name|no white space in a name"):
-            import_mqm(human, tmp_path / "data", f"t{number}", "en-de")
+            import_mqm(human, Target(tmp_path / "data", f"t{number}", "en-de"))
     assert not list(tmp_path.iterdir())
 
 
 def test_two_raters_never_share_a_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rater 'a_b': rater 'a b' has the same file"):
-        import_mqm(data(rating("A", "1", "a b"), rating("A", "2", "a_b")), tmp_path, "t", "en-de")
+        import_mqm(data(rating("A", "1", "a b"), rating("A", "2", "a_b")), Target(tmp_path, "t", "en-de"))
     with pytest.raises(InputError, match="rater 'merged': all raters together have the same file"):
-        import_mqm(data(rating("A", "1", "merged"), rating("A", "2", "b")), tmp_path, "t", "en-de")
+        import_mqm(data(rating("A", "1", "merged"), rating("A", "2", "b")), Target(tmp_path, "t", "en-de"))
     with pytest.raises(InputError, match="no name of its rater"):
-        import_mqm(data(rating("A", "1", " ")), tmp_path, "t", "en-de")
+        import_mqm(data(rating("A", "1", " ")), Target(tmp_path, "t", "en-de"))
     assert not list(tmp_path.iterdir())
 
 
@@ -254,7 +253,7 @@ def test_ref_has_one_name_in_every_direction(tmp_path: Path) -> None:
     for direction in ("en-de", "de-en"):
         ratings = tuple(MqmRating(s, "d", "1", "1", "r", "src", "text", errors) for s in ("A", "B", "ref"))
         human = MqmData(tmp_path / "x.tsv", ratings, ())
-        done = import_mqm(human, tmp_path, "wmt21.tedtalks", direction)
+        done = import_mqm(human, Target(tmp_path, "wmt21.tedtalks", direction))
         assert done.references == ("refA",)
         assert "system ref is called refA, as the standard reference of the test set" in done.notes
         assert load_test_set(tmp_path, "wmt21.tedtalks", direction).systems == ("A", "B")

@@ -14,6 +14,7 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
+from mbr_esd_metric.adapters.wmt.target import Target
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -37,7 +38,7 @@ def esa(*scores: tuple[float | None, ...], errors: tuple[MqmError, ...] = (MAJOR
 
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
-    done = import_esa(esa((90.0,), (70.0,)), tmp_path, "made", "en-cs")
+    done = import_esa(esa((90.0,), (70.0,)), Target(tmp_path, "made", "en-cs"))
     assert (done.systems, done.references, done.raters) == (("A_B", "C", "refA"), ("refA",), ("r0", "x"))
     assert (done.segments, done.documents, done.ratings, done.notes) == (3, 2, 5, ("2 times: tutorial",))
     test_set = load_test_set(tmp_path, "made", "en-cs")
@@ -55,7 +56,7 @@ def test_one_annotation_a_translation(tmp_path: Path) -> None:
 
 
 def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path) -> None:
-    done = import_esa(esa((90.0, 70.0), (60.0,)), tmp_path, "wmt24", "en-cs")
+    done = import_esa(esa((90.0, 70.0), (60.0,)), Target(tmp_path, "wmt24", "en-cs"))
     assert "up to 2 annotations a translation" in done.notes
     mean = load_test_set(tmp_path, "wmt24", "en-cs")
     assert mean.gold[0, 0] == 80.0
@@ -68,7 +69,7 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
 def test_the_standard_gold_of_wmt25_is_the_first_annotation(tmp_path: Path) -> None:
     data = esa((90.0,), (70.0,))
     wmt25 = EsaData(tuple(_in(s, "cs-uk_UA") for s in data.segments), {})
-    import_esa(wmt25, tmp_path, "wmt25", "cs-uk_UA")
+    import_esa(wmt25, Target(tmp_path, "wmt25", "cs-uk_UA"))
     test_set = load_test_set(tmp_path, "wmt25", "cs-uk_UA")
     assert (test_set.info.gold, test_set.notes) == ("esa-human1", ())
     assert [ratings.name for ratings in test_set.human_ratings()] == ["esa-human1.merged"]
@@ -80,16 +81,16 @@ def _in(segment: EsaSegment, direction: str) -> EsaSegment:
 
 
 def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
-    import_esa(esa((None,)), tmp_path, "wmt25", "en-cs")
+    import_esa(esa((None,)), Target(tmp_path, "wmt25", "en-cs"))
     test_set = load_test_set(tmp_path, "wmt25", "en-cs")
     assert test_set.info.gold == "mqm"
     assert test_set.gold[0, 0] == -6.0
     with pytest.raises(InputError, match="some have none"):
-        import_esa(esa((90.0, None)), tmp_path, "mixed", "en-cs")
+        import_esa(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
 
 
 def test_gold_spans_are_of_the_gold_scores_kind(tmp_path: Path) -> None:
-    done = import_esa(esa((90.0,)), tmp_path, "made", "en-cs")
+    done = import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs"))
     folder = done.layout.root / "human-scores"
     for path in list(folder.glob("en-cs.esa*")):
         (folder / path.name.replace(".esa", ".mqm.rater1" if "rating" in path.name else ".mqm")).write_bytes(
@@ -104,14 +105,14 @@ def test_gold_spans_are_of_the_gold_scores_kind(tmp_path: Path) -> None:
 
 def test_what_cannot_be_imported_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are: en-cs"):
-        import_esa(esa((90.0,)), tmp_path, "made", "en-de")
+        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-de"))
     with pytest.raises(OptionError, match="no system 'D'"):
-        import_esa(esa((90.0,)), tmp_path, "made", "en-cs", rename={"D": "E"})
-    import_esa(esa((90.0,)), tmp_path, "made", "en-cs", rename={"C": "Gamma"})
+        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs", rename={"D": "E"}))
+    import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs", rename={"C": "Gamma"}))
     assert (tmp_path / "made" / "system-outputs" / "en-cs" / "Gamma.txt").is_file()
     with pytest.raises(InputError, match="--overwrite"):
-        import_esa(esa((90.0,)), tmp_path, "made", "en-cs")
-    import_esa(esa((95.0,)), tmp_path, "made", "en-cs", overwrite=True)
+        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs"))
+    import_esa(esa((95.0,)), Target(tmp_path, "made", "en-cs", overwrite=True))
     assert not (tmp_path / "made" / "system-outputs" / "en-cs" / "Gamma.txt").exists()
 
 

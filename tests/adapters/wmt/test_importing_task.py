@@ -10,6 +10,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing_task import import_task, read_task
+from mbr_esd_metric.adapters.wmt.target import Target
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, MbrEsdError
 
@@ -87,11 +88,11 @@ def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path) -> None:
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     segments = read_task(wmt26(tmp_path / "test.jsonl"))
     with pytest.raises(InputError, match="there are: eng_Latn-deu_Latn"):
-        import_task(segments, tmp_path, "wmt26", "en-de")
-    import_task(segments, tmp_path, "wmt26", "eng_Latn-deu_Latn")
+        import_task(segments, Target(tmp_path, "wmt26", "en-de"))
+    import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
     with pytest.raises(InputError, match="--overwrite"):
-        import_task(segments, tmp_path, "wmt26", "eng_Latn-deu_Latn")
-    import_task(segments, tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True)
+        import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
+    import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
     (tmp_path / "bad.jsonl").write_text('{"src": "x"}\n', encoding="utf-8")
     with pytest.raises(InputError, match="no 'item_id'"):
         read_task(tmp_path / "bad.jsonl")
