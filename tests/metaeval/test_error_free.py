@@ -67,5 +67,5 @@ def test_what_does_not_fit_is_refused() -> None:
         error_free([[1.0, 0.0]], [[1.0, np.nan]])
     with pytest.raises(InputError, match="no rating"):
         error_free([[np.nan]], [[1.0]])
-    with pytest.raises(InputError, match="rater 0"):
+    with pytest.raises(InputError, match="rater 1"):
         gold_labels([[1.0, 0.0]], [[[()]]])

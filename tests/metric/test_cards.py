@@ -50,7 +50,7 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?n_max=64", "n_max=64 changes nothing with n=256"),
         ("mbr-esd-llama?temperature=nan", "a number from 0"),
         ("mbr-esd-llama?n", "has no value"),
-        ("distilled", "or the path of a model folder"),
+        ("distilled", "or give the path of a model folder"),
         ("mbr-esd-llama?decision=mbr-corpus&utility=f1", "utility=f1 changes nothing with decision=mbr-corpus"),
         ("mbr-esd-llama?n=1&n=2", "given twice"),
         ("mbr-esd-llama?preset=released", "did you mean 'released-code'"),
