@@ -94,7 +94,7 @@ def field_value(reader: GGUFReader, key: str) -> Any:
 
 
 def _shape(reader: GGUFReader, architecture: str) -> dict[str, Any]:
-    """The settings that the configurations of all architectures have."""
+    """The settings that every architecture has."""
     return {
         "attention_bias": False,
         "bos_token_id": field_value(reader, "tokenizer.ggml.bos_token_id"),
@@ -130,7 +130,7 @@ def _llama_weight(name: str, values: Any, config: Mapping[str, Any]) -> Any:
     heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
     for projection, count in heads.items():
         if projection in name:
-            # llama.cpp interleaves the halves that rotary embedding turns against each other.
+            # Rotary embedding rotates two halves together; llama.cpp stores their rows by turns.
             pairs = values.unflatten(0, (count, -1, 2))
             values = pairs.transpose(1, 2).reshape(values.shape)
     return values
@@ -138,7 +138,7 @@ def _llama_weight(name: str, values: Any, config: Mapping[str, Any]) -> Any:
 
 def _gemma3_config(reader: GGUFReader) -> dict[str, Any]:
     shape = _shape(reader, "gemma3")
-    # GGUF does not say this, but it is the same in all of Gemma 3's text models: every sixth layer sees everything.
+    # GGUF does not say this. In all of Gemma 3's text models, every sixth layer attends to all tokens.
     kinds = ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(shape["num_hidden_layers"])]
     return {
         **shape,
@@ -231,7 +231,7 @@ def _sentencepiece(reader: GGUFReader) -> dict[str, Any]:
 
 
 def _merges(tokens: list[str], scores: list[float], types: list[int]) -> list[list[str]]:
-    """The merges behind a SentencePiece vocabulary: every way to build a token from two others, best token first."""
+    """The merges of a SentencePiece vocabulary: every way to build a token from two others, best token first."""
     known = {token: i for i, token in enumerate(tokens) if types[i] in (_NORMAL, _USER_DEFINED)}
     found = []
     for token, number in known.items():

@@ -136,7 +136,7 @@ class _Table:
 
 
 def _over(rating: MqmRating, target: str) -> MqmRating:
-    """The rating moved to another spelling of its translation. Spans that are not clear there lose their place."""
+    """The rating, moved to another spelling of its translation. A span that cannot be found there loses its place."""
     if rating.target == target:
         return rating
     errors = []
@@ -200,7 +200,7 @@ def _rater_name(rater: str) -> str:
 
 
 def _check_raters(layout: Layout, gold: str, table: _Table) -> None:
-    """Check, before anything is written, that every rater gets a file of their own."""
+    """Check that every rater gets a file of their own, before anything is written."""
     names: dict[str, str] = {_MERGED: ""}
     for rater in dict.fromkeys(rater for _, _, rater in table.ratings):
         name = _rater_name(rater)

@@ -18,7 +18,7 @@ def joined(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -
 
     Args:
         test_set: systems and texts.
-        records: each with the translation that it speaks of; `files.join` says how they meet.
+        records: each with the place of its translation; `files.join` says how places are matched.
         where: the file, for messages.
 
     Raises:

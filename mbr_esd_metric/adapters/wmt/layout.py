@@ -167,7 +167,7 @@ class Layout:
 
 
 def packed_file(path: Path) -> Path | None:
-    """The compressed form of a file of the folder, which has none of these; None if it is not there."""
+    """The compressed form of a file, which neither the toolkit nor this package reads; None if there is none."""
     return next((packed for suffix in PACKED if (packed := path.with_name(path.name + suffix)).is_file()), None)
 
 
@@ -176,9 +176,9 @@ class Rating:
     """The stored error spans of one translation, and who marked them.
 
     Attributes:
-        annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Those
+        annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Errors
             without characters are its points.
-        rater: None if the file leaves it to its own name.
+        rater: None if the line names nobody; the name of the file then tells.
     """
 
     annotation: Annotation
@@ -199,7 +199,7 @@ def read_text(path: Path, field: str) -> list[str | None]:
     A segment is None if a text file says that there is no translation.
 
     Raises:
-        InputError: no such file; a line that is no JSON object with that field; with the line.
+        InputError: no such file, or a line that is no JSON object with that field; names the line.
     """
     segments: list[str | None] = []
     for number, line in numbered_lines(path):
@@ -221,7 +221,7 @@ def read_documents(path: Path) -> list[tuple[str, str]]:
     """(domain, document) of each segment.
 
     Raises:
-        InputError: with the line, where it is not two words or a document's segments are not together.
+        InputError: a line without two words, or a document that is not in one piece; names the line.
     """
     documents: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -241,7 +241,7 @@ def read_scores(path: Path) -> dict[str, list[tuple[int, float | None]]]:
     """System -> (line, score) of each of its entries, in order; None if there is no score.
 
     Raises:
-        InputError: a line that is not a system and a number or None; with the line.
+        InputError: a line that is not a system and a number or None; names the line.
     """
     scores: dict[str, list[tuple[int, float | None]]] = {}
     for number, line in numbered_lines(path):
@@ -263,7 +263,7 @@ def read_domain_scores(path: Path) -> dict[str, dict[str, float | None]]:
     """Domain -> system -> score; None if there is no score.
 
     Raises:
-        InputError: a line that is not a domain, a system and a number or None; with the line.
+        InputError: a line that is not a domain, a system and a number or None; names the line.
     """
     scores: dict[str, dict[str, float | None]] = {}
     for number, line in numbered_lines(path):
@@ -287,7 +287,7 @@ def read_ratings(path: Path, *, human: bool) -> dict[str, list[tuple[int, Rating
             two.
 
     Raises:
-        InputError: a line that is not a system, a rating and perhaps a rater between tabs; with the line.
+        InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
     """
     ratings: dict[str, list[tuple[int, Rating | None]]] = {}
     for number, line in numbered_lines(path):

@@ -53,9 +53,14 @@ _SILENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One translation to score, and its system; `reference` is None if there is none, and `label` is for messages.
+    """One translation to score.
 
-    A translation that was not `supplied` is not blank but unknown; an empty text stands for it.
+    Attributes:
+        source, translation: the texts.
+        reference: None if there is none.
+        label: how messages name the translation.
+        system: whose translation it is.
+        supplied: False if the folder has no translation of the segment; the text is then empty.
     """
 
     source: str
@@ -236,7 +241,7 @@ class CometScorer(Scorer):
             try:
                 checkpoint = str(path) if path.is_file() else comet.download_model(self.model)
                 self._model: Any = comet.load_from_checkpoint(checkpoint)
-            # COMET lets through whatever Lightning, torch and the hub raise.
+            # COMET passes on whatever Lightning, torch and the hub raise.
             except Exception as error:
                 raise EngineError(
                     f"COMET cannot load {self.model}: {error}; give a .ckpt file, or a name on the hub that can be "
@@ -287,7 +292,7 @@ class CometScorer(Scorer):
 
 @contextmanager
 def _hushed() -> Iterator[None]:
-    """Without what COMET and Lightning say of devices, workers and their own old code, for every system anew."""
+    """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "comet")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -318,7 +323,8 @@ def _variant(variant: str, prediction: Any, texts: Sequence[Text]) -> Scored:
 def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, least: float = 0.0) -> Annotation:
     """xCOMET's spans as an annotation: those with a confidence of at least `least`.
 
-    Its offsets come from subwords; a special token's are empty, and a span of nothing else has no characters.
+    Its offsets are those of subwords. Special tokens have none, so a span of special tokens alone has no characters and
+    is left out.
     """
     found = []
     for span in spans:

@@ -1,4 +1,4 @@
-"""Scores a whole test set with a metric, and writes the scores into the layout. A stopped run goes on where it was."""
+"""Scores a whole test set with a metric, and writes the scores into the layout; a stopped run goes on."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def score_test_set(
     with _Partial.of(test_set.layout, scorer.signatures) as partial:
         found = _found(test_set, scorer, overwrite, choice)  # again: another run may just have ended
         wanted = [name for name, there in zip(names, found, strict=True) if not there]
-        # What is there already would be lost with its file.
+        # A metric's file is written as a whole, so the systems that it has already are scored again with the others.
         chosen = {
             name: _systems(test_set, name, choice, () if overwrite else _scored(test_set, name)) for name in names
         }
@@ -177,8 +177,7 @@ def _split(scored: Mapping[str, Scored], texts: Mapping[str, Sequence[Text]]) ->
 def write_metric(
     layout: files.Layout, name: str, signature: str, results: Mapping[str, Scored], system_scores: Mapping[str, float]
 ) -> None:
-    """A metric's files. Segment scores are removed first and written last, because a metric with segment scores
-    counts as complete."""
+    """Write a metric's files. Segment scores are removed first and written last: a metric that has them is complete."""
     segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
     segments.unlink(missing_ok=True)
     annotations = {s: r.annotations for s, r in results.items() if r.annotations is not None}

@@ -47,9 +47,8 @@ class Row:
     Attributes:
         direction, system: such as "en-de" and "ONLINE-A".
         document: None if the format does not say.
-        place: of the segment in its document, from 0; without a document, of the row among all of its direction.
-        number, index: of the segment, and of the row, among all of their direction, from 0; rows that were read have
-            none.
+        place: of the segment in its document, from 0; without a document, of the row in its direction.
+        number, index: of the segment and of the row in their direction, from 0; 0 in rows that were read.
         label: the task's number of the segment, if it is known.
         spans: None if the format has none.
         score: None if the format has none.
@@ -209,7 +208,7 @@ def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
 
 
 def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str], Iterable[_T]]) -> list[_T]:
-    """The result of `take` for each official segment of a file of WMT26.
+    """What `take` makes of each official segment of a file of WMT26.
 
     Args:
         path: JSON lines, plain or compressed, each with an item_id.
@@ -259,17 +258,17 @@ FORMATS: Mapping[str, Format] = {
 
 
 def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
-    """Error spans between blanks, half-open; "-1 -1 no-error" where there is none.
+    """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
 
-    A span without characters is one of the annotation's points. What has no place ("missing") or no penalty has no
-    span; what passes the end of the translation is cut there.
+    A span without characters is one of the annotation's points. Errors without a place ("missing") or without a penalty
+    are left out. A span that passes the end of the translation is cut there.
 
     Args:
-        starts, ends, severities: as many of each.
+        starts, ends, severities: equally many words in each.
         length: of the translation, where it is known.
 
     Raises:
-        ValueError: not as many of each, or no numbers.
+        ValueError: not equally many, or no numbers.
     """
     spans: list[ErrorSpan] = []
     points: list[Point] = []

@@ -71,7 +71,7 @@ def write_submission(
     Raises:
         InputError: the metric's files do not fit, or it lacks the error spans that the format has.
         OptionError: an unknown format, metric or set of ratings, or a metric with a variant with and one without
-            reference; scores that no range is known for, or that are outside of it.
+            reference; scores whose range is not known, or that are outside of it.
     """
     if form not in FORMATS:
         raise unknown("format", form, FORMATS)
@@ -94,7 +94,7 @@ def write_submission(
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What is written of one direction: system -> for each segment a score, spans; and the score of the system."""
+    """What is written of one direction: for each system its segments' scores and spans, and its own score."""
 
     name: str
     scores: Mapping[str, Sequence[float | None]]
@@ -208,7 +208,8 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
         overwrite: replace a metric of that name.
 
     Raises:
-        InputError: another form; a translation that a system of it lacks, or another text; the metric is there.
+        InputError: the file has another format, lacks a translation of one of its systems, or has another text; or the
+            metric is there already.
         OptionError: an unknown format.
     """
     if form not in FORMATS:

@@ -187,7 +187,7 @@ class TestSet:
         """Read a stored metric.
 
         Raises:
-            InputError: its files do not fit the test set; with file and line.
+            InputError: its files do not fit the test set; names file and line.
             OptionError: no such metric.
         """
         if name not in self.layout.metrics():
@@ -414,7 +414,7 @@ def _gold(
 
 
 class _RatingsReader:
-    """Reads sets of error spans that fit a test set; those of systems that are not evaluated are taken as they are.
+    """Reads sets of error spans that fit a test set. Those of systems that are not evaluated are not checked.
 
     Args:
         outputs: every system -> its translations.
@@ -473,9 +473,9 @@ class _RatingsReader:
 
 
 def fitted(annotation: Annotation, length: int, *, human: bool) -> Annotation:
-    """The spans that begin inside a text of that length, cut at its end; `human` keeps both of two equal spans.
+    """The spans that begin inside a text of that length, cut at its end.
 
-    One that begins at the end of the text has no character left, and is a point there.
+    A span that begins at the end of the text has no character left, and becomes a point. `human` keeps two equal spans.
     """
     if all(span.end <= length for span in annotation) and all(at <= length for at, _ in annotation.points):
         return annotation

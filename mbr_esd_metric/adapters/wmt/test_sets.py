@@ -71,7 +71,7 @@ def _raw(directions: str, reference: str, **outliers: str) -> dict[str, TestSetI
     }
 
 
-#: Test sets with other gold than MQM, likewise.
+#: Test sets whose gold is not MQM, in the same form.
 OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     (test_set, direction): info
     for test_set, infos in (
@@ -129,9 +129,9 @@ def info_of(test_set: str, direction: str) -> TestSetInfo:
 
 
 def reference_name(test_set: str, direction: str) -> str | None:
-    """The name of a reference called "ref" in a direction; if the table has none, the one of most of its directions.
+    """What a reference called "ref" should be called: the direction's standard reference.
 
-    None for a test set that is not in the table at all.
+    If the table has none, it is that of most directions of the test set. None for an unknown test set.
     """
     own = info_of(test_set, direction).standard_reference
     tables = (MQM_TEST_SETS, OTHER_TEST_SETS)

@@ -2,8 +2,8 @@
 
 The server first draws a token from the whole distribution and applies the grammar only if it forbids that token. Its
 log-probabilities are over the whole vocabulary. So its candidates come from another distribution than vLLM's, and it
-has no log-probabilities of the kind that decisions need. Its samplers run in the order given here; min-p, which is on
-by default there, is switched off.
+has no log-probabilities of the kind that decisions need. Its samplers run in the order of the request. Min-p,
+which is on by default there, is off unless it is asked for.
 """
 
 from __future__ import annotations

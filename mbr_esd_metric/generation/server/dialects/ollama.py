@@ -24,7 +24,7 @@ from mbr_esd_metric.generation.server.dialect import (
 from mbr_esd_metric.generation.server.failures import Odd, Refused, Transient
 from mbr_esd_metric.generation.server.http import Http
 
-#: The context if `max_model_len` does not set it; the prompt, a long segment and its answer fit in.
+#: The context if `max_model_len` does not set it: room for the prompt, a long segment and its answer.
 CONTEXT = 4096
 
 
@@ -45,7 +45,7 @@ class OllamaDialect(Dialect):
             return False
 
     async def served(self, http: Http, address: Address) -> list[str] | None:
-        """As ``/api/tags`` lists them; ``:latest`` may be left out in a request."""
+        """As ``/api/tags`` lists them. A request may leave out ``:latest``."""
         names = names_of(await http.get(address, "//api/tags"), "models", "name")
         return [*names, *(name.removesuffix(":latest") for name in names if name.endswith(":latest"))]
 
@@ -53,7 +53,7 @@ class OllamaDialect(Dialect):
         return said.removesuffix(":latest") == asked.removesuffix(":latest")
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """As Ollama's description of the API has it."""
+        """As Ollama documents it."""
         sampling, effort = ask.sampling, self.settings.reasoning_effort
         return {
             "model": ask.model,

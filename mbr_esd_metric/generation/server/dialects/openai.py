@@ -1,7 +1,7 @@
 """`dialect=openai`: OpenAI's own chat completions, and hosted APIs that follow them closely.
 
-A strict JSON schema in `response_format`; no top-k; the seed is "best effort" there. Models that reason first
-(`reasoning_effort`) take no temperature and no top-p.
+It takes a strict JSON schema in `response_format`, and no top-k. It promises no more than "best effort" of the seed.
+Models that reason first (`reasoning_effort`) take no temperature and no top-p.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect,
 
 
 class OpenaiDialect(Dialect):
-    """JSON schema, n where it is taken, a seed."""
+    """JSON schema, a seed, and n where the service takes it."""
 
     name: ClassVar[str] = "openai"
     can: ClassVar[Capabilities] = Capabilities("schema", n=True, seed=True, top_k=False, logprobs=False)
@@ -29,7 +29,7 @@ class OpenaiDialect(Dialect):
         return said == asked or re.fullmatch(r"(-\d{4}|[:@]).*", said.removeprefix(asked)) is not None
 
     def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Sample:
-        """A refusal, and what the service's filter cut, were paid for: they count as cut, and are not asked again."""
+        """A refusal, or an answer that was filtered, is paid for: it counts as cut, and is not asked for again."""
         said = choice.get("message")
         refusal = said.get("refusal") if isinstance(said, Mapping) else None
         if isinstance(refusal, str) and refusal:
@@ -39,7 +39,7 @@ class OpenaiDialect(Dialect):
         return super()._sample(choice, tokens, ask)
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """As OpenAI's description of the API has it; `max_completion_tokens` counts the reasoning too."""
+        """As OpenAI documents it; `max_completion_tokens` counts the reasoning too."""
         sampling = ask.sampling
         body: dict[str, Any] = {
             "model": ask.model,

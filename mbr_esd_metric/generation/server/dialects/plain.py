@@ -1,7 +1,7 @@
-"""`dialect=plain`: any server with chat completions. Nothing holds the model to the format; the answer is cut out.
+"""`dialect=plain`: any server with chat completions.
 
-`dialect=transformers`, in `transformers.py`, is this one with the settings in the one field in which
-``transformers serve`` takes them.
+Nothing holds the model to the format, so the answer is looked for in its text. `dialect=transformers` is the same, with
+the settings in the field in which ``transformers serve`` takes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PlainDialect(Dialect):
         return True
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """What every server knows, and no field more: some refuse those that they do not know."""
+        """Only the fields that every server knows, as some servers refuse others."""
         body: dict[str, Any] = {
             "model": ask.model,
             "messages": messages(ask.request.prompt),
@@ -38,7 +38,7 @@ class PlainDialect(Dialect):
         return body | self.reasoning
 
     def answer(self, text: str) -> str:
-        """The first JSON object in the text that has errors; the text itself where there is none."""
+        """The first JSON object in the text that has errors; the whole text if there is none."""
         text = super().answer(text)
         at = text.find("{")
         while at >= 0:

@@ -1,6 +1,7 @@
-"""`dialect=transformers`: ``transformers serve`` (transformers 5): no guidance, and settings as a `generation_config`.
+"""`dialect=transformers`: ``transformers serve`` of transformers 5.
 
-It lists the models of its cache, not the one it was started with, so the name cannot be checked there.
+It has no guidance, and takes the settings as a `generation_config`. It lists the models of its cache, not the one that
+it was started with, so the name cannot be checked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mbr_esd_metric.generation.server.http import Http
 
 
 class TransformersDialect(PlainDialect):
-    """As plain, with top-k and a seed."""
+    """Like plain, with top-k and a seed."""
 
     name: ClassVar[str] = "transformers"
     can: ClassVar[Capabilities] = replace(PlainDialect.can, seed=True, top_k=True)
@@ -28,7 +29,7 @@ class TransformersDialect(PlainDialect):
 
     @classmethod
     async def answers(cls, http: Http, address: Address) -> bool:
-        """Its description of itself has an address that others lack."""
+        """Its OpenAPI description has a path that other servers lack."""
         try:
             value = (await http.get(address, "//openapi.json")).json()
         except Transient:
@@ -37,12 +38,12 @@ class TransformersDialect(PlainDialect):
         return isinstance(paths, Mapping) and "/load_model" in paths
 
     async def served(self, http: Http, address: Address) -> list[str] | None:
-        """None: what it was started with is not in its list."""
+        """None, because its list lacks the model that it was started with."""
         await http.get(address, "/models")
         return None
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """Without a `generation_config` a model is decoded as its own says, mostly greedily, at any temperature."""
+        """Always with a `generation_config`: without one, the server decodes by the model's own, mostly greedily."""
         sampling = ask.sampling
         config: dict[str, Any] = {"do_sample": not sampling.greedy, "max_new_tokens": sampling.max_tokens}
         if not sampling.greedy:

@@ -1,7 +1,7 @@
 """`dialect=vllm`: vLLM 0.11 and later, the dialect that can do everything.
 
-What is vLLM's own in the requests are the body fields `top_k` and `structured_outputs`; temperature, top_p and top_k
-are always sent, because a field that is left out falls back to the model's own generation settings.
+Two fields of a request are vLLM's own: `top_k` and `structured_outputs`. Temperature, top_p and top_k are always sent,
+because the server takes what is missing from the model's own generation settings.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class VllmDialect(Dialect):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Nothing by itself: candidates of vLLM's server have always been stored under the engine's name alone."""
+        """No dialect: candidates of vLLM's server have always been stored under the engine's name alone."""
         return self.reasoning
 
     def body(self, ask: Ask) -> dict[str, Any]:
-        """As vLLM's server documents it; `sample i` of a request is drawn with seed + i."""
+        """As vLLM documents it. Sample i of a request is drawn with seed + i."""
         sampling = ask.sampling
         return {
             "model": ask.model,
