@@ -20,8 +20,9 @@ done
 echo "== ruff, mypy (with numpy 1 and 2)"
 "$venvs/comet/bin/ruff" format --check --quiet .
 "$venvs/comet/bin/ruff" check .
-"$venvs/comet/bin/mypy"
+"$venvs/comet/bin/mypy" &
 "$venvs/train/bin/mypy" --cache-dir .mypy_cache/numpy2
+wait $!
 
 # Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
 # begin with the files that take longest, which tests/conftest.py puts first.
