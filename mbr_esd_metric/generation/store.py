@@ -1,10 +1,10 @@
 """The candidate store: one SQLite file that keeps every sampled text, so that nothing is ever sampled twice.
 
-A sample is found by the key of its request (everything that can change a candidate, and nothing else) and its
-index; N is not in the key, so that asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a
-process that is killed at any moment loses at most the part that it was writing. Two processes may use one file at
-once; the first to store an index wins. Each row has a checksum, so that a bit that a disk has lost is an error and
-never another score. Where everything is stored already, the file may be read-only.
+A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
+nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
+that is killed loses at most the part that it was writing. Two processes may use one file at once; the first to store an
+index wins. Each row has a checksum, so a bit that the disk lost is an error and never another score. The file may be
+read-only if everything is stored already.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def store_path(path: str | os.PathLike[str] | None = None) -> Path:
 class CandidateStore:
     """Samples by request key and index. Use as a context manager, in the thread that opened it.
 
-    On a network file system give each machine a store of its own: SQLite's locks do not reach across machines.
+    On a network file system, give each machine a store of its own, because SQLite's locks do not work across machines.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open, or create with its folders, the store at `path`.
+        """Open the store at `path`; create it and its folders if there is none.
 
         Raises:
             StoreError: the file is no store, damaged, of another format, or not writable; it is left as it is.
@@ -80,7 +80,7 @@ class CandidateStore:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
-        """The store at `store_path(path)`; with ":memory:" or `keep=False` one in memory that is gone when closed.
+        """The store at `store_path(path)`; with ":memory:" or `keep=False`, one in memory, lost when closed.
 
         Raises:
             StoreError: as the constructor.
@@ -99,7 +99,7 @@ class CandidateStore:
         """Samples 0 to n - 1 of the request, None if one is missing.
 
         Raises:
-            StoreError: the file is damaged; names the first sample that is not as it was stored.
+            StoreError: the file is damaged; names the first damaged sample.
         """
         samples: list[Sample | None] = [None] * n
         with self._reported("read"):
@@ -124,7 +124,7 @@ class CandidateStore:
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Sample]) -> None:
-        """Store samples `first`, `first + 1`, ... in one transaction; what is stored already stays as it is.
+        """Store samples `first`, `first + 1`, ... in one transaction. Samples that are stored already do not change.
 
         Raises:
             StoreError: the disk is full, the file damaged or read-only; what was stored before is kept.
@@ -143,7 +143,7 @@ class CandidateStore:
                 if packed:
                     self._connection.execute(beside.create)
                     self._connection.executemany(
-                        # Only beside the sample that they are of: another process may have stored another one first.
+                        # Only if the stored sample is this one: another process may have stored its own first.
                         f"INSERT OR IGNORE INTO {beside.table} SELECT ?, ?, ?, ? WHERE EXISTS "
                         "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
                         (
@@ -153,7 +153,7 @@ class CandidateStore:
                     )
 
     def _beside(self, beside: _Beside, key: str, n: int) -> Iterator[tuple[int, Any]]:
-        """Number and value of those samples of a request that have one."""
+        """Number and value of the samples that have one, of a request."""
         rows = self._connection.execute(
             f"SELECT number, {beside.column}, checksum FROM {beside.table} "
             "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
@@ -195,7 +195,7 @@ class CandidateStore:
     def _open_to_read(self, path: Path) -> None:
         """Open a store that cannot be written, such as one on a read-only disk; `put` raises."""
         log = path.with_name(path.name + "-wal")
-        # Without a log that could still be written there is nothing that SQLite would have to note beside the file.
+        # Without a log, SQLite has nothing to write beside the file.
         untouched = not log.exists() or log.stat().st_size == 0
         address = f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
         self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -209,7 +209,7 @@ class CandidateStore:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     def _add_checksums(self) -> None:
-        """Bring a store that was made before there were checksums to today's format; all of it, or nothing."""
+        """Add checksums to a store that was made before there were any: to all of it, or to nothing."""
         if self._version() != _UNCHECKED:
             return
         with self._transaction():
@@ -228,7 +228,7 @@ class CandidateStore:
             self._connection.execute(f"PRAGMA user_version = {_FORMAT}")
 
     def _create(self) -> None:
-        """Make the tables where there are none; still without WAL, so that the header names us at once."""
+        """Make the tables if there are none. This comes before WAL, so that the header says whose file it is."""
         if self._tables():
             return
         with self._transaction():
@@ -242,7 +242,7 @@ class CandidateStore:
         return self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
 
     def _use_wal(self) -> None:
-        """Let readers and a writer work side by side, where the file system can."""
+        """Let readers work beside a writer, if the file system can."""
         self._connection.execute("PRAGMA synchronous = NORMAL")
         deadline = time.monotonic() + _BUSY_SECONDS
         while True:
@@ -250,7 +250,7 @@ class CandidateStore:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                # SQLite does not wait by itself where another process is using the file at this very moment.
+                # SQLite does not wait here for another process that is using the file.
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
@@ -281,8 +281,9 @@ def _encoded(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What is kept beside some samples, in a table of its own: stores without it are read, by this version and by those
-    that do not know it, as they always were.
+    """What is kept beside some samples, in a table of its own.
+
+    So older stores, which lack the table, can still be read, and older versions can read a store that has it.
 
     Attributes:
         table, column: where it is kept.
@@ -342,10 +343,7 @@ def _sum_of(key: str, number: int, packed: bytes) -> int:
 def _checksum(
     key: object, number: object, text: object, logprob: object, tokens: object, truncated: object
 ) -> int | None:
-    """CRC-32 of a row and the request that it belongs to; None if a value is not of its type.
-
-    It tells a damaged row from a sound one, nothing more.
-    """
+    """CRC-32 of a row and its request, to find damaged rows; None if a value has the wrong type."""
     if not (
         isinstance(key, str)
         and isinstance(text, bytes)
@@ -381,7 +379,7 @@ def _advice(error: Exception) -> str:
 
 
 def _check_header(path: Path) -> bool:
-    """Look at the first bytes before SQLite does, so that a file that is not ours is not touched at all.
+    """Look at the first bytes before SQLite does, so that a file of somebody else is not touched.
 
     Returns:
         Whether there is a store.

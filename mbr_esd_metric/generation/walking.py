@@ -1,13 +1,13 @@
 """Walks through a translation (`format=marked`) on a transformers model: words are read, marks are sampled.
 
-The words of an answer are known, only its marks are not. So the model reads ahead: a draft of all marks goes through
-it in one pass, and gives the true distribution of every mark after the draft's marks before it. Each sample takes its
-marks from these distributions, with random numbers of its own, up to its first mark that is not the draft's; that one
-is still drawn from the right distribution. There it leaves the draft, and goes on with a new one: samples that agree
-so far are one row of the next pass. Every mark comes from the distribution that word by word would give, with the
-same random number, so that drafts change how long it takes and nothing else.
+The words of an answer are known; only its marks are not. So the model reads ahead. A draft of all marks goes through it
+in one pass, which gives the distribution of every mark, given the draft's marks before it. Each sample draws its marks
+from these distributions, with random numbers of its own, up to its first mark that differs from the draft. That mark is
+still drawn from the right distribution. There the sample leaves the draft and goes on with a new one; samples that
+agree so far share one row of the next pass. Every mark comes from the distribution that reading word by word would
+give, with the same random number. So drafts change how long it takes, and nothing else.
 
-Of the output layer only the marks' rows are used.
+Only the marks' rows of the output layer are used.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: How often a word has the mark of the word before it: the first mark (fine), and any other. Guesses, which cost time
-#: where they are wrong, and change nothing else.
+#: How often a word has the mark of the word before it: for the first mark (fine), and for any other. These are guesses;
+#: a wrong one costs time and changes nothing else.
 _SAME = (0.9, 0.6)
-#: Tokens of question and first draft that are read at once; most sentences have fewer.
+#: Tokens of the question and the first draft that are read at once; most sentences have fewer.
 _BLOCK = 512
 #: A word is read ahead if a sample gets there with at least this probability.
 _LIKELY = 0.3
@@ -42,8 +42,8 @@ class _Draft:
     Attributes:
         first: number of the first word without a mark.
         before: the mark of the word before it; None at the beginning.
-        samples: that have the same marks so far.
-        words: of the whole translation.
+        samples: those that have the same marks so far.
+        words: the number of words of the translation.
     """
 
     first: int
@@ -53,7 +53,7 @@ class _Draft:
 
     @property
     def marks(self) -> list[int]:
-        """The drafted mark of each word that is read; the last one is never read, and as good as any."""
+        """The drafted mark of each word that is read. The last one is never read, so any mark will do."""
         left = self.words - self.first
         if self.before is None:
             return [0] * left
@@ -63,7 +63,7 @@ class _Draft:
         return [self.before] * ahead
 
     def tokens(self, units: Sequence[Sequence[int]], marks: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What the model reads, from the mark before the first word to the last word, and the place of each word's end.
+        """What the model reads, from the mark before the first word to the last word; and where each word ends.
 
         Args:
             units: the tokens of every word.
@@ -90,7 +90,7 @@ class Walker:
         from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 
         self._model, self._base, self._tokenizer = model, base, WalkTokenizer(tokenizer)
-        # The shots are one block of the base model, which it reads once.
+        # The examples in the prompt are one block, which the base model reads once.
         self._cache, self._base_cache = SharedPromptCache(_BLOCK), SharedPromptCache(len(self._tokenizer.shots))
         config = model.config.get_text_config()
         self._softcap: float | None = getattr(config, "final_logit_softcapping", None)
@@ -126,7 +126,7 @@ class Walker:
         choose: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
         by_mark: bool = False,
     ) -> list[Sample]:
-        """So many answers, each with the number of error spans that the model expects along it.
+        """Samples, each with the number of error spans that the model expects along it.
 
         Args:
             walk: the answer to walk.
@@ -147,10 +147,10 @@ class Walker:
         shares: list[list[list[float]]] = [[[]] * len(units) for _ in range(count)]
 
         def advance(states: Tensor, drafts: Sequence[_Draft]) -> list[tuple[int, int, _Draft]]:
-            """Draw marks up to each sample's first that was not drafted; returns the drafts that go on from there.
+            """Draw each sample's marks up to the first that was not drafted, and return the drafts that follow.
 
-            `states` are those after the words of the drafts. With each new draft comes which one it leaves, and how
-            many words of it still hold.
+            `states` are those after the words of the drafts. Each new draft comes with the number of the draft that it
+            leaves, and how many words of that still hold.
             """
             logits = states.float() @ rows.T
             if self._softcap is not None:
@@ -188,7 +188,7 @@ class Walker:
                 if drafts[which].first + held + 1 < len(units)
             ]
 
-        # The first draft is read as if it belonged to the prompt: all samples share it up to where they leave it.
+        # The first draft is read as part of the prompt, because all samples share it until they leave it.
         draft = _Draft(0, None, tuple(range(count)), len(units))
         tokens, ends = draft.tokens(units, marks)
         states = self._cache.read_states(decoder, [*prompt, *tokens])[len(prompt) :]
