@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import sys
 from collections.abc import Callable
@@ -266,6 +267,27 @@ def test_a_span_past_the_end_is_an_error(function: Callable[..., float]) -> None
         function([ErrorSpan(2, 9, "minor")], [], 3)
     with pytest.raises(InputError, match="3 characters"):
         AnnotationTable([Annotation([ErrorSpan(2, 9, "minor")])], 3)
+
+
+@pytest.mark.parametrize("name", [name for name in similarity_names() if not name.startswith("scoresim")])
+@given(given=several(2, 2))
+def test_precision_and_recall_are_what_it_is_made_of(name: str, given: tuple[int, list[Annotation]]) -> None:
+    """Their harmonic mean is the similarity, and the other way round they change places."""
+    length, (c, s) = given
+    similarity = get_similarity(name)
+    precision, recall = similarity.precision_recall(c, s, length) or (math.nan, math.nan)
+    assert 0 <= min(precision, recall) <= max(precision, recall) <= 1 + 1e-12
+    harmonic = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    assert harmonic == pytest.approx(similarity.scalar(c, s, length), abs=1e-12)
+    assert similarity.precision_recall(s, c, length) == pytest.approx((recall, precision))
+
+
+def test_soft_f1_of_a_text_that_is_marked_twice_is_zero() -> None:
+    """Both P and R are clipped there: 80 of 100 characters are major and minor, and the other side has no error."""
+    twice = Annotation([ErrorSpan(0, 100, "major"), ErrorSpan(0, 100, "minor")])
+    assert soft_f1(twice, Annotation(), 100) == 0.0
+    assert soft_f1([ErrorSpan(0, 80, "major"), ErrorSpan(0, 80, "minor")], [], 100) == 0.0
+    assert soft_f1([ErrorSpan(0, 80, "major"), ErrorSpan(0, 80, "minor")], [], 100, clip=False) < -0.6
 
 
 def test_means() -> None:
