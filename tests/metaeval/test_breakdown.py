@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,13 @@ def test_a_part_that_nobody_rated_has_no_values(data: Contestants) -> None:
     assert set(last.values["spans", False].values()) == {None}
 
 
+def test_without_people_there_are_no_span_measures_and_scores_all_the_same(data: Contestants) -> None:
+    alone = replace(data, human=[])
+    with_people, without = (breakdown(one, LABELS, ("acc_eq", "softf1"))[0].values for one in (data, alone))
+    for entry in data.entries:
+        assert without[entry.key] == {"acc_eq": with_people[entry.key]["acc_eq"], "softf1": None}
+
+
 def test_buckets_of_lengths() -> None:
     assert length_labels([0, 9, 10, 19, 20, 500], [10, 20]) == ["0-9", "0-9", "10-19", "10-19", "20-", "20-"]
     lengths = list(range(1, 101))
@@ -71,5 +80,6 @@ def test_what_does_not_fit_is_refused(data: Contestants) -> None:
         breakdown(data, ["a", "b"], ["spa"])
     with pytest.raises(OptionError, match="softf1"):
         breakdown(data, LABELS, ["sotff1"])
-    with pytest.raises(OptionError, match="rise"):
-        length_labels([1], [20, 10])
+    for edges in ([20, 10], [10, 10], [0, 10]):
+        with pytest.raises(OptionError, match="rise"):
+            length_labels([1], edges)

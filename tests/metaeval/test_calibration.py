@@ -52,6 +52,17 @@ def test_characters() -> None:
     assert curve.best_f1 == pytest.approx(0.75)
 
 
+def test_a_span_of_no_confidence_at_all_is_a_claim() -> None:
+    predicted = [[Annotation([span(0, 4, 0.9), span(6, 8, 0.0)])]]
+    for level, claimed in (("span", [0.9, 0.0]), ("character", [0.9] * 4 + [0.0] * 2)):
+        found = claims(predicted, [[[Annotation([span(7, 9)])]]], [[LENGTH]], level)  # type: ignore[arg-type]
+        assert found.confidence.tolist() == claimed
+    curve = threshold_curve(found)
+    assert (curve.precision.tolist(), curve.recall.tolist()) == ([0.0, pytest.approx(1 / 6)], [0.0, 0.5])
+    # Precision and recall may be well below one half.
+    assert curve.best_f1 == pytest.approx(2 * (1 / 6) * 0.5 / (1 / 6 + 0.5))
+
+
 def made(confidence: list[float], confirmed: list[float]) -> Claims:
     n = len(confidence)
     return Claims(

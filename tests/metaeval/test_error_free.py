@@ -35,6 +35,8 @@ def test_counts_and_measures_are_their_definitions() -> None:
 
 def test_one_sided_predictions() -> None:
     labels = np.array([[1, 0, 0]])
+    wrong = error_free(labels, [[0, 1, 0]])
+    assert (wrong.precision, wrong.recall, wrong.f1) == (0.0, 0.0, 0.0)
     assert (error_free(labels, [[0, 0, 0]]).mcc, error_free(labels, [[0, 0, 0]]).precision) == (0.0, 1.0)
     assert error_free(labels, [[1, 1, 1]]).recall == 1.0
     assert error_free([[0.0]], [[0.0]]).recall == 1.0

@@ -154,6 +154,15 @@ def test_daggers_need_every_rival_in_every_direction(two: list[Contestants]) -> 
     assert row(compute_leaderboard("t", two, Settings(draws=0, against=("map",))), "ours").daggers == frozenset()
 
 
+def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: Contestants) -> None:
+    scores = {e.name: e.scores for e in one.entries}
+    p = perm_both(one.gold, scores["map"], scores["ours"], "spa", 200).p_value
+    assert 0 < p < 1
+    for alpha, there in ((p, True), (float(np.nextafter(p, 0)), False)):
+        board = compute_leaderboard("t", [one], Settings(draws=200, against=("map",), alpha=alpha))
+        assert ("spa" in row(board, "ours").daggers) is there
+
+
 def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: Contestants) -> None:
     by_name = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "vote")))
     by_rule = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "majority")))

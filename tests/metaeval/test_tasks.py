@@ -78,6 +78,9 @@ def test_wmt23_and_later_have_their_tasks() -> None:
         ("zh-en", "acc_eq"),
     ]
     assert wmt_tasks("wmt25", directions) == later
+    assert {task.weight for task in later} == {0.25}
+    three = wmt_tasks("wmt24", [*directions, direction("en-es")])
+    assert [task.weight for task in three] == [exactly(1 / 6)] * 6
 
 
 def test_the_overall_score_is_the_scaled_mean() -> None:
