@@ -35,6 +35,7 @@ def _of_entry(entry: Entry) -> ModelCard:
         engine="server" if entry.hosted else "auto",
         dialect=entry.dialects[0] if entry.hosted else "auto",
         reasoning_effort=entry.reasoning_effort,
+        temperature=entry.temperature,
         # Reasoning counts as part of the answer.
         max_tokens=4096 if entry.reasons else 512,
     )

@@ -2,10 +2,11 @@
 
 None of them has been tried in this role here; the paper's have been, by its authors. The lines were held against public
 pages in November 2026. Names and contexts of hosted models are those of OpenAI's, Google's and DeepSeek's
-documentation, Mistral's those of services that pass it on. Hub ids and contexts of the others are those of their model
+documentation, Mistral's those of services that pass it on; its API takes temperatures up to 1.5 (its OpenAPI
+description). Hub ids and contexts of the others are those of their model
 cards or of pages that quote them. Sizes are those of the files on the hub as repositories list them, with the parts
-that read images (bfloat16 where nothing else is said); that of gpt-oss 20B was not found again. Services take models
-away after a year or two; their pages of deprecations say when.
+that read images (bfloat16 where nothing else is said). Services take models away after a year or two; their pages of
+deprecations say when.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Entry:
         context: in tokens.
         dialects: of the servers that are recommended for it, the best first.
         reasoning_effort: for a model that reasons before it answers unless it is told not to ("none").
+        temperature: of sampling; the paper's, where the service takes it.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Entry:
     context: int
     dialects: tuple[str, ...]
     reasoning_effort: str | None = None
+    temperature: float = 2.0
 
     @property
     def hosted(self) -> bool:
@@ -80,6 +83,6 @@ CATALOGUE = (
     Entry("gemini-3.8-flash", "gemini-3.8-flash", "Google Gemini 3.8 Flash; reasons", 0, 1_048_576, _HOSTED, "low"),
     Entry("gemini-3.5-flash-lite", "gemini-3.5-flash-lite", "Google Flash-Lite; reasons", 0, 1_048_576, _HOSTED, "low"),
     Entry("deepseek-flash", "deepseek-flash", "DeepSeek V4.1 Flash; reasons", 0, 1_000_000, ("plain",), "low"),
-    Entry("mistral-large-api", "mistral-large-latest", "Mistral Large 3, hosted", 0, 262_144, ("plain",)),
+    Entry("mistral-large-api", "mistral-large-latest", "Mistral Large 3, hosted", 0, 262_144, ("plain",), None, 1.5),
 )
 # fmt: on

@@ -117,7 +117,10 @@ def classify(answer: Answer, address: Address, model: str) -> Exception:
             f"the server refuses the grammar ({said}); it must have guided output (mbr-esd serve sets a backend), or "
             "be asked with dialect=plain"
         )
-    return Refused(f"the server refuses the request ({status} {said})", split=bool(re.search(r"\bn(_cmpl)?\b", text)))
+    mend = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
+    return Refused(
+        f"the server refuses the request ({status} {said}){mend}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
+    )
 
 
 class NoSuchModel(EngineError):
@@ -173,6 +176,8 @@ def message(answer: Answer) -> str:
         if isinstance(value, list) and value:
             value = value[0]
         elif isinstance(value, Mapping):
+            if isinstance(value.get("msg"), str) and isinstance(value.get("loc"), list) and value["loc"]:
+                return printable(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
             value = value.get("error") or value.get("message") or value.get("detail") or value.get("msg")
     return printable(str(value)) if value else f"status {answer.status}"
 
