@@ -1,0 +1,55 @@
+"""What `comet-score --to_json` writes for the real XCOMET class, with random weights, swept and calibrated as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.cli.main import main
+from tests.helpers.wmt_folder import write_folder
+from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
+
+WHERE = ["--data", "data", "--test-set", "made", "--direction", "en-de"]
+
+
+@pytest.mark.comet
+def test_a_sweep_and_a_calibration_of_comets_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
+    monkeypatch.chdir(tmp_path)
+    write_folder(tmp_path / "data")
+    test_set = load_test_set(tmp_path / "data", "made", "en-de")
+    systems = [f"{system}.txt" for system in test_set.systems]
+    texts = [test_set.sources, *([text or "" for text in test_set.outputs[system]] for system in test_set.systems)]
+    for name, lines in zip(["src.txt", *systems], texts, strict=True):
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    command = ["comet-score", "-s", "src.txt", "-t", *systems, "--to_json", "xcomet.json", "--model", str(checkpoint)]
+    monkeypatch.setattr("sys.argv", [*command, "--gpus", "0", "--quiet"])
+    comet.score_command()
+    written = json.loads(Path("xcomet.json").read_text(encoding="utf-8"))
+    rated = [
+        [error["confidence"] for error in row.get("errors", ())]
+        for system, rows in zip(test_set.systems, written.values(), strict=True)
+        for row, gold in zip(rows, test_set.gold[test_set.systems.index(system)], strict=True)
+        if gold == gold  # unrated segments have NaN
+    ]
+    confidences = [confidence for row in rated for confidence in row]
+    assert len(set(confidences)) > 20
+
+    capsys.readouterr()
+    lambdas = [0.0, *(sorted(confidences)[len(confidences) * at // 4] for at in (1, 2, 3)), 1.0]
+    assert main(["lambda-sweep", "xcomet.json", *WHERE, "--format", "json", "--lambdas", *map(str, lambdas)]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    kept = [row["en-de"]["major"] + row["en-de"]["minor"] for row in rows]
+    assert kept == [sum(confidence >= threshold for confidence in confidences) for threshold in lambdas]
+    assert kept[0] > kept[1] > kept[2] > kept[3] > kept[4]
+
+    assert main(["calibrate", "xcomet.json", *WHERE, "--metric", "spans-src", "--format", "json"]) == 0
+    claims = {row["metric"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"] if row["level"] == "span"}
+    assert claims["xcomet"]["claims"] == len(confidences)
+    assert claims["xcomet"]["confidence"] == pytest.approx(sum(confidences) / len(confidences))
