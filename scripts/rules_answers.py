@@ -99,10 +99,10 @@ class Reader:
 
     def without_answer(self, items: Sequence[Item]) -> tuple[list[Item], int]:
         """The items, where no candidate can be read with the answer "no error" instead; and how many those are."""
-        parser = DecisionOptions(format=self.answers).parser
+        options = DecisionOptions(format=self.answers)
         kept, silent = [], 0
         for item in items:
-            if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, parser(item.translation))):
+            if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, item.translation, options)):
                 silent += 1
                 nothing = CandidateColumns([None], [0.0], [False], [EMPTY], expected=[NO_SPANS])
                 item = replace(item, candidates=nothing)

@@ -334,7 +334,9 @@ def main() -> None:
     parser.add_argument("--part", nargs="+", default=[], metavar="NAME", help="sets that are part of another one")
     parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
     parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
-    parser.add_argument("--answers", default="json", choices=list(FORMATS), help="format of the answers (%(default)s)")
+    parser.add_argument(
+        "--answers", default="json", choices=list(FORMATS), help="where a file does not say it (%(default)s)"
+    )
     parser.add_argument("--tokenizer", metavar="MODEL", help="count tokens of answers, not characters")
     parser.add_argument("--n", type=int, help="candidates of each translation; all by default")
     parser.add_argument("--most", type=int, help="read so many records of each file; all by default")

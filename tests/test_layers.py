@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "elicit": {"core"},
-    "files": {"core"},
+    "files": {"core", "elicit"},
     "decoding": {"core", "elicit", "files"},
     "generation": {"core", "elicit", "files", "decoding"},
     "metric": {"core", "elicit", "files", "decoding", "generation"},

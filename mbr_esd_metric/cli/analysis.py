@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
-from mbr_esd_metric.cli.options import add_mqm_option
+from mbr_esd_metric.cli.options import add_decision_options, add_mqm_option, decision_options
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.errors import InputError, useless
 from mbr_esd_metric.metaeval.choosing import choosing_rules
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+#: Field of `DecisionOptions` that says how candidates are read.
+_READING = ("format",)
 #: Characters of a line of text; a table of several directions is cut between them where it is wider.
 WIDTH = 130
 
@@ -158,6 +161,7 @@ def add_choice_arguments(parser: argparse.ArgumentParser, rules: Sequence[str], 
         least: "+" for at least one rule, "*" for any number.
     """
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
+    add_decision_options(parser, _READING)
     add_evaluation_arguments(parser)
     parser.add_argument(
         "--rules",
@@ -241,13 +245,21 @@ def constant_notes(test_set: TestSet, evaluations: Mapping[str, Evaluation], spa
     ]
 
 
-def read_sampled(test_set: TestSet, path: str, choosing: Sequence[str] = ()) -> list[list[Sampled | None]]:
+def answers_of(args: argparse.Namespace) -> str:
+    """The answer format of candidates that do not say theirs."""
+    return decision_options(args, _READING).format
+
+
+def read_sampled(
+    test_set: TestSet, path: str, choosing: Sequence[str] = (), answers: str = "json"
+) -> list[list[Sampled | None]]:
     """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
 
     Args:
         test_set: its translations.
         path: of the file.
         choosing: names of the rules that will choose.
+        answers: the answer format of candidates that do not say theirs.
 
     Raises:
         InputError: a line that cannot be read or belongs to no translation; a translation whose candidates have no
@@ -257,7 +269,8 @@ def read_sampled(test_set: TestSet, path: str, choosing: Sequence[str] = ()) -> 
     from mbr_esd_metric.files.records import read_candidates
     from mbr_esd_metric.metaeval.choosing import Sampled
 
-    rows = joined(test_set, ((record.place, record.candidates) for record in read_candidates(path)), path)
+    records = (replace(one, format=one.format or answers) for one in read_candidates(path))
+    rows = joined(test_set, ((record.place, record.candidates) for record in records), path)
     sampled = [
         [
             None if found is None else Sampled(translation or "", found, f"segment {number} of {system}")

@@ -17,11 +17,8 @@ _OPTIONS = ("rule", "utility", "weights", "invalid", "mqm", "location", "format"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Candidates of several systems, and how they are decided."""
     parser.add_argument("candidates", nargs="+", metavar="CANDIDATES", help="candidates files of two or more systems")
-    add_decision_options(parser, [name for name in _OPTIONS if name != "format"])
-    parser.add_argument("--format", dest="table", choices=list(FORMATS), default="text", help="(%(default)s)")
-    parser.add_argument(
-        "--answers", dest="format", metavar="FORMAT", help="how candidates say their errors: json (default)"
-    )
+    add_decision_options(parser, _OPTIONS)
+    parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
     parser.add_argument("--resamples", type=int, default=20, metavar="R", help="draws a segment (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default %(default)s)")
     parser.epilog = "example:\n  mbr-esd compare candidates.jsonl --score expected"
@@ -82,5 +79,5 @@ def run(args: argparse.Namespace) -> int:
         f"mean MQM scores ({options.score}, rule {options.rule}), 95% intervals; {args.resamples} draws "
         f"of the candidates a segment, seed {args.seed}",
     )
-    print(render(Table("systems compared", columns, tuple(rows), notes), args.table), end="")
+    print(render(Table("systems compared", columns, tuple(rows), notes), args.format), end="")
     return 0

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from mbr_esd_metric.cli.options import add_decision_options, decision_options
@@ -24,7 +25,7 @@ _EXAMPLES = {
 }
 
 #: Fields of `DecisionOptions` that `distill pairs` takes.
-_DECISION = ("rule", "utility", "weights", "location", "span_cost")
+_DECISION = ("rule", "utility", "weights", "location", "format", "span_cost")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         _DECISION,
         rule="what is preferred: mbr (default), the best candidate, or consensus, the best annotation of all",
     )
-    pairs.add_argument("--answers", default="json", choices=list(FORMATS), help="their format (default: %(default)s)")
     pairs.add_argument("--prompt", default="v1", help="prompt that the candidates were sampled with")
     pairs.add_argument("--lp", help="direction such as en-de, if the prompt named the languages")
     pairs.add_argument("--validation", type=float, default=0.1, help="share held out, by source (default: %(default)s)")
@@ -64,7 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sft.add_argument("--clean-share", type=float, default=0.1, help="of examples without errors (default: %(default)s)")
     sft.add_argument("--max-characters", type=int, default=350, help="longest translation (default: %(default)s)")
     sft.add_argument("--validation", type=float, default=0.05, help="share held out, by source (default: %(default)s)")
-    sft.add_argument("--format", default="json", choices=list(FORMATS), help="of the answers (default: %(default)s)")
+    sft.add_argument(
+        "--format", default="json", choices=list(FORMATS), help="of the answers to learn (default: %(default)s)"
+    )
     sft.add_argument("--planted", type=float, default=0.0, help="share of errors planted in clean translations")
     sft.add_argument(
         "--share",
@@ -119,14 +121,16 @@ def _pairs(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.paths import check_folder, check_given_once, check_output
     from mbr_esd_metric.files.records import read_candidates
 
-    decision = replace(decision_options(args, _DECISION), format=args.answers)
-    options = PairOptions(decision, args.prompt, args.lp, args.validation, args.seed)
+    options = PairOptions(decision_options(args, _DECISION), args.prompt, args.lp, args.validation, args.seed)
     check_given_once(args.candidates, "candidates")
     folder = Path(args.output)
     check_folder(folder)
     if folder.exists():
         for part in ("train", "validation"):
             check_output(folder / f"{part}.{args.format}", args.candidates)
+    for record in islice(read_candidates(args.candidates[0]), 1):
+        answers = record.format or options.decision.format
+        options = replace(options, decision=replace(options.decision, format=answers))
     pairs = make_pairs((record for path in args.candidates for record in read_candidates(path)), options)
     print(pairs.report())
     with locked_folder(folder):
@@ -154,7 +158,7 @@ def _sft(args: argparse.Namespace) -> int:
     answers = get_format(args.format)
     prompt = load_prompt(args.prompt, answers.templates)
     shares = with_weights(args.share)
-    decision = replace(decision_options(args, _DECISION), format=args.format)
+    decision = decision_options(args, _DECISION)
     if not 0 <= args.planted < 1:
         raise OptionError(f"--planted is a share in [0, 1), not {args.planted:g}")
     parts = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str], **meanings: str) -> None:
-    """Add ``--NAME`` for each of these fields.
+    """Add ``--NAME`` for each of these fields; for `format` it is ``--answers``.
 
     Args:
         parser: gets them; the value is None if an option is not given.
@@ -28,10 +28,10 @@ def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str], 
         field, choices = FIELDS[name], option_choices(name)
         meaning = meanings.get(name)
         if meaning is None:
-            meaning = str(field.metadata["help"])
+            meaning = str(field.metadata["help"]) + (" where their file does not say it" if name == "format" else "")
             meaning += f": {', '.join(choices)}" if choices else ""
             meaning += f" (default {field.default})" if field.default is not None else ""
-        parser.add_argument(f"--{name.replace('_', '-')}", metavar=name.upper(), help=meaning)
+        parser.add_argument(spelled(name), metavar=name.upper(), help=meaning)
 
 
 def decision_options(args: argparse.Namespace, names: Sequence[str]) -> DecisionOptions:
@@ -40,8 +40,14 @@ def decision_options(args: argparse.Namespace, names: Sequence[str]) -> Decision
     Raises:
         OptionError: an unknown name, or an option that has no effect together with the others.
     """
-    given = {name: value for name in names if (value := getattr(args, name)) is not None}
-    return DecisionOptions().changed(given, lambda name, value: f"--{name.replace('_', '-')} {value}")
+    read = {name: getattr(args, spelled(name)[2:].replace("-", "_")) for name in names}
+    given = {name: value for name, value in read.items() if value is not None}
+    return DecisionOptions().changed(given, lambda name, value: f"{spelled(name)} {value}")
+
+
+def spelled(name: str) -> str:
+    """The option for a field of `DecisionOptions`. `--format` is that of tables, in many verbs."""
+    return "--answers" if name == "format" else f"--{name.replace('_', '-')}"
 
 
 def add_mqm_option(parser: argparse.ArgumentParser, meaning: str, default: str = "paper") -> None:

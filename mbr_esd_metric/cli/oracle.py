@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import (
     add_choice_arguments,
+    answers_of,
     check_outputs,
     constant_notes,
     evaluation_cells,
@@ -82,7 +83,7 @@ def _evaluate(args: argparse.Namespace, test_set: TestSet, notes: list[str]) -> 
             f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
             "mbr-esd wmt import-mqm"
         )
-    sampled = read_sampled(test_set, args.candidates, args.rules)
+    sampled = read_sampled(test_set, args.candidates, args.rules, answers_of(args))
 
     def evaluator(names: list[str]) -> Evaluator:
         """Against these raters, on what they rated."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
 from mbr_esd_metric.cli.options import add_decision_options, add_mqm_option, decision_options
-from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
 
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.report.sheet import Sheet
+
+#: Fields of `DecisionOptions` that say how candidates are read.
+_READING = ("location", "format")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +45,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     add_decision_options(
         parser,
-        ["location"],
+        _READING,
         location="of a span text in candidates, as of `mbr-esd decide`: its first occurrence (default), or successive",
-    )
-    parser.add_argument(
-        "--answers", metavar="FORMAT", help=f"how candidates say their errors: {', '.join(FORMATS)} (default json)"
     )
     add_data_arguments(parser, optional=True)
     add_raters(parser)
@@ -70,9 +69,7 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
 
 def reading_options(args: argparse.Namespace, *names: str) -> DecisionOptions:
     """How candidates are read: `--location`, `--answers`, and these other options of a decision."""
-    options = decision_options(args, ["location", *names])
-    answers = {} if args.answers is None else {"format": args.answers}
-    return options.changed(answers, lambda _, value: f"--answers {value}")
+    return decision_options(args, [*_READING, *names])
 
 
 def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:

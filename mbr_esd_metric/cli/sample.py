@@ -71,7 +71,9 @@ Named = tuple[str, str, "Segment"]
 def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterator[CandidateRecord]:
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.pipeline import sample
+    from mbr_esd_metric.metric.pooled import members
 
+    answers = members(card)[0].decision.format
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, candidates, models) in zip(names, sampled, strict=True):
         yield CandidateRecord(
@@ -85,6 +87,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
             candidates[0].token_logprobs if len(candidates) == 1 else None,
             tuple(models) or None,
             tuple(c.expected for c in candidates) if any(c.expected is not None for c in candidates) else None,
+            answers if answers != "json" else None,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import (
     add_choice_arguments,
+    answers_of,
     check_outputs,
     constant_notes,
     evaluation_cells,
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     utility = args.utility or "softf1"
     columns = [Column("rule", "rule"), Column("n", "N")]
     test_sets = list(load_test_sets(args))
-    matrices = [read_sampled(test_set, args.candidates, args.rules) for test_set in test_sets]
+    matrices = [read_sampled(test_set, args.candidates, args.rules, answers_of(args)) for test_set in test_sets]
     fewest = min(len(cell.candidates) for matrix in matrices for row in matrix for cell in row if cell is not None)
     sizes = args.sizes or [size for size in SIZES if size <= fewest] or [fewest]
     results = []

@@ -95,6 +95,7 @@ class Candidate:
             is one model.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
         expected: numbers of error spans that the model expects, given this walk's prefixes; None if unknown.
+        format: name of the answer format of the text; None: the one that the decision's options name.
     """
 
     text: str | None = None
@@ -104,6 +105,7 @@ class Candidate:
     model: str | None = None
     token_logprobs: TokenLogprobs | None = None
     expected: ExpectedSpans | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class CandidateColumns:
         models: one for each candidate, or None if no candidate has one.
         token_logprobs: of the only candidate; None if there are several, or they are unknown.
         expected: one for each candidate, or None if no candidate has one.
+        format: of all texts, as in `Candidate`.
     """
 
     texts: Sequence[str | None]
@@ -126,6 +129,7 @@ class CandidateColumns:
     models: Sequence[str | None] | None = None
     token_logprobs: TokenLogprobs | None = None
     expected: Sequence[ExpectedSpans | None] | None = None
+    format: str | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -144,6 +148,7 @@ class CandidateColumns:
             None if self.models is None else of(self.models),
             self.token_logprobs if len(indices) == 1 else None,
             None if self.expected is None else of(self.expected),
+            self.format,
         )
 
     @classmethod
@@ -152,7 +157,7 @@ class CandidateColumns:
 
         Raises:
             InputError: an item that is no candidate, a text that is not a string, or a log-probability that is not a
-                number; with the index.
+                number; with the index. Or texts in several formats.
         """
         if isinstance(candidates, CandidateColumns):
             return candidates
@@ -169,6 +174,10 @@ class CandidateColumns:
         annotations = [candidate.annotation for candidate in candidates]
         models = [candidate.model for candidate in candidates]
         expected = [candidate.expected for candidate in candidates]
+        formats = {candidate.format for candidate in candidates if candidate.annotation is None}
+        if len(formats) > 1:
+            names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
+            raise InputError(f"candidates of one segment name the formats {names}; give those of one, or annotations")
         return cls(
             texts,
             logprobs,
@@ -177,6 +186,7 @@ class CandidateColumns:
             None if models.count(None) == len(models) else models,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
             None if expected.count(None) == len(expected) else expected,
+            next(iter(formats), None),
         )
 
 

@@ -31,9 +31,7 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule
 from mbr_esd_metric.decoding.blank import blank_decision, is_blank
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment, read_annotations
-from mbr_esd_metric.elicit.formats import FORMATS
-from mbr_esd_metric.elicit.parse import Invalid
+from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.journal import Journal
 from mbr_esd_metric.files.paths import check_output
@@ -262,23 +260,12 @@ def _lines_of(block: _Block, options: DecisionOptions, skip_invalid: bool) -> tu
             try:
                 lines.append((_checksum(value), _decide(record, options)))
             except (InputError, NoValidCandidateError) as error:
-                mend = _other_format(record, options) if isinstance(error, NoValidCandidateError) else ""
-                raise type(error)(f"{where}, {record.label}: {error}{mend}") from None
+                raise type(error)(f"{where}, {record.label}: {error}") from None
         except (InputError, NoValidCandidateError) as error:
             if not skip_invalid:
                 return lines, error
             lines.append((_checksum(value), json_line({"skipped": str(error)})))
     return lines, None
-
-
-def _other_format(record: CandidateRecord, options: DecisionOptions) -> str:
-    """The mend where all candidates are answers in another format, for the end of a message; else ""."""
-    for name in FORMATS:
-        if name != options.format:
-            read = read_annotations(record.columns, DecisionOptions(format=name).parser(record.mt))
-            if read and not any(isinstance(annotation, Invalid) for annotation in read):
-                return f"; they are in the format {name}: add --format {name}"
-    return ""
 
 
 def _decide(record: CandidateRecord, options: DecisionOptions) -> bytes:

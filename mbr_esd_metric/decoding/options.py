@@ -48,7 +48,8 @@ class DecisionOptions:
         mqm: weights of the MQM score, by name or a `MqmWeights`.
         location: which occurrence of a span's text is meant, "first" or "successive".
         preset: the name of options that belong together; they replace the defaults.
-        format: how the candidates' texts are read, by name (see `mbr_esd_metric.elicit.formats`).
+        format: how the texts of candidates are read that do not say their format, by name (see
+            `mbr_esd_metric.elicit.formats`).
         span_cost: price of a span in units of the utility, for rules that make an annotation themselves.
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
             the mean of what the model expected along each support.
@@ -123,9 +124,10 @@ class DecisionOptions:
         """The utility itself."""
         return get_similarity(self.utility)
 
-    def parser(self, translation: str) -> AnswerParser:
-        """What reads the candidates of one segment; errors as `AnswerFormat.parser`."""
-        return get_format(self.format).parser(translation, self.location)
+    def parser(self, translation: str, format: str | None = None) -> AnswerParser:
+        """What reads the candidates of one segment, of this format if they say one; errors as
+        `AnswerFormat.parser`."""
+        return get_format(format or self.format).parser(translation, self.location)
 
     @property
     def scored_by(self) -> MqmWeights:

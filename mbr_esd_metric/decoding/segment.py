@@ -23,7 +23,7 @@ from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Sho
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
-from mbr_esd_metric.elicit.formats import AnswerParser
+from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 
@@ -64,7 +64,7 @@ def decide(
         mqm: weights of the MQM score, "paper" or "google".
         location: "first", or "successive" for repeated span texts.
         preset: "released-code" decides as the authors' released code does.
-        format: how the candidates' texts are written, "json", "compact" or "marked".
+        format: how texts are written whose candidates do not say it, "json", "compact" or "marked".
         span_cost: price of a span in units of the utility, for rules such as "consensus" that make an annotation
             themselves.
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
@@ -102,7 +102,13 @@ def decide_segment(
     if preset is not None:
         if supports is not None or references is not None:
             raise OptionError(f"the preset {options.preset!r} has no supports but the candidates; leave them out")
-        return preset.decide(candidates, translation, rule.name, str(options.utility))
+        columns = CandidateColumns.of(candidates)
+        if columns.format not in (None, preset.format):
+            raise InputError(
+                f"the candidates are in the format {columns.format}, and the preset {options.preset!r} reads "
+                f"{preset.format}; leave the preset out"
+            )
+        return preset.decide(columns, translation, rule.name, str(options.utility))
     case, counts = read_case(candidates, translation, options, supports=supports, references=references)
     return counts.on(choose(case, rule, options.scored_by, options.score))
 
@@ -116,19 +122,25 @@ def read_case(
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[Case, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
-    parser = options.parser(translation)
     columns = CandidateColumns.of(candidates)
+    parser = options.parser(translation, columns.format)
     if columns.models is not None and options.decided_by.needs_logprobs and len(set(columns.models)) > 1:
         raise OptionError(
             f"the rule {options.rule!r} compares log-probabilities, which those of several models cannot be; take mbr"
         )
-    folded, counts = _hypotheses(columns, translation, parser, options.invalid)
+    try:
+        folded, counts = _hypotheses(columns, translation, parser, options.invalid)
+    except NoValidCandidateError as error:
+        raise NoValidCandidateError(f"{error}{_other_format(columns, translation, options)}") from None
     others: Hypotheses | None = None
     if options.decided_by.needs_references:
         raters = [as_annotation(reference) for reference in references or ()]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
-        others, _ = _hypotheses(supports, translation, parser, options.invalid)
+        given = CandidateColumns.of(supports)
+        if given.format != columns.format:
+            parser = options.parser(translation, given.format)
+        others, _ = _hypotheses(given, translation, parser, options.invalid)
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
     case = Case(folded, len(translation), options.similarity, options.weights, others, options.span_cost)
@@ -272,12 +284,23 @@ class Counts:
         )
 
 
+def _other_format(columns: CandidateColumns, translation: str, options: DecisionOptions) -> str:
+    """The mend where all candidates are answers in another format, for the end of a message; else ""."""
+    read_as = columns.format or options.format
+    for name in FORMATS:
+        if name != read_as:
+            read = _read(columns, options.parser(translation, name))
+            if read and not any(isinstance(annotation, Invalid) for annotation in read):
+                mend = f"say so with --answers {name}" if columns.format is None else "mend their format in the file"
+                return f"; they are in the format {name}, and were read as {read_as}: {mend}"
+    return ""
+
+
 def _hypotheses(
-    candidates: Sequence[Candidate] | CandidateColumns, translation: str, parser: AnswerParser, invalid: str
+    columns: CandidateColumns, translation: str, parser: AnswerParser, invalid: str
 ) -> tuple[Hypotheses, Counts]:
     """The folded candidates and their counts. Where there is no word to mark, no error was expected."""
-    columns = CandidateColumns.of(candidates)
-    texts, read = columns.texts, read_annotations(columns, parser)
+    texts, read = columns.texts, _read(columns, parser)
     reasons: Counter[str] = Counter()
     annotations = cast("list[Annotation | None]", read)
     expected = columns.expected if translation.strip() else [NO_SPANS] * len(columns)
@@ -296,14 +319,18 @@ def _hypotheses(
 
 
 def read_annotations(
-    candidates: Sequence[Candidate] | CandidateColumns, parser: AnswerParser
+    candidates: Sequence[Candidate] | CandidateColumns, translation: str, options: DecisionOptions
 ) -> list[Annotation | Invalid]:
-    """What each candidate says of the parser's translation, or why it is invalid.
+    """What each candidate says of the translation, or why it is invalid.
 
     Raises:
         InputError: a candidate without text and annotation.
     """
     columns = CandidateColumns.of(candidates)
+    return _read(columns, options.parser(translation, columns.format))
+
+
+def _read(columns: CandidateColumns, parser: AnswerParser) -> list[Annotation | Invalid]:
     if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
         return parser.annotations(cast("Sequence[str]", columns.texts))
     return [_annotation(index, columns, parser) for index in range(len(columns))]

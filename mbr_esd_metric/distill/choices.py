@@ -20,15 +20,18 @@ def choices(records: Iterable[CandidateRecord], options: DecisionOptions, direct
         direction: such as "en-de".
 
     Raises:
-        InputError: as `decide`, with the segment.
+        InputError: as `decide`, with the segment; or no segment at all has a valid candidate.
     """
-    found = []
+    found, why = [], ""
     for record in records:
         try:
             decision = decide_segment(record.columns, record.mt, options)
-        except NoValidCandidateError:
+        except NoValidCandidateError as error:
+            why = f"{record.label}: {error}"
             continue
         except InputError as error:
             raise InputError(f"{record.label}: {error}") from None
         found.append(HumanAnnotation(record.src, record.mt, direction, decision.annotation))
+    if why and not found:
+        raise InputError(f"no segment has a valid candidate; {why}")
     return found

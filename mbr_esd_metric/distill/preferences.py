@@ -165,8 +165,13 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
     """The pair of one segment, or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`, `UNWRITABLE`).
 
     Raises:
-        InputError: as `decide`, with the segment.
+        InputError: as `decide`, with the segment; or its answers are not in the format of the options.
     """
+    if record.format not in (None, options.decision.format):
+        raise InputError(
+            f"{record.label}: its candidates are in the format {record.format}, and the pairs are in "
+            f"{options.decision.format}; give candidates in one format"
+        )
     try:
         decision = decide_segment(record.columns, record.mt, options.decision)
     except NoValidCandidateError:

@@ -4,11 +4,12 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, an only
-candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made, and those of
-`format=marked` ``"expected": [minor, major]``, the numbers of error spans that the model expected (`ExpectedSpans`), of
-which `score=conditional` is made. The `*.gen.json` of the authors' released code, one object
-``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
+`system` may be absent. ``"format": "compact"`` beside `mt` names the answer format of the texts; where nothing says it,
+they are JSON, or what the reader is told (`--answers`). A candidate may have ``"truncated": true``, those of several
+models ``"model": NAME``, an only candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its
+spans are made, and those of `format=marked` ``"expected": [minor, major]``, the numbers of error spans that the model
+expected (`ExpectedSpans`), of which `score=conditional` is made. The `*.gen.json` of the authors' released code, one
+object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "score_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "expected_utility", "valid", "distinct", "invalid"}
@@ -29,7 +30,8 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.join import Place
 from mbr_esd_metric.files.json_stream import JsonStream
 from mbr_esd_metric.files.paths import plain_name
@@ -61,6 +63,7 @@ class CandidateRecord:
         token_logprobs: of the only candidate, if the file says.
         models: which of several models wrote each candidate; None if there is one.
         expected: of each candidate; None if the file says it of none.
+        format: name of the texts' answer format, if the file says.
     """
 
     id: str
@@ -73,6 +76,7 @@ class CandidateRecord:
     token_logprobs: TokenLogprobs | None = None
     models: tuple[str, ...] | None = None
     expected: tuple[ExpectedSpans | None, ...] | None = None
+    format: str | None = None
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -80,16 +84,24 @@ class CandidateRecord:
         nothing = (None,) * len(self.texts)
         models, expected = self.models or nothing, self.expected or nothing
         columns = zip(self.texts, self.logprobs, self.truncated, models, expected, strict=True)
-        by_token = self.token_logprobs
+        by_token, form = self.token_logprobs, self.format
         return tuple(
-            Candidate(text, None, logprob, cut, model, by_token, spans) for text, logprob, cut, model, spans in columns
+            Candidate(text, None, logprob, cut, model, by_token, spans, form)
+            for text, logprob, cut, model, spans in columns
         )
 
     @property
     def columns(self) -> CandidateColumns:
         """The same in the form that `decoding.decide` reads fastest."""
         return CandidateColumns(
-            self.texts, self.logprobs, self.truncated, None, self.models, self.token_logprobs, self.expected
+            self.texts,
+            self.logprobs,
+            self.truncated,
+            None,
+            self.models,
+            self.token_logprobs,
+            self.expected,
+            self.format,
         )
 
     @property
@@ -141,11 +153,24 @@ class CandidateRecord:
         expected = None
         if any("expected" in candidate for candidate in candidates):
             expected = tuple([_expected(index, candidate) for index, candidate in enumerate(candidates)])
-        return cls(_identifier(value), src, mt, texts, logprobs, truncated, system, by_token, models, expected)
+        return cls(
+            _identifier(value),
+            src,
+            mt,
+            texts,
+            logprobs,
+            truncated,
+            system,
+            by_token,
+            models,
+            expected,
+            _format(value.get("format")),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         system = {} if self.system is None else {"system": self.system}
+        form = {} if self.format is None else {"format": self.format}
         candidates: list[dict[str, Any]] = [
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(self.texts, self.logprobs, self.truncated, strict=True)
@@ -158,7 +183,7 @@ class CandidateRecord:
         if self.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
-        return {"id": self.id, **system, "src": self.src, "mt": self.mt, "candidates": candidates}
+        return {"id": self.id, **system, "src": self.src, "mt": self.mt, **form, "candidates": candidates}
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +445,17 @@ def _expected(index: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None:
             "that the model expected, such as [0.8, 0.1]"
         )
     return ExpectedSpans(*map(float, counts))
+
+
+def _format(name: object) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise InputError(f'"format" is {_kind(name)}; give the name of an answer format')
+    try:
+        return get_format(name).name
+    except OptionError as error:
+        raise InputError(f'"format": {error}') from None
 
 
 def _identifier(value: Mapping[str, Any]) -> str:

@@ -171,7 +171,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         EngineError, StoreError: what was sampled before stays in the store.
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
-    cards = members(card)
+    card, *_ = cards = members(card)
     if not segments:
         return Annotated([], joined([signature(one, one.engine) for one in cards]))
     learnt = None if card.calibration is None else read_recalibration(card.calibration)
@@ -208,7 +208,7 @@ class _Drawn:
         found = _as_candidates(self.samples(number) or [], self.model)
         if self.reads is None:
             return found
-        read = read_annotations(found, self.reads.parser(translation))
+        read = read_annotations(found, translation, self.reads)
         return [
             replace(c, annotation=a) if isinstance(a, Annotation) else replace(c, truncated=True)
             for c, a in zip(found, read, strict=True)
@@ -241,7 +241,7 @@ def sample(
     Raises:
         EngineError, StoreError: what was sampled before stays in the store.
     """
-    cards = members(card)
+    card, *_ = cards = members(card)
     if any(one.role != "both" or one.decision.format != card.decision.format for one in cards):
         raise OptionError("a file of candidates does not say roles or several formats; sample each model by itself")
     if not segments:

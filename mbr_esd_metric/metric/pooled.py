@@ -18,6 +18,7 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
+from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.metric.card import ModelCard
 
 #: The models that have each span of a decision, in the order of its spans.
@@ -25,8 +26,17 @@ Origins = tuple[tuple[str, ...], ...]
 
 
 def members(card: ModelCard) -> list[ModelCard]:
-    """The cards that are pooled; one where nothing is."""
-    return [card, *card.others]
+    """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file.
+
+    Raises:
+        InputError: such a file is malformed.
+    """
+    return [_as_stored(one) for one in (card, *card.others)]
+
+
+def _as_stored(card: ModelCard) -> ModelCard:
+    form = None if card.candidates is None else ReplayEngine.format(card.engine_options("replay"))
+    return card if form is None else replace(card, decision=replace(card.decision, format=form))
 
 
 def origins(decision: Decision, candidates: Sequence[Candidate], translation: str, options: DecisionOptions) -> Origins:
@@ -37,7 +47,7 @@ def origins(decision: Decision, candidates: Sequence[Candidate], translation: st
         candidates: with the models that wrote them.
         translation, options: as for the decision.
     """
-    read = read_annotations(candidates, options.parser(translation))
+    read = read_annotations(candidates, translation, options)
     found: dict[tuple[int, int, str], dict[str, None]] = {}
     for candidate, annotation in zip(candidates, read, strict=True):
         if isinstance(annotation, Annotation) and candidate.model is not None:

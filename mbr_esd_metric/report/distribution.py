@@ -56,7 +56,7 @@ def parsed(
     translation: str, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions()
 ) -> list[Annotation | None]:
     """The annotation of each candidate, or None if it is invalid. Each text is read once."""
-    read = read_annotations(candidates, options.parser(translation))
+    read = read_annotations(candidates, translation, options)
     return [None if isinstance(annotation, Invalid) else annotation for annotation in read]
 
 

@@ -400,5 +400,8 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: py
     candidates.write_text(line + "\n", encoding="utf-8")
     out = str(tmp_path / "out.jsonl")
     assert main(["decide", str(candidates), "-o", out]) == 1
-    assert "(1 not JSON); they are in the format marked: add --format marked" in capsys.readouterr().err
-    assert main(["decide", str(candidates), "-o", out, "--format", "marked"]) == 0
+    assert (
+        "(1 not JSON); they are in the format marked, and were read as json: say so with --answers marked"
+        in capsys.readouterr().err
+    )
+    assert main(["decide", str(candidates), "-o", out, "--answers", "marked"]) == 0

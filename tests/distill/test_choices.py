@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,11 @@ ERROR = Annotation([ErrorSpan(4, 8, "major")])
 
 
 def record(number: int, *annotations: Annotation) -> CandidateRecord:
+    """Its answers are in the format of the record, or are none."""
     texts = tuple(MARKED.answer(annotation, TEXT)[0] for annotation in annotations) or ("no answer",)
-    return CandidateRecord(str(number), f"source {number}", TEXT, texts, (None,) * len(texts), (False,) * len(texts))
+    return CandidateRecord(
+        str(number), f"source {number}", TEXT, texts, (None,) * len(texts), (False,) * len(texts), format="marked"
+    )
 
 
 NONE = Annotation([])
@@ -32,10 +36,10 @@ RECORDS = [record(0, ERROR, ERROR, NONE), record(1), *(record(i, NONE, NONE, ERR
 
 
 def test_the_best_candidate_is_learnt_and_all_are_taken_as_they_come() -> None:
-    found = choices(RECORDS, DecisionOptions(format="marked"), "en-de")
+    found = choices(RECORDS, DecisionOptions(), "en-de")
     assert [item.source for item in found] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
     assert [len(item.annotation) for item in found] == [1] + [0] * 7
-    majority = choices([record(0, ERROR, NONE, NONE)], DecisionOptions(rule="majority", format="marked"), "")
+    majority = choices([record(0, ERROR, NONE, NONE)], DecisionOptions(rule="majority"), "")
     assert (majority[0].direction, majority[0].annotation) == ("", NONE)
     prompt = load_prompt("v1", MARKED.templates)
     drawn = select(found, prompt, Selection(clean_share=None, validation=0.0), MARKED)
@@ -58,8 +62,15 @@ def test_the_command_distils_into_a_greedy_card(walking_model: Path, tmp_path: P
     assert json.loads((tmp_path / "made" / "trainer_state.json").read_text(encoding="utf-8"))["global_step"] == 2
 
 
+def test_candidates_in_a_format_that_nothing_says_are_told() -> None:
+    silent = [replace(one, format=None) for one in RECORDS]
+    assert choices(silent, DecisionOptions(format="marked"), "en-de") == choices(RECORDS, DecisionOptions(), "en-de")
+    with pytest.raises(InputError, match="segment '8': .*in the format marked, .* say so with --answers marked"):
+        choices(silent, DecisionOptions(), "en-de")
+
+
 def test_nothing_to_learn_from_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["distill", "sft", "-o", str(tmp_path / "made")]) != 0
     assert "nothing to learn from" in capsys.readouterr().err
     with pytest.raises(InputError, match="segment '7': the rule 'map' needs the candidates' log-probabilities"):
-        choices([record(7, ERROR, NONE)], DecisionOptions(rule="map", format="marked"), "")
+        choices([record(7, ERROR, NONE)], DecisionOptions(rule="map"), "")

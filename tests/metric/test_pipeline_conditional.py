@@ -89,12 +89,12 @@ def test_a_file_of_candidates_keeps_it(
     assert main(["sample", "-s", "src", "-t", "mt", "-o", "c.jsonl", "--quiet"]) == 0
     first, _ = read_candidates("c.jsonl")
     assert first.expected == tuple(ExpectedSpans(i, 1.0) for i in range(4))
-    decide = ["decide", "c.jsonl", "-o", "d.jsonl", "--format", "marked", "--quiet", "--score"]
+    decide = ["decide", "c.jsonl", "-o", "d.jsonl", "--quiet", "--score"]
     assert main([*decide, "conditional"]) == 0
     assert [row.score for row in read_decisions("d.jsonl")] == pytest.approx([-6.5, 0.0])
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    replayed = load_card("mbr-esd-llama?candidates=c.jsonl&format=marked&score=conditional&n=4")
+    replayed = load_card("mbr-esd-llama?candidates=c.jsonl&score=conditional&n=4")
     (decision,) = annotate(replayed, [replace(SEGMENTS[0], system="mt")]).decisions
     assert decision.score == pytest.approx(-6.5)
     Path("c.jsonl").write_text(Path("c.jsonl").read_text().replace('"expected": [3.0, 1.0]', '"x": 0'))

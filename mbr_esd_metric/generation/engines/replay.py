@@ -36,6 +36,7 @@ class ReplayEngine(Engine):
         self._path = _path(options)
         self._places: list[Place] | None = None
         self._systems: set[str] = set()
+        self._format: str | None = None
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
@@ -47,19 +48,34 @@ class ReplayEngine(Engine):
         """The engine and the file's path. The content does not count, because samples of this engine are not stored."""
         return {"engine": cls.name, "model": hashlib.sha256(str(_path(options)).encode()).hexdigest()}
 
+    @classmethod
+    def format(cls, options: EngineOptions) -> str | None:
+        """The answer format that the file's first record says; None if it says none, or there is no file.
+
+        Raises:
+            InputError: that record is malformed.
+        """
+        first = None if cls.problem(options) else next(read_candidates(_path(options)), None)
+        return None if first is None else first.format
+
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """What the file holds for each request; `sampling` was decided when the file was made.
 
         Raises:
             EngineError: the file has no candidates for a segment, or fewer than are wanted. Or the run wants the greedy
-                candidate and the file has several, of which nothing says which is the greedy one.
+                candidate and the file has several, of which nothing says which is the greedy one. Or the candidates
+                are of several models, or not in the format of the file's first.
             InputError: the file is malformed.
         """
         asked = list(requests)
         if not asked:
             return
         if self._places is None:
-            self._places = [record.place for record in read_candidates(self._path)]
+            self._places = []
+            for record in read_candidates(self._path):
+                if not self._places:
+                    self._format = record.format
+                self._places.append(record.place)
         # A later call may ask for a part only; which record belongs to a translation must not depend on that.
         self._systems |= {request.system for request in asked}
         join = Join(((place, number) for number, place in enumerate(self._places)), self._systems)
@@ -94,6 +110,12 @@ class ReplayEngine(Engine):
             raise EngineError(
                 f"{self._path} has candidates of several models, whose weights a replay would lose; decide with: "
                 f"mbr-esd decide {self._path}, or sample each model by itself"
+            )
+        if record.format != self._format:
+            raise EngineError(
+                f"{self._path} has candidates in several formats ({record.label} is in {record.format or 'none'}, the "
+                f"first in {self._format or 'none'}), which one model cannot have; decide with: mbr-esd decide "
+                f"{self._path}, or give each format a file of its own"
             )
         end = request.first + request.n
         if end > len(record.texts):
