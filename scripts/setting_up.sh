@@ -22,11 +22,12 @@ install() {
     "$installs_into/bin/python" -m pip install -qq --disable-pip-version-check "$@"
 }
 
-# unless_ready FOLDER FILES...: ends the script where it made this folder from these files, as they are, and from itself.
+# unless_ready FOLDER FILES...: ends the script where this folder was made from these files, as they are now, and for this
+# checkout ($scripts is its folder of scripts).
 unless_ready() {
     stamp=$1/.mbr-esd-ready
     shift
-    made_from=$(cat "$0" "$@" | sha256sum | cut -d ' ' -f 1)
+    made_from=$( (echo "$scripts" && cat "$@") | sha256sum | cut -d ' ' -f 1)
     if [ "$(cat "$stamp" 2>/dev/null)" = "$made_from" ]; then
         echo "$(dirname "$stamp") is ready"
         exit 0

