@@ -288,6 +288,8 @@ def test_soft_f1_of_a_text_that_is_marked_twice_is_zero() -> None:
     assert soft_f1(twice, Annotation(), 100) == 0.0
     assert soft_f1([ErrorSpan(0, 80, "major"), ErrorSpan(0, 80, "minor")], [], 100) == 0.0
     assert soft_f1([ErrorSpan(0, 80, "major"), ErrorSpan(0, 80, "minor")], [], 100, clip=False) < -0.6
+    # As in the released code, where P + R is not above 0.
+    assert soft_f1(twice, [], 100, clip=False) == 0.0
 
 
 def test_means() -> None:
