@@ -356,6 +356,14 @@ def test_edits_depend_on_the_seed_and_end_where_there_is_no_room() -> None:
         decline_ratio([full], [LENGTH], "add", edits=0)
 
 
+def test_an_edit_counts_for_the_severity_of_its_error() -> None:
+    for severity, other in (("major", "minor"), ("minor", "major")):
+        three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
+        (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
+        assert [one.edits for one in result.by_severity[severity]] == [0, 3]  # type: ignore[index]
+        assert [one.edits for one in result.by_severity[other]] == [0, 0]  # type: ignore[index]
+
+
 def test_at_most_six_edits_each_on_top_of_the_last() -> None:
     many = Annotation([ErrorSpan(3 * i, 3 * i + 1, "minor") for i in range(10)])
     (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"])
