@@ -52,7 +52,7 @@ class RealServer:
                 self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
             )
 
-    def wait(self, seconds: float = 400) -> None:
+    def wait(self, seconds: float = 900) -> None:
         deadline = time.monotonic() + seconds
         while not self._ready():
             assert self._process.poll() is None, self.log.read_text(errors="replace")[-3000:]
