@@ -125,3 +125,9 @@ def test_what_does_not_fit_is_refused() -> None:
         correlation(gold, metric, "pearson", "segment")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no pair"):
         pairwise_accuracy([])
+
+
+def test_the_mean_of_a_system_is_over_what_is_rated_be_it_one() -> None:
+    means = system_means([[-1.0, np.nan], [-2.0, -4.0], [np.nan, np.nan]])
+    assert means[:2].tolist() == [-1.0, -3.0]
+    assert np.isnan(means[2])
