@@ -367,6 +367,17 @@ def test_a_store_in_memory_can_be_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
+def store_without(table: str, folder: Path) -> Path:
+    """A store from before there was this table: two plain samples of the request "old"."""
+    path = folder / "s.sqlite"
+    with CandidateStore(path) as store:
+        store.put("old", 0, samples(0, 2))
+    connection = sqlite3.connect(path)
+    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchall()
+    connection.close()
+    return path
+
+
 def test_token_log_probabilities_are_kept_and_checked(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     single = Sample("ü.", -1.5, 2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0)))
@@ -386,27 +397,17 @@ def test_token_log_probabilities_are_kept_and_checked(tmp_path: Path) -> None:
 
 
 def test_a_store_from_before_token_log_probabilities_is_read_and_written(tmp_path: Path) -> None:
-    path = tmp_path / "s.sqlite"
-    with CandidateStore(path) as store:
-        store.put("old", 0, samples(0, 1))
-    connection = sqlite3.connect(path)
-    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_token'").fetchall()
-    connection.close()
+    path = store_without("by_token", tmp_path)
     tokens = TokenLogprobs((6, 5), (-0.25, -0.125))
     with CandidateStore(path) as store:
-        assert store.get("old", 1) == samples(0, 1)
+        assert store.get("old", 2) == samples(0, 2)
         # What is stored stays, also where another answer comes with its tokens.
         store.put("old", 0, [Sample("text another", -1.0, 2, token_logprobs=tokens)])
-        assert store.get("old", 1) == samples(0, 1)
+        assert store.get("old", 2) == samples(0, 2)
 
 
 def test_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
-    path = tmp_path / "s.sqlite"
-    with CandidateStore(path) as store:
-        store.put("old", 0, samples(0, 2))
-    connection = sqlite3.connect(path)
-    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'expected'").fetchall()
-    connection.close()
+    path = store_without("expected", tmp_path)
     counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25)]
     walks = [replace(one, expected=spans) for one, spans in zip(samples(0, 4), counts, strict=True)]
     both = replace(walks[0], token_logprobs=TokenLogprobs((12,), (-0.5,)))

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,22 +19,22 @@ import pytest
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
 from mbr_esd_metric.generation import registry
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, warnings
 from mbr_esd_metric.metric.pipeline import Segment, annotate
 from mbr_esd_metric.metric.sampler import missing
 from mbr_esd_metric.metric.suspects import suspicion
+from tests.helpers.stub_engine import StubEngine, run_instead
 
 CLEAN = '{"errors": []}'
 SEGMENTS = [Segment(f"Source {i}.", f"Translation {i}.", f"sample {i}") for i in range(4)]
 
 
-class Recorder(Engine):
+class Recorder(StubEngine):
     """Answers from a list, and keeps what it was asked; what surrounds an engine is tested with it."""
 
-    name: ClassVar[str] = "recorder"
     asked: ClassVar[list[tuple[str, int, int]]] = []
     loads: ClassVar[int] = 0
     fail_after: ClassVar[int | None] = None
@@ -42,14 +42,6 @@ class Recorder(Engine):
 
     def __init__(self, options: EngineOptions) -> None:
         type(self).loads += 1
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        return None
-
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, "model": options.model}
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for number, request in enumerate(requests):
@@ -63,8 +55,7 @@ class Recorder(Engine):
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     monkeypatch.setattr(registry, "engine_class", lambda name: Recorder)
-    for module in ("pipeline", "sampler"):
-        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: Recorder)
+    run_instead(Recorder, monkeypatch)
     for name, value in (("asked", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
         monkeypatch.setattr(Recorder, name, value)
     return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -13,34 +13,24 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.metric.pipeline import Segment, annotate
+from tests.helpers.stub_engine import StubEngine, run_instead
 
 SEGMENTS = [Segment("A cat.", "Die Katze", "line 1"), Segment("A dog.", "Der Hund", "line 2"), Segment("", " ", "3")]
 #: Sample i expects i minor errors and one major error, so that its score is -5 - i.
 SCORES = [-6.5, -6.5, 0.0]
 
 
-class Walking(Engine):
+class Walking(StubEngine):
     """Marks nothing, and says what it expected unless it is an earlier version."""
 
-    name: ClassVar[str] = "walking"
     walks: ClassVar[bool] = True
     knows: ClassVar[bool] = True
     sampled: ClassVar[int] = 0
-
-    def __init__(self, options: EngineOptions) -> None: ...
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        return None
-
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"model": options.model}
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
@@ -54,8 +44,7 @@ class Walking(Engine):
 
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
-    for module in ("pipeline", "sampler"):
-        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: Walking)
+    run_instead(Walking, monkeypatch)
     monkeypatch.setattr(Walking, "knows", True)
     monkeypatch.setattr(Walking, "sampled", 0)
     options = f"engine=transformers&format=marked&score=conditional&n=4&store={tmp_path / 'store.sqlite'}"

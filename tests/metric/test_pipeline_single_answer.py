@@ -21,6 +21,7 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.stub_engine import run_instead
 
 MODEL = "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill"
 PIECES = [
@@ -102,8 +103,7 @@ def test_answers_stored_before_are_used_and_that_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FakeServer(MODEL, spoil=spelt) as server:
-        for module in ("pipeline", "sampler"):
-            monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda _: Wordless)
+        run_instead(Wordless, monkeypatch)
         confidences(name(server, tmp_path))
         monkeypatch.undo()
         capsys.readouterr()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,11 +17,12 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
 from mbr_esd_metric.metric.pooled import joined
+from tests.helpers.stub_engine import StubEngine, run_instead
 
 TRANSLATION = "Der Laden ist zu."
 
@@ -118,21 +119,10 @@ def test_a_dry_run_of_a_pool_counts_each_model(tmp_path: Path, capsys: pytest.Ca
         assert [shown.count(f"candidates           {n}\n") for n in (3, 5)] == [1, 1]
 
 
-class ByTemperature(Engine):
+class ByTemperature(StubEngine):
     """Says one thing at temperature 1 and another below."""
 
-    name: ClassVar[str] = "by-temperature"
     asked: ClassVar[list[tuple[float, int, int]]] = []
-
-    def __init__(self, options: EngineOptions) -> None: ...
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        return None
-
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"model": options.model}
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
@@ -144,8 +134,7 @@ class ByTemperature(Engine):
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Annotated]:
     """Decides over settings of one model, each given as options."""
-    for module in ("pipeline", "sampler"):
-        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: ByTemperature)
+    run_instead(ByTemperature, monkeypatch)
     monkeypatch.setattr(ByTemperature, "asked", [])
 
     def run(*options: str) -> Annotated:
