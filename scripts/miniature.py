@@ -243,14 +243,7 @@ def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate
 
 def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
     records = [
-        CandidateRecord(
-            str(number),
-            segment.source,
-            segment.translation,
-            tuple(str(c.text) for c in row),
-            tuple(c.logprob for c in row),
-            tuple(c.truncated for c in row),
-        )
+        CandidateRecord.of(str(number), segment.source, segment.translation, row)
         for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
     ]
     write_records(run.path(f"{name}.candidates.jsonl"), records)

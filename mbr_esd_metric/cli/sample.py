@@ -74,21 +74,11 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
     from mbr_esd_metric.metric.pooled import members
 
     answers = members(card)[0].decision.format
+    form = answers if answers != "json" else None
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
-    for (system, number, _), (segment, candidates, models) in zip(names, sampled, strict=True):
-        yield CandidateRecord(
-            number,
-            segment.source,
-            segment.translation,
-            tuple(c.text for c in candidates),
-            tuple(c.logprob for c in candidates),
-            tuple(c.truncated for c in candidates),
-            system,
-            candidates[0].token_logprobs if len(candidates) == 1 else None,
-            tuple(models) or None,
-            tuple(c.expected for c in candidates) if any(c.expected is not None for c in candidates) else None,
-            answers if answers != "json" else None,
-        )
+    for (system, number, _), (segment, samples, models) in zip(names, sampled, strict=True):
+        candidates = [one.candidate(model, form) for one, model in zip(samples, models, strict=True)]
+        yield CandidateRecord.of(number, segment.source, segment.translation, candidates, system)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:

@@ -22,10 +22,10 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
@@ -77,6 +77,30 @@ class CandidateRecord:
     models: tuple[str, ...] | None = None
     expected: tuple[ExpectedSpans | None, ...] | None = None
     format: str | None = None
+
+    @classmethod
+    def of(
+        cls, id: str, src: str, mt: str, candidates: Sequence[Candidate], system: str | None = None
+    ) -> CandidateRecord:
+        """The record of these candidates: each has a text, and all or none a model.
+
+        Raises:
+            InputError: as `CandidateColumns.of`.
+        """
+        columns = CandidateColumns.of(candidates)
+        return cls(
+            id,
+            src,
+            mt,
+            cast("tuple[str, ...]", tuple(columns.texts)),
+            tuple(columns.logprobs),
+            tuple(columns.truncated),
+            system,
+            columns.token_logprobs,
+            None if columns.models is None else cast("tuple[str, ...]", tuple(columns.models)),
+            None if columns.expected is None else tuple(columns.expected),
+            columns.format,
+        )
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:

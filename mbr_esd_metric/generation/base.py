@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -155,6 +155,12 @@ class Sample:
     truncated: bool = False
     token_logprobs: TokenLogprobs | None = None
     expected: ExpectedSpans | None = None
+
+    def candidate(self, model: str | None = None, format: str | None = None) -> Candidate:
+        """The same for a decision or a file, which model wrote it and in which answer format."""
+        return Candidate(
+            self.text, None, self.logprob, self.truncated, model, self.token_logprobs, self.expected, format
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -205,7 +205,7 @@ class _Drawn:
 
     def candidates(self, number: int, translation: str) -> list[Candidate]:
         """The same for a decision, with the segment's translation; none if it is blank."""
-        found = _as_candidates(self.samples(number) or [], self.model)
+        found = [one.candidate(self.model) for one in self.samples(number) or []]
         if self.reads is None:
             return found
         read = read_annotations(found, translation, self.reads)
@@ -228,9 +228,9 @@ def _drawn(cards: Sequence[ModelCard], plans: Sequence[Plan], stores: ExitStack,
 
 def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
-) -> Iterator[tuple[Segment, Sequence[Sample], Sequence[str]]]:
-    """Sample what the store lacks; then each segment with its candidates, in order, and of several models the name of
-    each candidate's.
+) -> Iterator[tuple[Segment, Sequence[Sample], Sequence[str | None]]]:
+    """Sample what the store lacks; then each segment with its candidates, in order, and the name of each candidate's
+    model: None where there is one model.
 
     Args:
         card: model and sampling; its decision rule plays no part, but that `greedy` decodes one candidate at
@@ -250,13 +250,13 @@ def sample(
         drawn = _drawn(cards, [plan(one, segments) for one in cards], stores, progress)
         for number, segment in enumerate(segments):
             found: list[Sample] = []
-            models: list[str] = []
+            models: list[str | None] = []
             for card, part in zip(cards, drawn, strict=True):
                 own = part.samples(number)
                 if own is None:
                     own = [Sample(_nothing(card, segment.translation), 0.0, 0)] * card.samples
                 found += own
-                models += [] if part.model is None else [part.model] * len(own)
+                models += [part.model] * len(own)
             yield segment, found, models
 
 
@@ -352,11 +352,7 @@ def _say_without_tokens(drawn: _Drawn) -> None:
 
 
 def _of(store: CandidateStore, key: str, n: int) -> list[Candidate]:
-    return _as_candidates(sample for sample in store.get(key, n) if sample is not None)
-
-
-def _as_candidates(samples: Iterable[Sample], model: str | None = None) -> list[Candidate]:
-    return [Candidate(s.text, None, s.logprob, s.truncated, model, s.token_logprobs, s.expected) for s in samples]
+    return [one.candidate() for one in store.get(key, n) if one is not None]
 
 
 def _decide(
