@@ -93,7 +93,7 @@ class Annotation:
             penalty.
 
     Raises:
-        InputError: for a span that is malformed, with its index.
+        InputError: for a span that is malformed, with its number from 1.
     """
 
     __slots__ = ("key", "spans")
@@ -107,8 +107,8 @@ class Annotation:
         by_key: dict[SpanKey, ErrorSpan] = {}
         if not isinstance(spans, Iterable):
             raise InputError(f"error spans are {type(spans).__name__}; give a list of ErrorSpans or dicts")
-        for index, item in enumerate(spans):
-            span = _as_span(item, index)
+        for number, item in enumerate(spans, 1):
+            span = _as_span(item, number)
             if span is not None:
                 by_key.setdefault(span.key, span)
         key = tuple(sorted(by_key))
@@ -124,11 +124,11 @@ class Annotation:
         because a character is covered or not. Equality compares the sets too.
 
         Raises:
-            InputError: for a span that is malformed, with its index.
+            InputError: for a span that is malformed, with its number from 1.
         """
         if isinstance(spans, Annotation):
             return spans
-        found = (_as_span(item, index) for index, item in enumerate(spans))
+        found = (_as_span(item, number) for number, item in enumerate(spans, 1))
         kept = sorted((span for span in found if span is not None), key=lambda span: span.key)
         return _restored(tuple(kept))
 
@@ -234,16 +234,16 @@ def _whole(offset: object) -> int:
         raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
 
 
-def _as_span(item: ErrorSpan | Mapping[str, Any], index: int) -> ErrorSpan | None:
+def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | None:
     if isinstance(item, ErrorSpan):
         return item
     if not isinstance(item, Mapping):
-        raise InputError(f"error span {index} is {type(item).__name__}; give an ErrorSpan or a dict")
+        raise InputError(f"error span {number} is {type(item).__name__}; give an ErrorSpan or a dict")
     for name in ("start", "end", "severity"):
         if name not in item:
-            raise InputError(f"error span {index} has no {name!r}")
+            raise InputError(f"error span {number} has no {name!r}")
     if not isinstance(item["severity"], str):
-        raise InputError(f"error span {index}: severity is {item['severity']!r}; give 'major' or 'minor'")
+        raise InputError(f"error span {number}: severity is {item['severity']!r}; give 'major' or 'minor'")
     severity = fold_severity(item["severity"])
     if severity is None:
         return None
@@ -256,7 +256,7 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], index: int) -> ErrorSpan | Non
             cast("float | None", item.get("confidence")),
         )
     except InputError as error:
-        raise InputError(f"error span {index}: {error}") from None
+        raise InputError(f"error span {number}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,16 +157,16 @@ class CandidateColumns:
 
         Raises:
             InputError: an item that is no candidate, a text that is not a string, or a log-probability that is not a
-                number; with the index. Or texts in several formats.
+                number; says which, counted from 1. Or texts in several formats.
         """
         if isinstance(candidates, CandidateColumns):
             return candidates
         if not isinstance(candidates, Sequence):
             raise InputError(f"candidates are {type(candidates).__name__}; give a list of Candidates")
         if set(map(type, candidates)) - {Candidate}:
-            for index, candidate in enumerate(candidates):
+            for number, candidate in enumerate(candidates, 1):
                 if not isinstance(candidate, Candidate):
-                    raise InputError(f"candidate {index} is {type(candidate).__name__}; give a Candidate")
+                    raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
         texts = [candidate.text for candidate in candidates]
         logprobs = [candidate.logprob for candidate in candidates]
         _check("text", texts, str, "a text")
@@ -193,6 +193,6 @@ class CandidateColumns:
 def _check(name: str, values: Sequence[object], kind: type, what: str) -> None:
     # Types first: there are few, where values are many.
     wrong = {found for found in set(map(type, values)) if not issubclass(found, (kind, type(None))) or found is bool}
-    for index, value in enumerate(values if wrong else ()):
+    for number, value in enumerate(values if wrong else (), 1):
         if type(value) in wrong:
-            raise InputError(f"candidate {index}: {name} is {type(value).__name__}; give {what} or None")
+            raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")

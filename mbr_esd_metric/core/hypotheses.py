@@ -77,7 +77,7 @@ class Hypotheses:
             values = [-math.inf if value is None else value for value in logprobs]
             if not (np.array(values) <= 1e-3).all():
                 i = next(i for i, value in enumerate(values) if not value <= 1e-3)
-                raise InputError(f"candidate {i}: {values[i]!r} is not a log-probability (a number <= 0)")
+                raise InputError(f"candidate {i + 1}: {values[i]!r} is not a log-probability (a number <= 0)")
             for i, h in enumerate(self.of):
                 if h >= 0 and (values[i] > best[h] or self.index[h] < 0):
                     best[h] = values[i]
@@ -137,7 +137,7 @@ class Hypotheses:
         for i, output in zip(candidates, outputs, strict=True):
             logprob = self._given[i] if self._given is not None else None
             if logprob is None:
-                raise InputError(f"candidate {i} has no log-probability, which weights 'model' needs")
+                raise InputError(f"candidate {i + 1} has no log-probability, which weights 'model' needs")
             chances[output] = max(chances.get(output, -math.inf), logprob)
         highest = max(chances.values())
         if highest == -math.inf:
@@ -155,9 +155,9 @@ class Hypotheses:
             InputError: that of a candidate is not known.
         """
         spans: list[ExpectedSpans] = []
-        for i, one in enumerate(self._expected or [None] * len(self.of)):
+        for i, one in enumerate(self._expected or [None] * len(self.of), 1):
             if one is None:
-                whose = "" if self._models is None else f" of {self._models[i]}"
+                whose = "" if self._models is None else f" of {self._models[i - 1]}"
                 raise InputError(
                     f"candidate {i}{whose} does not say how many error spans the model expected, which "
                     "score=conditional needs; take score=expected, or sample again, into a new store, with "

@@ -61,9 +61,9 @@ def decide_released(
         raise NoValidCandidateError("no candidates")
     read: dict[str, tuple[float, Annotation, int | None]] = {}
     texts: list[str] = []
-    for index, text in enumerate(columns.texts):
+    for number, text in enumerate(columns.texts, 1):
         if text is None:
-            raise InputError(f"candidate {index} has no text, which the preset 'released-code' reads")
+            raise InputError(f"candidate {number} has no text, which the preset 'released-code' reads")
         if text not in read:
             read[text] = _read(text, translation)
         texts.append(text)

@@ -344,5 +344,5 @@ def _annotation(index: int, columns: CandidateColumns, parser: AnswerParser) -> 
         return as_annotation(given)
     text = columns.texts[index]
     if text is None:
-        raise InputError(f"candidate {index} has neither a text nor an annotation")
+        raise InputError(f"candidate {index + 1} has neither a text nor an annotation")
     return parser.annotations([text])[0]

@@ -153,15 +153,15 @@ class CandidateRecord:
         candidates = value.get("candidates")
         if not isinstance(candidates, list):
             raise InputError(_wrong(value, "candidates", "a list of {text, logprob}"))
-        for index, candidate in enumerate(candidates):
+        for number, candidate in enumerate(candidates, 1):
             if not isinstance(candidate, dict):
-                raise InputError(f"candidate {index} is {_kind(candidate)}; give an object with text and logprob")
+                raise InputError(f"candidate {number} is {_kind(candidate)}; give an object with text and logprob")
         texts = tuple([candidate.get("text") for candidate in candidates])
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
         if not set(map(type, texts)) <= {str}:
             index = next(i for i, text in enumerate(texts) if not isinstance(text, str))
-            raise InputError(f"candidate {index}: {_wrong(candidates[index], 'text', 'a string')}")
+            raise InputError(f"candidate {index + 1}: {_wrong(candidates[index], 'text', 'a string')}")
         if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
@@ -176,7 +176,7 @@ class CandidateRecord:
                 raise InputError('"model" is the name of a candidate\'s model; give it for all candidates or for none')
         expected = None
         if any("expected" in candidate for candidate in candidates):
-            expected = tuple([_expected(index, candidate) for index, candidate in enumerate(candidates)])
+            expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
         return cls(
             _identifier(value),
             src,
@@ -400,11 +400,11 @@ def _decoded(line: bytes) -> object:
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     if not isinstance(candidates, list) or not candidates:
         raise InputError("give a list of [text, logprob, mt, src] that is not empty")
-    for index, item in enumerate(candidates):
+    for place, item in enumerate(candidates, 1):
         if not isinstance(item, list) or len(item) != 4 or not all(isinstance(item[i], str) for i in (0, 2, 3)):
-            raise InputError(f"candidate {index} is not [text, logprob, mt, src]")
+            raise InputError(f"candidate {place} is not [text, logprob, mt, src]")
         if item[2:] != candidates[0][2:]:
-            raise InputError(f"candidate {index} has another mt or src than candidate 0")
+            raise InputError(f"candidate {place} has another mt or src than candidate 1")
     logprobs = tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
     mt, src = candidates[0][2:]
@@ -458,15 +458,15 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     return TokenLogprobs(sizes, logprobs)
 
 
-def _expected(index: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None:
+def _expected(number: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None:
     counts = candidate.get("expected")
     if counts is None:
         return None
     numbers = isinstance(counts, list) and len(counts) == 2 and {*map(type, counts)} <= {float, int}
     if not numbers or not all(0 <= count < math.inf for count in counts):
         raise InputError(
-            f'candidate {index}: "expected" is {json.dumps(counts)}, not the numbers of minor and of major error spans '
-            "that the model expected, such as [0.8, 0.1]"
+            f'candidate {number}: "expected" is {json.dumps(counts)}, not the numbers of minor and of major error '
+            "spans that the model expected, such as [0.8, 0.1]"
         )
     return ExpectedSpans(*map(float, counts))
 

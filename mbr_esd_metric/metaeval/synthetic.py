@@ -108,7 +108,7 @@ def decline_ratio(
     rng = np.random.default_rng(seed)
     # For each similarity: (severity, whether there were errors) -> tally.
     tallies = [{(s, m): Declines(0, 0) for s in SEVERITY_NAMES for m in (False, True)} for _ in measures]
-    for number, (spans, length) in enumerate(zip(annotations, lengths, strict=True)):
+    for number, (spans, length) in enumerate(zip(annotations, lengths, strict=True), 1):
         original = as_annotation(spans)
         try:
             original.check_length(length)

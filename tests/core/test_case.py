@@ -110,11 +110,11 @@ def test_the_weights_of_candidates_sum_to_those_of_their_annotation(weighting: s
 
 def test_what_the_conditional_score_lacks_is_said() -> None:
     lacking = [*COUNTED[:3], *ITEMS[3:]]
-    with pytest.raises(InputError, match="candidate 3 does not say how many .* take score=expected, or sample again"):
+    with pytest.raises(InputError, match="candidate 4 does not say how many .* take score=expected, or sample again"):
         decide(lacking, TEXT, score="conditional")
-    with pytest.raises(InputError, match="candidate 0 of B does not say"):
+    with pytest.raises(InputError, match="candidate 1 of B does not say"):
         decide([Candidate(annotation=[], model="B")], TEXT, score="conditional")
-    with pytest.raises(InputError, match="second: candidate 3 does not say"):
+    with pytest.raises(InputError, match="second: candidate 4 does not say"):
         decide_corpus(
             [(COUNTED, TEXT), (lacking, TEXT)],
             DecisionOptions("mbr-corpus", score="conditional"),

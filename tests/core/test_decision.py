@@ -114,7 +114,7 @@ def test_model_weights_count_each_output_once() -> None:
     texts = [Candidate(error % kind, logprob=math.log(0.2)) for kind in ("style", "other", "style")]
     decision = decide([*texts, Candidate('{"errors": []}', logprob=math.log(0.3))], TEXT, weights="model")
     assert decision.annotation.spans[0].confidence == pytest.approx(4 / 7)
-    with pytest.raises(InputError, match="candidate 1 has no log-probability"):
+    with pytest.raises(InputError, match="candidate 2 has no log-probability"):
         decide([Candidate(annotation=A, logprob=-1.0), Candidate(annotation=B)], TEXT, weights="model")
     with pytest.raises(InputError, match="-inf"):
         decide(candidates(A, B, logprobs=[-math.inf, -math.inf]), TEXT, weights="model")
@@ -171,12 +171,12 @@ def test_unknown_options(options: dict[str, str]) -> None:
 
 
 def test_bad_candidates() -> None:
-    with pytest.raises(InputError, match="candidate 1 has neither"):
+    with pytest.raises(InputError, match="candidate 2 has neither"):
         decide([Candidate(annotation=A), Candidate()], TEXT)
-    with pytest.raises(InputError, match="candidate 1 is dict; give a Candidate"):
+    with pytest.raises(InputError, match="candidate 2 is dict; give a Candidate"):
         decide([Candidate(annotation=A), {"text": "x"}], TEXT)  # type: ignore[list-item]
     for logprob in (math.nan, 1.0):
-        with pytest.raises(InputError, match="candidate 0"):
+        with pytest.raises(InputError, match="candidate 1: .* is not a log-probability"):
             decide([Candidate(annotation=A, logprob=logprob)], TEXT)
     with pytest.raises(InputError, match="3 characters"):
         decide(candidates(A), "abc")

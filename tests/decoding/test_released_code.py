@@ -74,8 +74,8 @@ def test_what_it_lacks_is_refused() -> None:
         decide_released([], TRANSLATION)
     with pytest.raises(InputError, match="log-probabilities"):
         decide_released([one], TRANSLATION, "map")
-    with pytest.raises(InputError, match="has no text"):
-        decide_released([Candidate(annotation=[])], TRANSLATION)
+    with pytest.raises(InputError, match="candidate 2 has no text"):
+        decide_released([one, Candidate(annotation=[])], TRANSLATION)
     for rule, utility in (("majority", "softf1"), ("mbr", "softdice")):
         with pytest.raises(OptionError, match="released-code"):
             decide_released([one], TRANSLATION, rule, utility)

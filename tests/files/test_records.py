@@ -107,9 +107,9 @@ def test_released_code_files_stream(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"A": [[["t", -1, "m"]]]}', "system 'A', segment 1: candidate 0 is not"),
+        ('{"A": [[["t", -1, "m"]]]}', "system 'A', segment 1: candidate 1 is not"),
+        ('{"A": [[["t", -1, "m", "s"], ["t", -1, "n", "s"]]]}', "candidate 2 has another mt or src than candidate 1"),
         ('{"A": [[["t", -1, "m", "s"]], []]}', "system 'A', segment 2: give a list"),
-        ('{"A": [[["t", -1, "m", "s"], ["t", -1, "n", "s"]]]}', "another mt"),
         ('{"A": [[["t", "x", "m", "s"]]]}', "logprob"),
         ('{"A": [[["t", -1, "m", "s"]', "not JSON from character"),
         ('{"A": 3}', r"expected '\['"),
@@ -136,9 +136,9 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (RECORD | {"src": 3}, '"src" is a number'),
         (RECORD | {"system": 3}, '"system" is a number'),
         (RECORD | {"candidates": {}}, '"candidates" is an object'),
-        (RECORD | {"candidates": ["x"]}, "candidate 0 is a string"),
-        (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 1: "text" is null'),
-        (RECORD | {"candidates": [{"logprob": 1}]}, 'candidate 0: no "text"'),
+        (RECORD | {"candidates": ["x"]}, "candidate 1 is a string"),
+        (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 2: "text" is null'),
+        (RECORD | {"candidates": [{"logprob": 1}]}, 'candidate 1: no "text"'),
         (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "logprob": True}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "truncated": 1}]}, "true or false"),
@@ -221,5 +221,5 @@ def test_expected_spans_come_back(tmp_path: Path) -> None:
 def test_expected_spans_that_cannot_be_are_refused(tmp_path: Path, counts: object) -> None:
     value = {**RECORD, "candidates": [{"text": "x", "logprob": -1.5}, {"text": "x", "expected": counts}]}
     path = write(tmp_path / "c.jsonl", RECORD, value)
-    with pytest.raises(InputError, match=r'c\.jsonl, line 2: candidate 1: "expected" is .*, not the numbers of minor'):
+    with pytest.raises(InputError, match=r'c\.jsonl, line 2: candidate 2: "expected" is .*, not the numbers of minor'):
         list(read_candidates(path))

@@ -377,8 +377,8 @@ def test_synthetic_inputs_are_checked() -> None:
         decline_ratio([()], [3], "ad")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="1 annotations and 2 lengths"):
         decline_ratio([()], [3, 4], "add")
-    with pytest.raises(InputError, match=r"annotation 0: error span \[0, 9\)"):
-        decline_ratio([[ErrorSpan(0, 9, "major")]], [3], "add")
+    with pytest.raises(InputError, match=r"annotation 2: error span \[0, 9\)"):
+        decline_ratio([[], [ErrorSpan(0, 9, "major")]], [3, 3], "add")
 
 
 def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:

@@ -91,7 +91,7 @@ def test_a_file_of_candidates_keeps_it(
     Path("d.jsonl").unlink()
     assert main([*decide, "conditional"]) == 1
     said = capsys.readouterr().err
-    assert "c.jsonl, line 1, segment '1' of system 'mt': candidate 3 does not say how many error spans" in said
+    assert "c.jsonl, line 1, segment '1' of system 'mt': candidate 4 does not say how many error spans" in said
     assert main([*decide, "expected"]) == 0
 
 
@@ -99,7 +99,7 @@ def test_a_file_of_candidates_keeps_it(
 def test_candidates_from_before_there_were_counts_are_named(card: ModelCard, options: dict[str, str]) -> None:
     card = with_options(card, options)
     Walking.knows = False
-    with pytest.raises(InputError, match="line 1: candidate 0 does not say .* score=expected, or sample again"):
+    with pytest.raises(InputError, match="line 1: candidate 1 does not say .* score=expected, or sample again"):
         annotate(card, SEGMENTS)
     assert annotate(with_options(card, {"score": "expected"}), SEGMENTS).decisions[0].score == 0.0
 
