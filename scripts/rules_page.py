@@ -13,7 +13,9 @@ pairs: a good translation, and the same one with an error planted (TSV with kind
 were decoded greedily as well: what the page concludes counts them against greedy alone.
 
 Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
-its utility. What the page concludes is written from these intervals and from nothing else.
+its utility. `--against` names a row of scores, `length` or one of `--scores`: in every set that has it, the
+correlations of all rows are set against its own. What the page concludes is written from these intervals and from
+nothing else.
 """
 
 # ruff: noqa: E402
@@ -221,21 +223,22 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     if people is not None:
         rows["one rater against the others"] = [*(_number(people[measure][0]) for measure in MEASURES), "-", "-", "-"]
     lines += markdown_table("rule", [*MEASURES, "spans", "empty", reader.unit], rows)
-    for base, pairs in BASES.items():
+    for base, pairs in (BASES | {row: {} for row in args.against}).items():
         if not pairs and base not in answers:
             continue
+        measures = COEFFICIENTS if base in args.against else MEASURES  # scores have no spans
         rows = {}
         for row, other in (pairs or dict.fromkeys(answers, base)).items():
             if row == other or row not in measured:
                 continue
             rows[row] = []
-            for measure in MEASURES:
+            for measure in measures:
                 one_to_other = difference(measured[row][measure], measured[other][measure])
                 rows[row].append("-" if one_to_other is None else str(one_to_other))
                 if one_to_other is not None and (base == "greedy" or name not in args.part):
                     found[base][measure][row][name] = one_to_other
         lines += ["", f"Difference to {base}, with its 95% interval; in bold where 0 is outside:", ""]
-        lines += markdown_table("rule", MEASURES, rows)
+        lines += markdown_table("rule", measures, rows)
     return "\n".join([*lines, ""])
 
 
@@ -335,6 +338,9 @@ def main() -> None:
     parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
     parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
     parser.add_argument(
+        "--against", action="append", default=[], metavar="LABEL", help="set every row against this one"
+    )
+    parser.add_argument(
         "--answers", default="json", choices=list(FORMATS), help="where a file does not say it (%(default)s)"
     )
     parser.add_argument("--tokenizer", metavar="MODEL", help="count tokens of answers, not characters")
@@ -348,6 +354,10 @@ def main() -> None:
     for name in [*(one[0] for one in (*args.greedy, *args.scores)), *args.part]:
         if name not in names:
             parser.error(f"{name!r} is not the name of a --set or of --pairs; those are {', '.join(sorted(names))}")
+    rows = ["length", *dict.fromkeys(label for name, label, _ in args.scores if name in {one[0] for one in args.set})]
+    for row in args.against:
+        if row not in rows:
+            parser.error(f"--against {row!r} is no row of scores of a --set; those are {', '.join(rows)}")
     Path(args.output).write_text(page(args), encoding="utf-8")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "rules_page.py"
@@ -158,6 +160,65 @@ def test_conditional_scores_are_shown_where_candidates_have_what_they_need(tmp_p
     assert rows["conditional score (MBR softf1)"][1:7] == rows["MBR softf1"][1:7]
     assert rows["conditional score (greedy)"][1:7] == rows["greedy"][1:7]
     assert len(rows_of(shown.split("Difference to MBR of the same utility")[1])["conditional score (MBR softf1)"]) == 10
+
+
+def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
+    """The intervals are those of a plain bootstrap over sources: the same draws for both rows, one after the other."""
+    rng = random.Random(2)
+    candidates, given = [], []
+    ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    gold, scores = [], {"MAP": list[float](), "length": list[float](), "noise": list[float]()}
+    for number in range(20):
+        pair = {"id": str(number), "src": f"s{number % 7}", "mt": TEXT + " more" * rng.randrange(4) + f" {number}"}
+        wrong = rng.random() < 0.5
+        said = wrong if rng.random() < 0.9 else not wrong
+        candidates.append(pair | {"candidates": [{"text": answer(said), "logprob": -1.0}]})
+        for row, score in (("MAP", -5.0 * said), ("length", -len(pair["mt"])), ("noise", rng.random())):
+            scores[row].append(score)
+        given.append({"src": pair["src"], "mt": pair["mt"], "score": scores["noise"][-1]})
+        target, kind = (pair["mt"], "No-error\tNo-error")
+        if wrong:
+            target, kind = pair["mt"].replace("two", "<v>two</v>"), "A\tMajor"
+        ratings.append(f"X\td\t1\t{number}\tr\t{pair['src']}\t{target}\t{kind}")
+        gold.append(-5.0 * wrong)
+    (tmp_path / "human.tsv").write_text("\n".join(ratings) + "\n")
+    small = ["--set", "small", write(tmp_path / "c.jsonl", candidates), str(tmp_path / "human.tsv")]
+    noise = ["--scores", "small", "noise", write(tmp_path / "noise.jsonl", given)]
+    command = [sys.executable, str(SCRIPT), *small, *noise, *made(tmp_path, "other", True), "--against"]
+    page = tmp_path / "page.md"
+    subprocess.run([*command, "noise", "--resamples", "150", "-o", str(page)], check=True)
+    head, table = page.read_text().split("Difference to noise, ")
+    shown = rows_of(table.split("## other")[0])
+    assert shown["rule"] == ["rule", "pearson", "spearman", "kendall"]
+
+    draws = np.random.default_rng(0).multinomial(7, [1 / 7] * 7, size=150)
+    picked = [[*range(20)], *([i for i in range(20) for _ in range(draw[i % 7])] for draw in draws)]
+    for row in ("MAP", "length"):
+        for at, of in ((1, correlation), (2, rank_correlation)):
+            deltas = [
+                np.subtract(*(of([gold[i] for i in some], [scores[one][i] for i in some]) for one in (row, "noise")))
+                for some in picked
+            ]
+            wanted = [deltas[0], *np.nanpercentile(deltas[1:], [2.5, 97.5])]
+            assert [float(x) for x in re.findall(r"[+-]\d\.\d+", shown[row][at])] == pytest.approx(wanted, abs=6e-4)
+            assert ("**" in shown[row][at]) == (wanted[1] > 0 or wanted[2] < 0)
+    assert "noise" not in shown
+    said = rows_of(head.split("Against noise:")[1].split("Against")[0])
+    assert said["MAP"][1] == "+1"
+
+    done = subprocess.run([*command, "nois", "-o", str(page)], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'nois' is no row of scores of a --set; those are length, noise, gold itself" in done.stderr
+
+
+def correlation(one: list[float], other: list[float]) -> float:
+    """Pearson's; NaN if all of one are equal."""
+    return float(np.corrcoef(one, other)[0, 1]) if len({*one}) > 1 < len({*other}) else math.nan
+
+
+def rank_correlation(one: list[float], other: list[float]) -> float:
+    """Spearman's: that of the places, where equal values share the mean of theirs."""
+    return correlation(*([sum((x < y) + (x <= y) for x in values) / 2 for y in values] for values in (one, other)))
 
 
 def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
