@@ -236,6 +236,17 @@ def evaluation_cells(args: argparse.Namespace, evaluation: Evaluation) -> list[C
     return [*map(Cell, values), Cell(evaluation.major), Cell(evaluation.minor)]
 
 
+def evaluation_curves(args: argparse.Namespace, evaluations: Sequence[Evaluation]) -> dict[str, tuple[float, ...]]:
+    """Panel of a plot -> the value of each evaluation: SPA, acc_eq, and the span measures if all have them."""
+    from mbr_esd_metric.report.leaderboard import MEASURE_TITLES
+
+    values = {"spa": tuple(e.spa for e in evaluations), "acc_eq": tuple(e.acc_eq for e in evaluations)}
+    spans = [e.spans.values for e in evaluations if e.spans]
+    if len(spans) == len(evaluations):
+        values |= {name: tuple(one[name] for one in spans) for name in args.measures}
+    return {MEASURE_TITLES.get(name, name): value for name, value in values.items()}
+
+
 def constant_notes(test_set: TestSet, evaluations: Mapping[str, Evaluation], spa: str) -> list[str]:
     """A line for each metric with one score for everything; `spa` is the value of the option."""
     from mbr_esd_metric.metaeval.spa import constant_note

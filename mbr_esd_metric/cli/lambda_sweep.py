@@ -13,6 +13,7 @@ from mbr_esd_metric.cli.analysis import (
     constant_notes,
     evaluation_cells,
     evaluation_columns,
+    evaluation_curves,
     evaluator_of,
     exact_notes,
     human_of,
@@ -156,19 +157,14 @@ def _spans(test_set: TestSet, text: str, source: Source) -> Mapping[str, tuple[A
 
 def _plot(points: Mapping[tuple[str, str], Sequence[SweepPoint]], args: argparse.Namespace) -> None:
     from mbr_esd_metric.report.curves import Curve
-    from mbr_esd_metric.report.leaderboard import MEASURE_TITLES
     from mbr_esd_metric.report.plots import plot_curves, save
 
     panels: dict[str, list[Curve]] = {}
     for (name, direction), swept in points.items():
         x = tuple(point.threshold for point in swept)
         evaluations = [point.evaluation for point in swept]
-        values = {"SPA": [e.spa for e in evaluations], "acc_eq*": [e.acc_eq for e in evaluations]}
-        for measure in args.measures:
-            if all(e.spans for e in evaluations):
-                title = MEASURE_TITLES.get(measure, measure)
-                values[title] = [e.spans.values[measure] for e in evaluations if e.spans]
-        values["spans"] = [float(e.major + e.minor) for e in evaluations]
+        values = evaluation_curves(args, evaluations)
+        values["spans"] = tuple(float(e.major + e.minor) for e in evaluations)
         for panel, y in values.items():
-            panels.setdefault(panel, []).append(Curve(f"{name} {direction}", x, tuple(y)))
+            panels.setdefault(panel, []).append(Curve(f"{name} {direction}", x, y))
     save(plot_curves(panels, "lambda"), Path(args.plot))

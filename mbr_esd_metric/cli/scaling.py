@@ -14,6 +14,7 @@ from mbr_esd_metric.cli.analysis import (
     constant_notes,
     evaluation_cells,
     evaluation_columns,
+    evaluation_curves,
     evaluator_of,
     exact_notes,
     human_of,
@@ -83,7 +84,6 @@ def run(args: argparse.Namespace) -> int:
 def _plot(points: Mapping[str, Sequence[ScalingPoint]], args: argparse.Namespace) -> None:
     """One panel for each measure, and one line for each rule and direction."""
     from mbr_esd_metric.report.curves import Curve
-    from mbr_esd_metric.report.leaderboard import MEASURE_TITLES
     from mbr_esd_metric.report.plots import plot_curves, save
 
     panels: dict[str, list[Curve]] = {}
@@ -92,10 +92,6 @@ def _plot(points: Mapping[str, Sequence[ScalingPoint]], args: argparse.Namespace
             own = [point for point in found if point.rule == rule]
             x = tuple(float(point.size) for point in own)
             label = f"{rule} {direction}" if len(points) > 1 else rule
-            values = {"SPA": [p.evaluation.spa for p in own], "acc_eq*": [p.evaluation.acc_eq for p in own]}
-            for measure in args.measures if all(p.evaluation.spans for p in own) else ():
-                title = MEASURE_TITLES.get(measure, measure)
-                values[title] = [p.evaluation.spans.values[measure] for p in own if p.evaluation.spans]
-            for panel, y in values.items():
-                panels.setdefault(panel, []).append(Curve(label, x, tuple(y)))
+            for panel, y in evaluation_curves(args, [point.evaluation for point in own]).items():
+                panels.setdefault(panel, []).append(Curve(label, x, y))
     save(plot_curves(panels, "candidates N", log_x=True), Path(args.plot))

@@ -154,13 +154,17 @@ def test_sweep_of_two_files_of_one_name(small: Small, tmp_path: Path, capsys: py
     assert len(set(titles)) == 2
 
 
-def test_sweep_is_plotted(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("verb", ["lambda-sweep", "scaling"])
+def test_curves_are_plotted(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     pytest.importorskip("matplotlib")
-    out = tmp_path / "sweep.png"
-    assert main(["lambda-sweep", "mine-src", *small.arguments, "--lambdas", "0", "0.5", "--plot", str(out)]) == 0
+    out = tmp_path / "curves.png"
+    what, shown = ["mine-src", "--lambdas", "0", "0.5"], ["SPA", "acc_eq*", "SoftF1", "F1", "spans"]
+    if verb == "scaling":
+        what, shown = [str(small.candidates), "--sizes", "1", "7"], ["SPA", "acc_eq*", "SoftF1", "candidates N"]
+    assert main([verb, *what, *small.arguments, "--plot", str(out)]) == 0
     assert out.read_bytes().startswith(b"\x89PNG")
-    drawn = (tmp_path / "sweep.svg").read_text(encoding="utf-8")
-    assert all(f">{name}<" in drawn for name in ("SPA", "acc_eq*", "SoftF1", "F1", "spans"))
+    drawn = (tmp_path / "curves.svg").read_text(encoding="utf-8")
+    assert all(f">{name}<" in drawn for name in shown)
     assert len(capsys.readouterr().out.splitlines()) >= 6
 
 
