@@ -41,9 +41,9 @@ def changed(translation: str, corrected: str) -> Spans | None:
     Returns:
         None where the correction only adds words, or changes more than 60% of the characters.
     """
-    here, there = (list(_TOKEN.finditer(text)) for text in (translation, corrected))
-    tokens = [[match[0] for match in found] for found in (here, there)]
-    changes = [c for c in SequenceMatcher(None, *tokens, autojunk=False).get_opcodes() if c[0] != "equal"]
+    here = list(_TOKEN.finditer(translation))
+    matcher = SequenceMatcher(None, [match[0] for match in here], _TOKEN.findall(corrected), autojunk=False)
+    changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
     spans: Spans = []
     for _, first, last, _, _ in changes:
         if first == last:
