@@ -37,10 +37,10 @@ RULES: dict[str, DecisionOptions] = {
     "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
     "conditional score (MBR softf1)": DecisionOptions("mbr", score="conditional"),
 }
-#: The same for the one answer of each translation that was decoded at temperature 0.
-GREEDY: dict[str, DecisionOptions] = {
-    "greedy": DecisionOptions("greedy"),
-    "conditional score (greedy)": DecisionOptions("greedy", score="conditional"),
+#: The same for a file with one answer of each translation, with the file's label in place of {}.
+SINGLE: dict[str, DecisionOptions] = {
+    "{}": DecisionOptions("greedy"),
+    "conditional score ({})": DecisionOptions("greedy", score="conditional"),
 }
 
 
@@ -92,8 +92,8 @@ class Reader:
             raise SystemExit(f"{candidates} and {human} have no translation in common")
         return items
 
-    def greedy(self, items: Sequence[Item], path: str) -> list[Item]:
-        """The same translations, each with the one answer that a file of decoded answers has for it."""
+    def single(self, items: Sequence[Item], path: str) -> list[Item]:
+        """The same translations, each with the one answer that a file has for it."""
         decoded = _by_text(path, ((r.src, r.mt, r.columns) for r in read_candidates(path)), items)
         return [replace(item, candidates=columns) for item, columns in zip(items, decoded, strict=True)]
 

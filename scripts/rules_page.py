@@ -1,16 +1,17 @@
 """Is MBR better than MAP? Every decision rule on stored candidates against human annotations, as a page in Markdown.
 
     python scripts/rules_page.py --set three-raters candidates.jsonl ratings.tsv -o page.md
-    python scripts/rules_page.py --set A a.jsonl a.tsv --greedy A greedy.jsonl --scores A "log p" lp.jsonl \
+    python scripts/rules_page.py --set A a.jsonl a.tsv --single A greedy greedy.jsonl --scores A "log p" lp.jsonl \
         --set B b.jsonl b.tsv --answers marked --tokenizer mbr-esd-small -o page.md
 
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
-by source and translation; several raters of a translation count their mean. `--greedy` adds the answers decoded at
-temperature 0 of a set, `--scores` a row of other scores: JSON lines with src, mt and score, higher is better. Where
-every translation has several raters, a row says how well one rater does against the others. `--pairs` adds a set of
-pairs: a good translation, and the same one with an error planted (TSV with kind, direction, source, good and bad, as
-`docs/examples/planted-errors.tsv`). `--part` names sets whose translations are part of another set, such as those that
-were decoded greedily as well: what the page concludes counts them against greedy alone.
+by source and translation; several raters of a translation count their mean. `--single` adds rows for a file with one
+answer a translation, such as those decoded at temperature 0 (label greedy) or those of a distilled model; `--scores` a
+row of other scores: JSON lines with src, mt and score, higher is better. Where every translation has several raters, a
+row says how well one rater does against the others. `--pairs` adds a set of pairs: a good translation, and the same one
+with an error planted (TSV with kind, direction, source, good and bad, as `docs/examples/planted-errors.tsv`). `--part`
+names sets whose translations are part of another set, such as those that were decoded greedily as well: what the page
+concludes counts them against greedy alone.
 
 Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
 its utility. `--against` names a row of scores, `length` or one of `--scores`: in every set that has it, the
@@ -33,7 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from planted_pairs import pairs_section
-from rules_answers import GREEDY, RULES, Answers, Floats, Item, Reader, markdown_table, possible, without_candidates
+from rules_answers import RULES, SINGLE, Answers, Floats, Item, Reader, markdown_table, possible, without_candidates
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -186,15 +187,15 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     answers: dict[str, Answers] = {}
     for row, options in possible(RULES, items).items():
         answers[row] = Answers.of(reader.decided(items, options), 0.0 if row == "no error" else cost)
-    for file in (path for known, path in args.greedy if known == name):
-        decoded = reader.greedy(given, file)
+    for label, file in [(label, path) for known, label, path in args.single if known == name]:
+        decoded = reader.single(given, file)
         spent = reader.cost(decoded)
         readable, _ = reader.without_answer(decoded)
-        for row, options in possible(GREEDY, readable).items():
-            answers[row] = Answers.of(reader.decided(readable, options), spent)
-        # Where the greedy answer has no error, which is mostly so, this is the probability that there is none.
+        for row, options in possible(SINGLE, readable).items():
+            answers[row.format(label)] = Answers.of(reader.decided(readable, options), spent)
+        # Where the answer has no error, which is mostly so, this is the probability that there is none.
         sure = np.array([one.candidates.logprobs[0] for one in decoded], dtype=float)
-        answers["greedy, its log-probability"] = Answers(sure, None, spent)
+        answers[f"{label}, its log-probability"] = Answers(sure, None, spent)
     answers["everything minor"] = _everything_minor(items)
     answers |= without_candidates(name, items, args)
     measured = {row: evaluation.measured(one) for row, one in answers.items()}
@@ -335,7 +336,7 @@ def main() -> None:
     parser.add_argument("--set", nargs=3, action="append", required=True, metavar=("NAME", "CANDIDATES", "HUMAN"))
     parser.add_argument("--pairs", nargs=3, action="append", default=[], metavar=("NAME", "CANDIDATES", "TSV"))
     parser.add_argument("--part", nargs="+", default=[], metavar="NAME", help="sets that are part of another one")
-    parser.add_argument("--greedy", nargs=2, action="append", default=[], metavar=("NAME", "CANDIDATES"))
+    parser.add_argument("--single", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "CANDIDATES"))
     parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("NAME", "LABEL", "FILE"))
     parser.add_argument(
         "--against", action="append", default=[], metavar="LABEL", help="set every row against this one"
@@ -351,7 +352,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", required=True)
     args = parser.parse_args()
     names = {name for name, _, _ in (*args.set, *args.pairs)}
-    for name in [*(one[0] for one in (*args.greedy, *args.scores)), *args.part]:
+    for name in [*(one[0] for one in (*args.single, *args.scores)), *args.part]:
         if name not in names:
             parser.error(f"{name!r} is not the name of a --set or of --pairs; those are {', '.join(sorted(names))}")
     rows = ["length", *dict.fromkeys(label for name, label, _ in args.scores if name in {one[0] for one in args.set})]

@@ -49,7 +49,8 @@ def made(folder: Path, name: str, useful: bool) -> list[str]:
     human = folder / f"{name}.tsv"
     human.write_text("\n".join(ratings).replace("\tNo\n", "\tNo-error\n") + "\n")
     files = [write(folder / f"{name}{i}.jsonl", part) for i, part in enumerate((candidates, decoded, scores))]
-    return ["--set", name, files[0], str(human), "--greedy", name, files[1], "--scores", name, "gold itself", files[2]]
+    single = ["--single", name, "greedy", files[1]]
+    return ["--set", name, files[0], str(human), *single, "--scores", name, "gold itself", files[2]]
 
 
 def rows_of(text: str) -> dict[str, list[str]]:
@@ -141,15 +142,16 @@ def test_conditional_scores_are_shown_where_candidates_have_what_they_need(tmp_p
     """What was expected is what people marked, so that it agrees with them, whatever was sampled."""
     with_counts, without = made(tmp_path, "with", True), made(tmp_path, "without", True)
     gold = {
-        json.loads(line)["mt"]: json.loads(line)["score"] for line in Path(with_counts[10]).read_text().splitlines()
+        json.loads(line)["mt"]: json.loads(line)["score"] for line in Path(with_counts[-1]).read_text().splitlines()
     }
-    for path in (with_counts[2], with_counts[6]):
+    for path in (with_counts[2], with_counts[7]):
         records = [json.loads(line) for line in Path(path).read_text().splitlines()]
         for record in records:
             for candidate in record["candidates"]:
                 candidate["expected"] = [0.25, -gold[record["mt"]] / 5]
         write(Path(path), records)
-    command = [sys.executable, str(SCRIPT), *with_counts, *without, "--n", "3", "--resamples", "20"]
+    distilled = ["--single", "with", "distilled", with_counts[7]]
+    command = [sys.executable, str(SCRIPT), *with_counts, *without, *distilled, "--n", "3", "--resamples", "20"]
     subprocess.run([*command, "-o", str(tmp_path / "page.md")], check=True)
     shown, missing = (tmp_path / "page.md").read_text().split("## with\n")[1].split("## without\n")
     rows = rows_of(shown.split("Difference to ")[0])
@@ -159,6 +161,10 @@ def test_conditional_scores_are_shown_where_candidates_have_what_they_need(tmp_p
         assert row not in missing
     assert rows["conditional score (MBR softf1)"][1:7] == rows["MBR softf1"][1:7]
     assert rows["conditional score (greedy)"][1:7] == rows["greedy"][1:7]
+    assert rows["distilled"][1:] == rows["greedy"][1:]
+    assert rows["conditional score (distilled)"][1:] == rows["conditional score (greedy)"][1:]
+    to_greedy = rows_of(shown.split("Difference to greedy")[1].split("Difference to ")[0])
+    assert to_greedy["distilled"][1] == "+0.000 [+0.000, +0.000]"
     assert len(rows_of(shown.split("Difference to MBR of the same utility")[1])["conditional score (MBR softf1)"]) == 10
 
 
@@ -223,7 +229,7 @@ def rank_correlation(one: list[float], other: list[float]) -> float:
 
 def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
     options = made(tmp_path, "one", True)
-    options[options.index("--greedy") + 1] = "other"
+    options[options.index("--single") + 1] = "other"
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *options, "-o", str(tmp_path / "page.md")], capture_output=True, text=True
     )
