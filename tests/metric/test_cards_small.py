@@ -35,7 +35,12 @@ def test_the_distilled_model_gives_one_greedy_answer() -> None:
     adapter = Path(str(card.adapter))
     assert adapter == FOLDER / "distill" / "adapter"
     assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
-    assert (card.decision.format, card.decision.rule, card.n) == ("marked", "greedy", 1)
+    assert (card.decision.format, card.decision.rule, card.decision.score, card.n) == (
+        "marked",
+        "greedy",
+        "conditional",
+        1,
+    )
     assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
 
 
