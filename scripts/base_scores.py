@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from running import run
+
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.files.streams import read_segments, write_whole
 from mbr_esd_metric.metric.cards import load_card
@@ -49,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

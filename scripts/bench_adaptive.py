@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
+from running import run
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
@@ -97,10 +97,7 @@ def main() -> None:
     args = parser.parse_args()
     if bool(args.candidates) == bool(args.raters):
         parser.error("give a candidate file, or --raters FILE")
-    try:
-        replay(args)
-    except InputError as error:
-        sys.exit(f"bench_adaptive.py: error: {error}")
+    replay(args)
 
 
 def replay(args: argparse.Namespace) -> None:
@@ -174,4 +171,4 @@ def replay(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

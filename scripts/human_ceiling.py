@@ -18,6 +18,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import numpy.typing as npt
+from running import run
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
@@ -128,13 +129,13 @@ def main() -> None:
     parser.add_argument("--leave-out", nargs="*", default=[], metavar="SYSTEM", help="such as the standard reference")
     parser.add_argument("--format", choices=list(FORMATS), default="text")
     args = parser.parse_args()
-    data = read_mqm(args.tsv)
+    ratings = read_mqm(args.tsv).ratings
     try:
-        panel = Panel(data.ratings, args.leave_out)
+        panel = Panel(ratings, args.leave_out)
     except InputError as error:
-        parser.exit(1, f"{args.tsv}: {error}\n")
+        raise InputError(f"{args.tsv}: {error}") from None
     print(render(table(panel, "human ceiling"), args.format), end="")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

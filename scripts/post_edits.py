@@ -24,11 +24,14 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
+from running import run
 
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole
 
 _TOKEN = re.compile(r"[\u4e00-\u9fff]|\w+|[^\w\s]")
+_COLUMNS = ("original", "translation", "mean")
 _MOST_MARKED = 0.6
 _SHARE_MAJOR = 0.3
 
@@ -58,19 +61,31 @@ def changed(translation: str, corrected: str) -> Spans | None:
 
 def examples(folder: Path, direction: str) -> Iterator[tuple[str, str, str, float]]:
     """Source, translation, corrected translation, and mean rating of each sentence."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; give the one with the unpacked archives of MLQE-PE")
     corrections = sorted(folder.glob(f"{direction}-*/*.pe"))
     if not corrections:
-        raise InputError(f"{folder}: no {direction}-*/*.pe; unpack the archives of data/post-editing there")
+        raise InputError(
+            f"{folder}: no {direction}-*/*.pe; unpack the archives of data/post-editing there, and give --lp as in "
+            "their names, such as en-de"
+        )
     for path in corrections:
         part, pair = path.stem, direction.replace("-", "")
         table = next(iter(sorted(folder.glob(f"{direction}*/{part}.{pair}.df.short.tsv"))), None)
         if table is None:
             raise InputError(f"{folder}: no {part}.{pair}.df.short.tsv; unpack data/direct-assessments there too")
         header, *rows = (line.split("\t") for line in read_segments(table))
-        columns = [header.index(name) for name in ("original", "translation", "mean")]
-        for row, corrected in zip(rows, read_segments(path), strict=True):
+        if missing := [name for name in _COLUMNS if name not in header]:
+            raise InputError(f"{table}: its first line has no column {missing[0]!r}, only {', '.join(header)}")
+        corrected = read_segments(path)
+        if len(rows) != len(corrected):
+            raise InputError(
+                f"{table} has {len(rows)} translations, and {path} has {len(corrected)}; they must go together"
+            )
+        columns = [header.index(name) for name in _COLUMNS]
+        for row, correction in zip(rows, corrected, strict=True):
             source, translation, rating = (row[column].strip() for column in columns)
-            yield source, translation, corrected, float(rating)
+            yield source, translation, correction, float(rating)
 
 
 def rows(folder: Path, direction: str) -> list[str]:
@@ -97,8 +112,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="MLQE-PE", help="folder of the unpacked archives")
     parser.add_argument("--lp", required=True, help="direction, such as en-de")
-    parser.add_argument("-o", "--output", required=True, help="its name must hold the direction")
+    parser.add_argument("-o", "--output", required=True, help="table; its name holds the direction")
     args = parser.parse_args()
+    if args.lp not in Path(args.output).name:
+        parser.error(
+            f"--output {args.output}: its name says the direction to readers; give mlqe_{args.lp}.tsv or the like"
+        )
+    check_output(args.output)
     lines = rows(args.folder, args.lp)
     write_whole(args.output, "".join(line + "\n" for line in lines))
     clean = sum(line.endswith("no-error") for line in lines)
@@ -106,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,9 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.similarity import similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates
+from mbr_esd_metric.files.streams import numbered_lines
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class Reader:
                 columns = record.columns
                 items.append(Item(record.src, record.mt, columns.picked(range(len(columns))[: self._n]), found))
         if not items:
-            raise SystemExit(f"{candidates} and {human} have no translation in common")
+            raise InputError(f"{candidates} and {human} have no translation in common")
         return items
 
     def single(self, items: Sequence[Item], path: str) -> list[Item]:
@@ -149,14 +150,22 @@ def _by_text(path: str, records: Iterable[tuple[str, str, object]], items: Seque
     keys = [(item.source.rstrip(), item.translation.rstrip()) for item in items]
     missing = sum(key not in found for key in keys)
     if missing:
-        raise SystemExit(f"{path} lacks {missing} of {len(items)} translations, such as {items[0].translation!r}")
+        raise InputError(f"{path} lacks {missing} of {len(items)} translations, such as {items[0].translation!r}")
     return [found[key] for key in keys]
 
 
 def _read_scores(path: str, items: Sequence[Item]) -> Floats:
     """The score of each item in a file of JSON lines."""
-    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-    return np.array(_by_text(path, ((line["src"], line["mt"], line["score"]) for line in lines), items), dtype=float)
+    found = []
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            one = json.loads(line)
+            found.append((one["src"], one["mt"], float(one["score"])))
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f'{path}, line {number}: not {{"src": ..., "mt": ..., "score": ...}}') from None
+    return np.array(_by_text(path, found, items), dtype=float)
 
 
 def without_candidates(name: str, items: Sequence[Item], args: argparse.Namespace) -> dict[str, Answers]:

@@ -35,11 +35,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 from planted_pairs import pairs_section
 from rules_answers import RULES, SINGLE, Answers, Floats, Item, Reader, markdown_table, possible, without_candidates
+from running import run
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import number_of
+from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.metaeval.correlation import COEFFICIENTS, coefficient_of
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
@@ -359,8 +361,9 @@ def main() -> None:
     for row in args.against:
         if row not in rows:
             parser.error(f"--against {row!r} is no row of scores of a --set; those are {', '.join(rows)}")
+    check_output(args.output)
     Path(args.output).write_text(page(args), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

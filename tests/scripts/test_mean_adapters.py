@@ -36,3 +36,20 @@ def test_other_shapes_are_refused(tmp_path: Path) -> None:
     a, b = adapter(tmp_path / "a", 1.0), adapter(tmp_path / "b", 2.0, rank=4)
     with pytest.raises(InputError, match="another rank"):
         mean_adapters.mean({a: 0.5, b: 0.5}, tmp_path / "mean")
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("FOLDER", "give FOLDER=SHARE"),
+        ("FOLDER=much", "give FOLDER=SHARE"),
+        ("FOLDER=0", "a share above 0"),
+        ("FOLDER/..=0.5", "in a model folder it is in .*adapter"),
+    ],
+)
+def test_what_is_wrong_with_a_share_is_said(tmp_path: Path, item: str, said: str) -> None:
+    folder = adapter(tmp_path / "a", 1.0)
+    with pytest.raises(InputError, match=said):
+        mean_adapters.shares_of([item.replace("FOLDER", str(folder))])
+    with pytest.raises(InputError, match="given twice"):
+        mean_adapters.shares_of([f"{folder}=0.5", f"{folder}=0.5"])

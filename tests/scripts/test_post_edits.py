@@ -57,10 +57,31 @@ def test_the_worst_rated_have_major_errors(
     assert not ratings[10].errors
 
 
-def test_missing_files_are_named(tmp_path: Path) -> None:
+def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere is no folder"):
+        post_edits.rows(tmp_path / "nowhere", "en-de")
     with pytest.raises(InputError, match=r"no en-de-\*/\*\.pe"):
         post_edits.rows(tmp_path, "en-de")
     folder = folder_of([("A tree.", "Ein Baum.", "Ein Baum.", 5.0)], tmp_path)
-    (folder / "en-de-dev" / "dev.ende.df.short.tsv").unlink()
+    table = folder / "en-de-dev" / "dev.ende.df.short.tsv"
+    whole = table.read_text()
+    table.write_text(whole + whole.splitlines()[-1])
+    with pytest.raises(InputError, match=r"has 2 translations, and .*dev\.pe has 1"):
+        post_edits.rows(folder, "en-de")
+    table.write_text(whole.replace("mean", "average"))
+    with pytest.raises(InputError, match="no column 'mean'"):
+        post_edits.rows(folder, "en-de")
+    table.unlink()
     with pytest.raises(InputError, match="dev.ende.df.short.tsv"):
         post_edits.rows(folder, "en-de")
+
+
+def test_the_direction_is_in_the_name_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["post_edits.py", str(tmp_path), "--lp", "en-de", "-o", str(tmp_path / "rows.tsv")]
+    )
+    with pytest.raises(SystemExit):
+        post_edits.main()
+    assert "give mlqe_en-de.tsv or the like" in capsys.readouterr().err
