@@ -54,3 +54,4 @@ for number, segment in enumerate(segments, 1):
     for error in segment.get("errors", ()):
         print(f"            {error['severity']} {error['category']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
+say "this model is too small to judge translations; 'mbr-esd models' lists those that are made for it"

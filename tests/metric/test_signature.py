@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from mbr_esd_metric._version import __version__
@@ -47,3 +50,15 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
     card = load_card(f"mbr-esd-llama?{options}" if options else "mbr-esd-llama")
     assert signature(card, "server") == f"{expected}|v:{__version__}"
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["mbr-esd-llama?grounded=true&lp=en-de", "mbr-esd-small", "mbr-esd-demo?min_p=0.1&decision=consensus&span_cost=1"],
+)
+def test_the_documentation_says_what_each_field_is(model: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "comet.md").read_text(encoding="utf-8")
+    rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
+    explained = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    said = {field.partition(":")[0] for field in signature(load_card(model), "transformers").split("|")[1:]}
+    assert said <= explained
