@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rules_answers import RULES, SINGLE, Answers, Item, Reader, markdown_table, possible, without_candidates
+from rules_answers import RULES, SINGLE, Answers, Item, Reader, markdown_table, of_set, possible, without_candidates
 
 from mbr_esd_metric.files.records import read_candidates
 
@@ -64,7 +64,7 @@ def pairs_section(name: str, candidates: str, table: str, args: argparse.Namespa
     pairs = list(_read(candidates, table))
     items = [item for pair in pairs for item in (pair.good, pair.bad)]
     answers = {row: Answers.of(reader.decided(items, options), 0.0) for row, options in possible(RULES, items).items()}
-    for label, file in [(label, path) for known, label, path in args.single if known == name]:
+    for label, file in of_set(name, args.single):
         decoded = reader.single(items, file)
         for row, options in possible(SINGLE, decoded).items():
             answers[row.format(label)] = Answers.of(reader.decided(decoded, options), 0.0)

@@ -26,6 +26,8 @@ from pathlib import Path
 import numpy as np
 from running import run
 
+from mbr_esd_metric.adapters.wmt.submissions import write_spans
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole
@@ -100,11 +102,8 @@ def rows(folder: Path, direction: str) -> list[str]:
     lines = []
     for number, (source, translation, spans, rating) in enumerate(found, 1):
         severity = "major" if rating < limit else "minor"
-        starts, ends = (" ".join(str(span[end]) for span in spans) or "-1" for end in (0, 1))
-        severities = " ".join([severity] * len(spans)) or "no-error"
-        lines.append(
-            "\t".join(["mt", "post-edits", str(number), "editor", source, translation, starts, ends, severities])
-        )
+        columns = write_spans(Annotation([ErrorSpan(start, end, severity) for start, end in spans]))
+        lines.append("\t".join(["mt", "post-edits", str(number), "editor", source, translation, *columns]))
     return lines
 
 

@@ -168,11 +168,16 @@ def _read_scores(path: str, items: Sequence[Item]) -> Floats:
     return np.array(_by_text(path, found, items), dtype=float)
 
 
+def of_set(name: str, given: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Label and file of what was given for a set, of options with the values NAME LABEL FILE."""
+    return [(label, path) for known, label, path in given if known == name]
+
+
 def without_candidates(name: str, items: Sequence[Item], args: argparse.Namespace) -> dict[str, Answers]:
     """The rows of scores that need no candidates: the length, and the files of `--scores`."""
     lengths = np.array([len(item.translation) for item in items], dtype=float)
     rows = {"length": Answers(-lengths, None, 0.0)}
-    for label, path in ((label, path) for known, label, path in args.scores if known == name):
+    for label, path in of_set(name, args.scores):
         rows[label] = Answers(_read_scores(path, items), None, 0.0)
     return rows
 

@@ -34,7 +34,18 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from planted_pairs import pairs_section
-from rules_answers import RULES, SINGLE, Answers, Floats, Item, Reader, markdown_table, possible, without_candidates
+from rules_answers import (
+    RULES,
+    SINGLE,
+    Answers,
+    Floats,
+    Item,
+    Reader,
+    markdown_table,
+    of_set,
+    possible,
+    without_candidates,
+)
 from running import run
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
@@ -189,7 +200,7 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     answers: dict[str, Answers] = {}
     for row, options in possible(RULES, items).items():
         answers[row] = Answers.of(reader.decided(items, options), 0.0 if row == "no error" else cost)
-    for label, file in [(label, path) for known, label, path in args.single if known == name]:
+    for label, file in of_set(name, args.single):
         decoded = reader.single(given, file)
         spent = reader.cost(decoded)
         readable, _ = reader.without_answer(decoded)

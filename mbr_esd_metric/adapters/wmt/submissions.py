@@ -109,7 +109,7 @@ def _write_qe2023(path: Path, rows: Sequence[Row], about: About) -> None:
         lines = ["\t".join(("lp", "method", "number", "translation", *_SPANS))]
     for row in rows:
         fields = (row.direction, about.method, str(row.index), _one_line(row.translation or ""))
-        lines.append("\t".join((*fields, *_columns(_spans_of(row)))))
+        lines.append("\t".join((*fields, *write_spans(_spans_of(row)))))
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
@@ -147,7 +147,7 @@ def _write_wmt25_spans(path: Path, rows: Sequence[Row], about: About) -> None:
     lines = []
     for row in rows:
         texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
-        lines.append((*_identity(row), *map(_one_line, texts), row.domain, row.method, *_columns(_spans_of(row))))
+        lines.append((*_identity(row), *map(_one_line, texts), row.domain, row.method, *write_spans(_spans_of(row))))
     # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows([header, *lines])
@@ -294,7 +294,8 @@ def _json_spans(errors: Iterable[Mapping[str, Any]]) -> Iterator[ErrorSpan]:
             yield ErrorSpan(start, end, severity, error.get("category"))
 
 
-def _columns(spans: Annotation) -> tuple[str, str, str]:
+def write_spans(spans: Annotation) -> tuple[str, str, str]:
+    """Starts, ends and severities as `read_spans` reads them."""
     errors = [*(span.key for span in spans), *((at, at, severity) for at, severity in spans.points)]
     if not errors:
         return "-1", "-1", "no-error"
