@@ -168,9 +168,12 @@ def test_other_spacing_and_keys_are_read() -> None:
 
 
 @given(st.text())
+@example('{"errors":[]}')
 @settings(max_examples=300)
 def test_no_text_raises(text: str) -> None:
-    assert isinstance(CandidateParser(text).parse(text), Invalid)
+    # Random texts are rarely answers, but Hypothesis also draws the constants of this package and of its tests.
+    parsed = CandidateParser(text).parse(text)
+    assert isinstance(parsed, Invalid) or parsed.annotation == plain(text, text)
 
 
 def test_broken_answers_never_raise_and_long_ones_are_quick() -> None:
