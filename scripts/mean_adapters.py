@@ -62,6 +62,7 @@ def mean(shares: Mapping[Path, float], output: Path) -> None:
     }
     output.mkdir(parents=True, exist_ok=True)
     save_file(summed, output / _WEIGHTS, metadata={"format": "pt"})
+    (output / _WEIGHTS).chmod(0o644)  # safetensors lets the owner alone read it
     shutil.copyfile(first / _SETTINGS, output / _SETTINGS)
 
 

@@ -391,7 +391,8 @@ def _decoded(line: bytes) -> object:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 (byte {error.start})") from None
     except ValueError as error:
-        raise InputError(f"not JSON ({error}); give one JSON object a line") from None
+        mend = "give one JSON object a line (mbr-esd sample writes candidates, mbr-esd decide decisions)"
+        raise InputError(f"not JSON ({error}); {mend}") from None
     except RecursionError:
         raise InputError("not JSON that can be read (nested too deeply)") from None
     return value
