@@ -1,18 +1,26 @@
 """Error span annotations as WMT's quality estimation task publishes them (Task 2 of 2022 and 2023).
 
 A row is a rater's complete annotation of one translation: start offsets, end offsets and severities, each separated by
-spaces, or ``-1``, ``-1`` and ``no-error``. Quotes are literal. There are two formats:
+spaces, or ``-1``, ``-1`` and ``no-error``. There are two formats:
 
 - nine fields (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or
   without a header line that begins with ``mt_system``. The direction is not in the file;
 - seven fields (the 2023 test set): direction, number, source, target, starts, ends, severities, with a header line that
   begins with ``lp``. There is one system, which the file does not name, and one rater.
+
+The published files differ in two more ways, which no file states. Both show in where the spans begin and end, since
+people mark whole words; so each file is read in the way that puts most offsets between words:
+
+- some texts are quoted as in CSV. The offsets are those of the text without these quotes (2022 and 2023), or of the
+  quoted one (2021 en-ru). They become those of the text;
+- the ends are the first character after the error, or three further (2021 en-ru, news and TED talks).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from mbr_esd_metric.adapters.mqm_tsv import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
@@ -26,6 +34,9 @@ _WITH_SYSTEM, _WITH_DIRECTION = 9, 7
 UNNAMED_SYSTEM, UNNAMED_RATER = "mt", "rater"
 _HEADERS = ("mt_system", "lp")
 _DIRECTION = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
+#: Ends that lie further than the first character after the error: how far at most, how many spans have to show it, and
+#: how many more of them, as a share, have to end between words without these characters.
+_FURTHER, _ENOUGH, _CLEARLY = 3, 20, 0.25
 
 
 def is_qe(line: str) -> bool:
@@ -53,33 +64,124 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
     path = Path(path)
     named = _DIRECTION.search(plain_name(path))
     direction = direction or (named[1] if named else None)
-    ratings: list[MqmRating] = []
     left_out: list[LeftOut] = []
-    for number, line in numbered_lines(path):
-        cells = line.split("\t")
-        if cells[0] in _HEADERS or not line.strip():
-            continue
-        if len(cells) == _WITH_SYSTEM:
-            system, doc, segment, rater = cells[:4]
-            said = direction
-        elif len(cells) == _WITH_DIRECTION:
-            system, doc, segment, rater = UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER
-            said = cells[0]
-        else:
-            left_out.append(LeftOut(number, f"row with neither {_WITH_DIRECTION} nor {_WITH_SYSTEM} fields", line[:60]))
-            continue
-        source, target = cells[-5].rstrip(), cells[-4].rstrip()
-        if not source or not target:
-            left_out.append(LeftOut(number, "row without a source or a translation", line[:60]))
-            continue
-        errors = _errors(number, cells[-3:], target, left_out)
+    rows = _rows(path, direction, left_out)
+    reading = _reading(rows)
+    ratings = []
+    for row in rows:
+        errors = _errors(row, reading, left_out)
         if errors is not None:
-            ratings.append(MqmRating(system, doc, segment, segment, rater, source, target, errors, said))
+            system, doc, segment, rater = row.names
+            text = unquoted(row.target).rstrip()
+            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, text, errors, row.direction))
     if not ratings:
         raise InputError(
             f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import-mqm` reads other forms"
         )
     return MqmData(path, tuple(ratings), tuple(left_out))
+
+
+def unquoted(cell: str) -> str:
+    """The text of a field that may be quoted as in CSV.
+
+    A field is quoted only where it holds quotes, each of them doubled. A text that merely begins and ends with a quote
+    is not: ``"Ja", sagte er, "gern."`` stays as it is.
+    """
+    inner = cell[1:-1]
+    quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '"' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row as it stands: system, document, segment and rater; texts; offsets and severities."""
+
+    line: int
+    names: tuple[str, str, str, str]
+    direction: str | None
+    source: str
+    target: str
+    columns: tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How the offsets of a file are meant.
+
+    Attributes:
+        quoted: they are those of the quoted text, where a text is quoted.
+        further: how many characters the ends lie after the first one that is right.
+    """
+
+    quoted: bool
+    further: int
+
+    def place(self, row: _Row, start: int, end: int) -> tuple[int, int]:
+        """Where in the text an error of the row is, from its offsets as they stand."""
+        if end - self.further > start >= 0:
+            end -= self.further
+        if self.quoted and unquoted(row.target) != row.target:
+            return _place(row.target, start), _place(row.target, end)
+        return start, end
+
+
+def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_Row]:
+    rows = []
+    for number, line in numbered_lines(path):
+        cells = line.split("\t")
+        if cells[0] in _HEADERS or not line.strip():
+            continue
+        if len(cells) == _WITH_SYSTEM:
+            names = (cells[0], cells[1], cells[2], cells[3])
+            said = direction
+        elif len(cells) == _WITH_DIRECTION:
+            names = (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
+            said = cells[0]
+        else:
+            left_out.append(LeftOut(number, f"row with neither {_WITH_DIRECTION} nor {_WITH_SYSTEM} fields", line[:60]))
+            continue
+        source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
+        if not source or not target:
+            left_out.append(LeftOut(number, "row without a source or a translation", line[:60]))
+            continue
+        rows.append(_Row(number, names, said, source, target, (cells[-3], cells[-2], cells[-1])))
+    return rows
+
+
+def _reading(rows: Iterable[_Row]) -> _Reading:
+    """The reading of a file that puts most of its offsets between words."""
+    starts = {True: 0, False: 0}
+    ends = [0] * (_FURTHER + 1)
+    spans = 0
+    for row in rows:
+        text = unquoted(row.target)
+        try:
+            places = [(int(start), int(end)) for start, end, _ in span_columns(*row.columns)]
+        except ValueError:
+            continue  # left out, and said so, where the errors are read
+        for start, end in places:
+            if not 0 <= start < end:
+                continue
+            if text != row.target:
+                starts[True] += _between_words(row.target, start)
+                starts[False] += _between_words(text, start)
+            else:
+                spans += 1
+                for further in range(_FURTHER + 1):
+                    ends[further] += start < end - further and _between_words(text, end - further)
+    best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
+    clear = spans >= _ENOUGH and ends[best] - ends[0] > _CLEARLY * spans
+    return _Reading(starts[True] > starts[False], best if clear else 0)
+
+
+def _between_words(text: str, at: int) -> bool:
+    return at in (0, len(text)) or (at < len(text) and not (text[at - 1].isalnum() and text[at].isalnum()))
+
+
+def _place(quoted: str, at: int) -> int:
+    """The offset in the text of an offset in the same text, quoted as in CSV; one below 0 stays."""
+    before = quoted[1 : max(1, at)].replace('""', '"')
+    return min(at, len(before), len(unquoted(quoted)))
 
 
 def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str, str]]:
@@ -96,8 +198,9 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
     return list(zip(*columns, strict=True))
 
 
-def _errors(line: int, cells: Sequence[str], target: str, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
+def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
     """The errors of a row; None if they cannot be told, which is noted."""
+    line, cells = row.line, row.columns
     if cells[2].split() == ["no-error"]:
         return ()
     try:
@@ -108,21 +211,25 @@ def _errors(line: int, cells: Sequence[str], target: str, left_out: list[LeftOut
     if not spans:
         left_out.append(LeftOut(line, "row that says neither errors nor no-error", ""))
         return None
+    target = unquoted(row.target).rstrip()
     errors = []
-    for start, end, severity in spans:
+    for first, past, severity in spans:
+        start, end = reading.place(row, first, past)
         if fold_severity(severity) is None:
-            left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty", f"{start} {end}"))
+            left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty", f"{first} {past}"))
             errors.append(MqmError(severity.lower(), ""))
         elif not 0 <= start < end or start >= len(target):
             why = AT_THE_END if 0 <= start < end else "error without characters"
-            left_out.append(LeftOut(line, f"{why}: counts in the score, has no span", f"{start} {end} {severity}"))
+            left_out.append(LeftOut(line, f"{why}: counts in the score, has no span", f"{first} {past} {severity}"))
             # As the task's scorer has it: at a place, which may be the end of the text.
             placed = 0 <= start <= min(end, len(target))
             errors.append(MqmError(severity.lower(), "", *(("target", start, start) if placed else ())))
         else:
             if end > len(target):
                 left_out.append(
-                    LeftOut(line, "span cut to the end of the translation", f"{start} {end} of {len(target)}")
+                    LeftOut(line, "span cut to the end of the translation", f"{first} {past} of {len(target)}")
                 )
             errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
+    if reading.further:
+        left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end", ""))
     return tuple(errors)

@@ -69,6 +69,33 @@ def test_other_files_are_not_taken_for_these(tmp_path: Path) -> None:
         read_qe(write(tmp_path, "other.tsv.gz", ["a\tb"]))
 
 
+@pytest.mark.parametrize("text", ['Er sagte: "Ja" und ging.', '"Er sagte: ""Ja"" und ging."'])
+def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: str) -> None:
+    words = ("sagte", "Ja", "und", "ging.")
+    starts = " ".join(str(text.index(word)) for word in words)
+    ends = " ".join(str(text.index(word) + len(word)) for word in words)
+    rows = [
+        f'A\tdoc\t1\tr1\t"He said: ""Yes"" and left."\t"Er sagte: ""Ja"" und ging."\t{starts}\t{ends}\t' + "major " * 4,
+        'A\tdoc\t2\tr1\t"Yes", he said, "please."\t"Ja", sagte er, "gern."\t0\t4\tminor',
+    ]
+    first, second = read_qe(write(tmp_path, "2022_en-de.tsv.gz", rows)).ratings
+    assert (first.source, first.target) == ('He said: "Yes" and left.', 'Er sagte: "Ja" und ging.')
+    assert tuple(first.target[error.start : error.end] for error in first.errors) == words
+    assert (second.source, second.target) == ('"Yes", he said, "please."', '"Ja", sagte er, "gern."')
+    assert second.target[second.errors[0].start : second.errors[0].end] == '"Ja"'
+
+
+@pytest.mark.parametrize("rows", [5, 30])
+def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
+    lines = [f"A\tdoc\t{k}\tr\tdog\tпёс спит тихо, да.\t0 4 9\t6 11 16\tmajor minor minor" for k in range(rows)]
+    lines.append("A\tdoc\tx\tr1\tdog\tпёс спит\t1 -1\t3 -1\tminor minor")
+    data = read_qe(write(tmp_path, "2021_en-ru.tsv.gz", lines))
+    found = [data.ratings[0].target[error.start : error.end] for error in data.ratings[0].errors]
+    assert found == (["пёс", "спит", "тихо"] if rows == 30 else ["пёс сп", "спит ти", "тихо, д"])
+    assert next((error.start, error.end) for error in data.ratings[-1].errors) == (1, 3)
+    assert any("3 characters" in note.reason for note in data.left_out) == (rows == 30)
+
+
 def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = str(write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS))
     assert main(["wmt", "import-qe", table, "--test-set", "qe22", "-o", str(tmp_path / "data")]) == 0

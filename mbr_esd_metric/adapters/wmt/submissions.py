@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mbr_esd_metric.adapters.qe_tsv import span_columns
+from mbr_esd_metric.adapters.qe_tsv import span_columns, unquoted
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -119,9 +119,12 @@ def _read_qe2023(path: Path) -> list[Row]:
         fields = line.split("\t")
         if (number <= 3 and len(fields) == 1) or (number == 1 and fields[0] == "lp"):
             continue
+        if len(fields) == 8 and not fields[-1].strip():
+            fields.pop()  # some of the task's participants ended their lines with a tab
         if len(fields) != 7:
             raise InputError(f"{path}, line {number}: {len(fields)} fields between tabs, not the 7 of qe2023")
         direction, _, place, translation, *columns = fields
+        translation = unquoted(translation)
         try:
             spans = read_spans(*columns, length=len(translation))
             rows.append(Row(direction, "", None, int(place), spans, translation=translation))
@@ -276,7 +279,10 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
         severity = fold_severity(word)
         if severity is None or first == "missing":
             continue
-        start, end = int(first), int(last)
+        try:
+            start, end = int(first), int(last)
+        except ValueError:
+            raise ValueError(f"offsets {first!r} and {last!r}: each has to be a whole number") from None
         if length is not None:
             end = min(end, length)
         if 0 <= start < end:

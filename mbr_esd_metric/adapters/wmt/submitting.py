@@ -137,7 +137,7 @@ def _rows(test_set: TestSet, given: _Given, *, rated: bool) -> Iterator[Row]:
     places = _places(test_set)
     calls, labels = _task_names(test_set)
     kind = test_set.info.gold.split("-")[0].upper()
-    for index, (system, number) in _numbered(test_set).items():
+    for index, (system, number) in enumerate(_order(test_set)):
         unrated = system not in gold or math.isnan(gold[system][number])
         if system not in given.scores or (rated and unrated):
             continue
@@ -255,14 +255,14 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
     left_out = 0
     calls, labels = _task_names(test_set)
     called = {name: system for system, name in calls.items()}
-    numbered = _numbered(test_set)
+    meant = _meant(rows, test_set)
     places: dict[tuple[str, int | str], int] = {}
     for number, (document, place) in enumerate(_places(test_set)):
         places[document, labels[number] or place] = number
     by_label = None not in labels
-    for row in rows:
+    for at, row in enumerate(rows):
         if row.document is None:
-            system, number = numbered.get(row.place, ("", -1))
+            system, number = meant.get(at, ("", -1))
         else:
             system = called.get(row.system, "_".join(row.system.replace("/", " ").split()))
             place_of = row.label if by_label and row.label is not None else row.place
@@ -281,11 +281,38 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
     return cells, left_out
 
 
-def _numbered(test_set: TestSet) -> dict[int, tuple[str, int]]:
-    """Place of a row in a submission without documents -> system and segment."""
+def _order(test_set: TestSet) -> list[tuple[str, int]]:
+    """System and segment of each row of a submission without documents."""
     systems = sorted(system for system in test_set.outputs if system != test_set.info.standard_reference)
-    pairs = [(system, number) for system in systems for number in range(test_set.segments)]
-    return dict(enumerate(pairs))
+    return [(system, number) for system in systems for number in range(test_set.segments)]
+
+
+def _meant(rows: Sequence[Row], test_set: TestSet) -> dict[int, tuple[str, int]]:
+    """Number of a row of a submission without documents -> system and segment.
+
+    A row says its place in the test set. Where another text is there, as at some places of WMT23, the row is for the
+    first place with its text that no other row is for.
+    """
+    places = _order(test_set)
+    found: dict[int, tuple[str, int]] = {}
+    elsewhere: list[int] = []
+    for at, row in enumerate(rows):
+        if not 0 <= row.place < len(places):
+            continue
+        system, number = places[row.place]
+        if row.translation is None or _plain(row.translation) == _plain(test_set.outputs[system][number] or ""):
+            found[at] = places[row.place]
+        else:
+            elsewhere.append(at)
+    free: dict[str, list[tuple[str, int]]] = {}
+    taken = set(found.values())
+    for system, number in places if elsewhere else ():
+        if (system, number) not in taken:
+            free.setdefault(_plain(test_set.outputs[system][number] or ""), []).append((system, number))
+    for at in elsewhere:
+        same = free.get(_plain(rows[at].translation or ""))
+        found[at] = same.pop(0) if same else places[rows[at].place]
+    return found
 
 
 def _plain(text: str) -> str:

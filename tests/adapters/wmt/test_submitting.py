@@ -237,6 +237,27 @@ def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert read(data).metric("theirs-src").scores.tolist() == [[mqm_score(a or ()) for a in row] for row in spans]
 
 
+def test_submissions_as_the_participants_of_wmt23_wrote_them(data: Path, tmp_path: Path) -> None:
+    test_set = read(data)
+    path = tmp_path / "predictions.txt"
+    write_submission(path, "qe2023", [test_set], "spans", About("m"))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines[3:]]
+    # a tab at the end of each line; a text with quotes, quoted as in CSV; two texts whose numbers are each other's
+    rows[0][2], rows[4][2] = rows[4][2], rows[0][2]
+    rows = [
+        [*row[:3], f'"{row[3].replace(chr(34), chr(34) * 2)}"' if '"' in row[3] else row[3], *row[4:], ""]
+        for row in rows
+    ]
+    path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    assert take_submission(path, "qe2023", test_set, "theirs-src").translations == len(rows)
+    assert spans_of(test_set, "theirs-src") == spans_of(test_set, "spans-src")
+    next(row for row in rows if len(row[5].split()) == 1 and row[6] != "no-error")[5] = "end"
+    path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line \d+: offsets '\d+' and 'end'"):
+        take_submission(path, "qe2023", test_set, "worse-src")
+
+
 def test_a_submission_of_another_task_or_direction_is_told(data: Path, tmp_path: Path) -> None:
     test_set = read(data)
     path = tmp_path / "s"
