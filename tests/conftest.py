@@ -13,6 +13,7 @@ from hypothesis import settings
 # processors round differently; the golden numbers are those of this one. Set before numpy is imported.
 if platform.machine() in ("x86_64", "AMD64"):
     os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # and the number of threads decides the order of sums
 
 # Property tests take no account of time: the machine may be busy.
 settings.register_profile("untimed", deadline=None, max_examples=60)

@@ -85,7 +85,7 @@ def correlation(
         raise unknown("correlation", coefficient, COEFFICIENTS)
     if by not in GROUPINGS:
         raise unknown("grouping", by, GROUPINGS)
-    data = matched(gold, {"metric": metric})
+    data = matched(gold, {"metric": metric}, systems=2 if by == "item" else 1)
     found = [
         value
         for x, y in _groups(data.gold, data.metrics["metric"], by)
@@ -111,7 +111,8 @@ def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: 
     Raises:
         InputError, OptionError: as for `correlation`.
     """
-    return correlation(np.atleast_2d(gold).T, np.atleast_2d(metric).T, coefficient)
+    data = matched(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
+    return correlation(data.gold, data.metrics["metric"], coefficient)
 
 
 def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> PairwiseAccuracy:

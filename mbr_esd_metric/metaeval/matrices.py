@@ -42,22 +42,23 @@ def place(system: int, segment: int) -> str:
     return f"system {system + 1}, segment {segment + 1}"
 
 
-def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike]) -> Matched:
+def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> Matched:
     """Gold and metrics as float64 matrices that fit together.
 
     Args:
         gold: systems x segments; NaN or None = unrated.
         metrics: name -> systems x segments; NaN or None is allowed only where gold has it.
+        systems: the least number of systems; what ranks systems needs two.
 
     Raises:
-        InputError: for other shapes, fewer than two systems, no rating at all, or a metric without a finite score
+        InputError: for other shapes, fewer systems, no rating at all, or a metric without a finite score
             where gold has one; names the metric, the system and the segment (both counted from 1).
     """
     scores = _matrix("gold", gold)
-    if scores.shape[0] < 2:
+    if scores.shape[0] < systems:
         raise InputError(
-            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; `mbr-esd spans` compares the "
-            "error spans of a single one"
+            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, `mbr-esd spans` "
+            "compares error spans, and `mbr-esd correlations --statistics seg-spearman-none` scores"
         )
     if np.isinf(scores).any():
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,13 @@ def test_the_mean_of_a_system_is_over_what_is_rated_be_it_one() -> None:
     means = system_means([[-1.0, np.nan], [-2.0, -4.0], [np.nan, np.nan]])
     assert means[:2].tolist() == [-1.0, -3.0]
     assert np.isnan(means[2])
+
+
+def test_one_system_has_correlations_over_its_segments_alone() -> None:
+    gold, metric = [[0.0, -1.0, -5.0, math.nan]], [[-1.0, -2.0, -3.0, 0.0]]
+    assert correlation(gold, metric, "spearman").value == pytest.approx(1)
+    assert correlation(gold, metric, "pearson", "system") == correlation(gold, metric)
+    with pytest.raises(InputError, match=r"seg-spearman-none"):
+        correlation(gold, metric, "spearman", "item")
+    with pytest.raises(InputError, match="two to rank"):
+        system_correlation([0.0], [1.0])
