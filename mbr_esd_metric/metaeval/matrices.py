@@ -57,8 +57,8 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
     scores = _matrix("gold", gold)
     if scores.shape[0] < systems:
         raise InputError(
-            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, `mbr-esd spans` "
-            "compares error spans, and `mbr-esd correlations --statistics seg-spearman-none` scores"
+            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, "
+            "`mbr-esd spans` compares error spans, and `mbr-esd correlations --statistics seg-spearman-none` scores"
         )
     if np.isinf(scores).any():
         raise InputError(
