@@ -8,12 +8,14 @@ spaces, or ``-1``, ``-1`` and ``no-error``. There are two formats:
 - seven fields (the 2023 test set): direction, number, source, target, starts, ends, severities, with a header line that
   begins with ``lp``. There is one system, which the file does not name, and one rater.
 
-The published files differ in two more ways, which no file states. Both show in where the spans begin and end, since
-people mark whole words; so each file is read in the way that puts most offsets between words:
+The published files differ in two more ways, which no file states:
 
 - some texts are quoted as in CSV. The offsets are those of the text without these quotes (2022 and 2023), or of the
   quoted one (2021 en-ru). They become those of the text;
 - the ends are the first character after the error, or three further (2021 en-ru, news and TED talks).
+
+People mark whole words. So the second reading is taken, and reported, where at least twenty spans show it: where a
+quarter of them more lies between words than in the first. Texts without blanks, such as Chinese ones, show nothing.
 """
 
 from __future__ import annotations
@@ -34,15 +36,18 @@ _WITH_SYSTEM, _WITH_DIRECTION = 9, 7
 UNNAMED_SYSTEM, UNNAMED_RATER = "mt", "rater"
 _HEADERS = ("mt_system", "lp")
 _DIRECTION = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
-#: Ends that lie further than the first character after the error: how far at most, how many spans have to show it, and
-#: how many more of them, as a share, have to end between words without these characters.
-_FURTHER, _ENOUGH, _CLEARLY = 3, 20, 0.25
+#: How far ends may lie after the first character that is right.
+_FURTHER = 3
+#: How many spans have to show another reading of a file, and how many more of them have to fit it, as a share.
+_ENOUGH, _CLEARLY = 20, 0.25
+#: Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+_WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def is_qe(line: str) -> bool:
     """Whether a file that begins with this line has one of the task's formats."""
     cells = line.split("\t")
-    if len(cells) not in (_WITH_SYSTEM, _WITH_DIRECTION):
+    if len(cells) not in (_WITH_SYSTEM, _WITH_DIRECTION) or _without_source(cells):
         return False
     return cells[0] in _HEADERS or all(re.fullmatch(r"-?\d+( -?\d+)*", cell) for cell in cells[-3:-1])
 
@@ -52,20 +57,25 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
 
     Args:
         path: the file.
-        direction: such as en-de; without it the one in the file's name, where there is one.
+        direction: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
+            the file's name, where there is one.
 
     Returns:
         A rating a row. Offsets past the end of the translation are cut to it. Errors without characters count in the
         score but have no span; rows without sense are left out. All of it is reported.
 
     Raises:
-        InputError: for text that is not UTF-8, or a file without such a row.
+        InputError: for text that is not UTF-8, a file without such a row, or one without sources, as submissions are.
     """
     path = Path(path)
-    named = _DIRECTION.search(plain_name(path))
-    direction = direction or (named[1] if named else None)
     left_out: list[LeftOut] = []
     rows = _rows(path, direction, left_out)
+    if rows and direction and not any(row.direction == direction for row in rows):
+        there = ", ".join(sorted({str(row.direction) for row in rows}))
+        raise InputError(f"{path}: nothing of {direction}; there is: {there}")
+    other = [row for row in rows if direction and row.direction != direction]
+    left_out += [LeftOut(row.line, "row of another direction", str(row.direction)) for row in other]
+    rows = [row for row in rows if not direction or row.direction == direction]
     reading = _reading(rows)
     ratings = []
     for row in rows:
@@ -73,6 +83,10 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
         if errors is not None:
             system, doc, segment, rater = row.names
             text = unquoted(row.target).rstrip()
+            if text != row.target:
+                of = "quoted" if reading.quoted else "unquoted"
+                why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
+                left_out.append(LeftOut(row.line, why, ""))
             ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, text, errors, row.direction))
     if not ratings:
         raise InputError(
@@ -94,7 +108,10 @@ def unquoted(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row as it stands: system, document, segment and rater; texts; offsets and severities."""
+    """A row as it stands: system, document, segment and rater; texts; offsets and severities.
+
+    The source is without the quotes of CSV, the target with them.
+    """
 
     line: int
     names: tuple[str, str, str, str]
@@ -126,9 +143,18 @@ class _Reading:
 
 
 def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_Row]:
+    named = _DIRECTION.findall(plain_name(path))
+    direction = direction or (named[-1] if named else None)
     rows = []
     for number, line in numbered_lines(path):
         cells = line.split("\t")
+        if len(cells) in (_WITH_SYSTEM + 1, _WITH_DIRECTION + 1) and not cells[-1].strip():
+            cells = _without_tab_at_the_end(cells)
+        if _without_source(cells):
+            raise InputError(
+                f"{path}, line {number}: there are no sources here, as in a submission to the task or its gold; "
+                "`mbr-esd wmt import-submission --format qe2023` reads a submission"
+            )
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
@@ -148,13 +174,28 @@ def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_R
     return rows
 
 
+def _without_source(cells: list[str]) -> bool:
+    """Whether a row is one of a submission, or of its gold: direction, method, number, target, offsets, severities."""
+    return len(cells) == _WITH_DIRECTION and cells[2].isdigit() and not cells[1].isdigit()
+
+
+def _without_tab_at_the_end(cells: list[str]) -> list[str]:
+    """The row without its last, empty field; some rows of 2022 have both texts in one pair of quotes."""
+    *cells, _ = cells
+    source, target = cells[-5], cells[-4]
+    if source.startswith('"') and target.endswith('"') and source.count('"') == target.count('"') == 1:
+        cells[-5:-3] = source[1:], target[:-1]
+    return cells
+
+
 def _reading(rows: Iterable[_Row]) -> _Reading:
-    """The reading of a file that puts most of its offsets between words."""
-    starts = {True: 0, False: 0}
+    """The reading of a file that puts most of its offsets between words, see above."""
+    quoted = shown_quoted = spans = 0
     ends = [0] * (_FURTHER + 1)
-    spans = 0
     for row in rows:
         text = unquoted(row.target)
+        if _WITHOUT_BLANKS.search(text):
+            continue
         try:
             places = [(int(start), int(end)) for start, end, _ in span_columns(*row.columns)]
         except ValueError:
@@ -163,15 +204,18 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
             if not 0 <= start < end:
                 continue
             if text != row.target:
-                starts[True] += _between_words(row.target, start)
-                starts[False] += _between_words(text, start)
+                quoted += 1
+                shown_quoted += _between_words(row.target, start) - _between_words(text, start)
             else:
                 spans += 1
                 for further in range(_FURTHER + 1):
                     ends[further] += start < end - further and _between_words(text, end - further)
     best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
-    clear = spans >= _ENOUGH and ends[best] - ends[0] > _CLEARLY * spans
-    return _Reading(starts[True] > starts[False], best if clear else 0)
+    return _Reading(_shown(shown_quoted, quoted), best if _shown(ends[best] - ends[0], spans) else 0)
+
+
+def _shown(more: int, spans: int) -> bool:
+    return spans >= _ENOUGH and more > _CLEARLY * spans
 
 
 def _between_words(text: str, at: int) -> bool:

@@ -74,15 +74,49 @@ def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: st
     words = ("sagte", "Ja", "und", "ging.")
     starts = " ".join(str(text.index(word)) for word in words)
     ends = " ".join(str(text.index(word) + len(word)) for word in words)
-    rows = [
+    rows = 5 * [
         f'A\tdoc\t1\tr1\t"He said: ""Yes"" and left."\t"Er sagte: ""Ja"" und ging."\t{starts}\t{ends}\t' + "major " * 4,
         'A\tdoc\t2\tr1\t"Yes", he said, "please."\t"Ja", sagte er, "gern."\t0\t4\tminor',
     ]
-    first, second = read_qe(write(tmp_path, "2022_en-de.tsv.gz", rows)).ratings
+    data = read_qe(write(tmp_path, "2022_en-de.tsv.gz", rows))
+    first, second, *_ = data.ratings
+    of = "quoted" if text.startswith('"') else "unquoted"
+    assert sum(f"of the {of} text" in note.reason for note in data.left_out) == 5
     assert (first.source, first.target) == ('He said: "Yes" and left.', 'Er sagte: "Ja" und ging.')
     assert tuple(first.target[error.start : error.end] for error in first.errors) == words
     assert (second.source, second.target) == ('"Yes", he said, "please."', '"Ja", sagte er, "gern."')
     assert second.target[second.errors[0].start : second.errors[0].end] == '"Ja"'
+
+
+@pytest.mark.parametrize("rows", [1, 200])
+def test_texts_without_blanks_show_nothing(tmp_path: Path, rows: int) -> None:
+    row = 'A\tdoc\t1\tr\tx\t"他说:""你好吗"",我不知道。"\t10\t13\tmajor'
+    (first, *_) = read_qe(write(tmp_path, "2022_en-zh.tsv.gz", rows * [row])).ratings
+    assert [first.target[error.start : error.end] for error in first.errors] == ["不知道"]
+
+
+def test_rows_with_a_tab_at_the_end(tmp_path: Path) -> None:
+    row = 'A\tdoc\t1\tr\t"Remember her answer?\tErinnern Sie sich?"\t-1\t-1\tno-error\t'
+    (only,) = read_qe(write(tmp_path, "2022_en-de.tsv.gz", [row])).ratings
+    assert (only.source, only.target, only.errors) == ("Remember her answer?", "Erinnern Sie sich?", ())
+
+
+@pytest.mark.parametrize("header", ["1\n1\n1", "lp\tgold\tsid\tmt\tstart_id\tend_id\terror"])
+@pytest.mark.parametrize("tab", ["", "\t"])
+def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str) -> None:
+    path = write(tmp_path, "x.tsv.gz", [*header.split("\n"), "en-de\tm\t0\tHund\t-1\t-1\tno-error" + tab])
+    assert not is_qe("en-de\tm\t0\tHund\t-1\t-1\tno-error")
+    with pytest.raises(InputError, match=r"line \d: there are no sources here.*import-submission"):
+        read_qe(path)
+
+
+def test_rows_of_one_of_several_directions(tmp_path: Path) -> None:
+    path = write(tmp_path, "two-en-ru.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
+    data = read_qe(path, "en-de")
+    assert [rating.direction for rating in data] == ["en-de"]
+    assert [(note.reason, note.detail) for note in data.left_out] == [("row of another direction", "en-ru")]
+    with pytest.raises(InputError, match="nothing of en-zh; there is: en-de, en-ru"):
+        read_qe(path, "en-zh")
 
 
 @pytest.mark.parametrize("rows", [5, 30])

@@ -126,6 +126,11 @@ def _read_qe2023(path: Path) -> list[Row]:
         direction, _, place, translation, *columns = fields
         translation = unquoted(translation)
         try:
+            if not place.isdigit():
+                raise ValueError(f"{place!r} is no number of a segment")
+            unknown = sorted({*columns[2].split()} - {"major", "minor", "no-error"})
+            if unknown:
+                raise ValueError(f"severity {unknown[0]!r}; the task has major, minor and no-error")
             spans = read_spans(*columns, length=len(translation))
             rows.append(Row(direction, "", None, int(place), spans, translation=translation))
         except ValueError as error:
@@ -226,6 +231,8 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
             continue
         try:
             item = json.loads(line)
+            if not isinstance(item, dict):
+                raise InputError("no JSON object, and WMT26's files have one a line")
             parts = str(item["item_id"]).split(SEPARATOR)
             if parts[0] == "official":
                 _, source, target, domain, *document, place = parts

@@ -276,8 +276,13 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
                 f"{path}: another text of system {system}, segment {number + 1}: {row.translation[:60]!r}, and the "
                 f"test set has {text[:60]!r}"
             )
-        spans = None if row.spans is None else fitted(row.spans, len(text), human=False)
-        cells.setdefault(system, {})[number] = replace(row, spans=spans)
+        spans = row.spans
+        if spans is not None and row.translation is not None:
+            spans = _moved(spans, row.translation, text)
+        spans = None if spans is None else fitted(spans, len(text), human=False)
+        if number in cells.setdefault(system, {}):
+            raise InputError(f"{path}: two rows for segment {number + 1} of system {system}; leave one of them out")
+        cells[system][number] = replace(row, spans=spans)
     return cells, left_out
 
 
@@ -290,8 +295,8 @@ def _order(test_set: TestSet) -> list[tuple[str, int]]:
 def _meant(rows: Sequence[Row], test_set: TestSet) -> dict[int, tuple[str, int]]:
     """Number of a row of a submission without documents -> system and segment.
 
-    A row says its place in the test set. Where another text is there, as at some places of WMT23, the row is for the
-    first place with its text that no other row is for.
+    A row says its place in the test set, and is left out if that is none. Where another text is there, as at some
+    places of WMT23, the row is for the first place with its text that no other row is for, or else for its own place.
     """
     places = _order(test_set)
     found: dict[int, tuple[str, int]] = {}
@@ -313,6 +318,29 @@ def _meant(rows: Sequence[Row], test_set: TestSet) -> dict[int, tuple[str, int]]
         same = free.get(_plain(rows[at].translation or ""))
         found[at] = same.pop(0) if same else places[rows[at].place]
     return found
+
+
+def _moved(spans: Annotation, said: str, text: str) -> Annotation:
+    """Spans of `said` in `text`, which may have other blanks: each begins and ends with the same characters."""
+    if said.rstrip() == text:
+        return spans
+    solid = [at for at, character in enumerate(text) if not character.isspace()]
+
+    def before(at: int) -> int:
+        return sum(not character.isspace() for character in said[:at])
+
+    def start(at: int) -> int:
+        return solid[before(at)] if before(at) < len(solid) else len(text)
+
+    def end(at: int) -> int:
+        return solid[before(at) - 1] + 1 if before(at) else 0
+
+    moved = [
+        replace(span, start=start(span.start), end=end(span.end))
+        for span in spans
+        if said[span.start : span.end].strip()
+    ]
+    return Annotation(moved).pointing([(start(at), severity) for at, severity in spans.points])
 
 
 def _plain(text: str) -> str:

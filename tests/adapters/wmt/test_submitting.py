@@ -252,6 +252,27 @@ def test_submissions_as_the_participants_of_wmt23_wrote_them(data: Path, tmp_pat
     path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
     assert take_submission(path, "qe2023", test_set, "theirs-src").translations == len(rows)
     assert spans_of(test_set, "theirs-src") == spans_of(test_set, "spans-src")
+    # other blanks than in the test set
+    blanks = [[*row[:3], " " + row[3].replace(" ", "  ", 1), *row[4:]] for row in rows]
+    for row in blanks:
+        if row[6] != "no-error":
+            first = row[3].index("  ", 1) - 1  # of the text before
+            for column, last in ((4, first), (5, first + 1)):
+                row[column] = " ".join(str(int(at) + 1 + (int(at) > last)) for at in row[column].split())
+    path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in blanks)]) + "\n", encoding="utf-8")
+    take_submission(path, "qe2023", test_set, "blanks-src")
+    assert spans_of(test_set, "blanks-src") == spans_of(test_set, "spans-src")
+    for column, word, message in (
+        (6, "Majr", "line 4: severity 'Majr'; the task has major"),
+        (2, "x", "line 4: 'x' is no number of a segment"),
+        (2, "1", "two rows for segment"),
+    ):
+        worse = [[*rows[0][:column], word, *rows[0][column + 1 :]], *rows[1:]]
+        if word == "1":
+            worse = [*rows, rows[1]]
+        path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in worse)]) + "\n", encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            take_submission(path, "qe2023", test_set, "worse-src")
     next(row for row in rows if len(row[5].split()) == 1 and row[6] != "no-error")[5] = "end"
     path.write_text("\n".join([*lines[:3], *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"line \d+: offsets '\d+' and 'end'"):
