@@ -22,7 +22,7 @@ def test_what_ships_with_it() -> None:
     assert (card.decision.format, card.n, card.temperature) == ("marked", 16, 1.0)
     assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
     assert card.calibration is not None
-    assert read_recalibration(card.calibration).learnt_on == "282 spans of WMT22 en-de"
+    assert read_recalibration(card.calibration).learnt_on == "763 spans of WMT22 en-de, en-ru, zh-en"
     notice = (FOLDER / "NOTICE").read_text(encoding="utf-8")
     assert "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms" in notice
     terms = (FOLDER / "GEMMA_TERMS.txt").read_text(encoding="utf-8")
