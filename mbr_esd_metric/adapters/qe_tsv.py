@@ -70,10 +70,10 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
     path = Path(path)
     left_out: list[LeftOut] = []
     rows = _rows(path, direction, left_out)
-    if rows and direction and not any(row.direction == direction for row in rows):
+    other = [row for row in rows if direction and row.direction != direction]
+    if other and len(other) == len(rows):
         there = ", ".join(sorted({str(row.direction) for row in rows}))
         raise InputError(f"{path}: nothing of {direction}; there is: {there}")
-    other = [row for row in rows if direction and row.direction != direction]
     left_out += [LeftOut(row.line, "row of another direction", str(row.direction)) for row in other]
     rows = [row for row in rows if not direction or row.direction == direction]
     reading = _reading(rows)
@@ -82,12 +82,11 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
         errors = _errors(row, reading, left_out)
         if errors is not None:
             system, doc, segment, rater = row.names
-            text = unquoted(row.target).rstrip()
-            if text != row.target:
+            if row.text != row.target:
                 of = "quoted" if reading.quoted else "unquoted"
                 why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
                 left_out.append(LeftOut(row.line, why, ""))
-            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, text, errors, row.direction))
+            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, row.text, errors, row.direction))
     if not ratings:
         raise InputError(
             f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import-mqm` reads other forms"
@@ -108,9 +107,9 @@ def unquoted(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row as it stands: system, document, segment and rater; texts; offsets and severities.
+    """A row: system, document, segment and rater; texts; offsets and severities as they stand.
 
-    The source is without the quotes of CSV, the target with them.
+    The target is as it stands too, `text` the same without the quotes of CSV, as the source is.
     """
 
     line: int
@@ -118,7 +117,16 @@ class _Row:
     direction: str | None
     source: str
     target: str
+    text: str
     columns: tuple[str, str, str]
+
+    def spans(self) -> list[tuple[int, int, str]]:
+        """Start, end and severity of each error, as they stand.
+
+        Raises:
+            ValueError: not as many of each, or offsets that are no numbers.
+        """
+        return [(int(start), int(end), severity) for start, end, severity in span_columns(*self.columns)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +145,8 @@ class _Reading:
         """Where in the text an error of the row is, from its offsets as they stand."""
         if end - self.further > start >= 0:
             end -= self.further
-        if self.quoted and unquoted(row.target) != row.target:
-            return _place(row.target, start), _place(row.target, end)
+        if self.quoted and row.text != row.target:
+            return _within(row, start), _within(row, end)
         return start, end
 
 
@@ -170,7 +178,8 @@ def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_R
         if not source or not target:
             left_out.append(LeftOut(number, "row without a source or a translation", line[:60]))
             continue
-        rows.append(_Row(number, names, said, source, target, (cells[-3], cells[-2], cells[-1])))
+        text = unquoted(target).rstrip()
+        rows.append(_Row(number, names, said, source, target, text, (cells[-3], cells[-2], cells[-1])))
     return rows
 
 
@@ -193,23 +202,22 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
     quoted = shown_quoted = spans = 0
     ends = [0] * (_FURTHER + 1)
     for row in rows:
-        text = unquoted(row.target)
-        if _WITHOUT_BLANKS.search(text):
+        if _WITHOUT_BLANKS.search(row.text):
             continue
         try:
-            places = [(int(start), int(end)) for start, end, _ in span_columns(*row.columns)]
+            places = row.spans()
         except ValueError:
             continue  # left out, and said so, where the errors are read
-        for start, end in places:
+        for start, end, _ in places:
             if not 0 <= start < end:
                 continue
-            if text != row.target:
+            if row.text != row.target:
                 quoted += 1
-                shown_quoted += _between_words(row.target, start) - _between_words(text, start)
+                shown_quoted += _between_words(row.target, start) - _between_words(row.text, start)
             else:
                 spans += 1
                 for further in range(_FURTHER + 1):
-                    ends[further] += start < end - further and _between_words(text, end - further)
+                    ends[further] += start < end - further and _between_words(row.text, end - further)
     best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
     return _Reading(_shown(shown_quoted, quoted), best if _shown(ends[best] - ends[0], spans) else 0)
 
@@ -222,10 +230,10 @@ def _between_words(text: str, at: int) -> bool:
     return at in (0, len(text)) or (at < len(text) and not (text[at - 1].isalnum() and text[at].isalnum()))
 
 
-def _place(quoted: str, at: int) -> int:
+def _within(row: _Row, at: int) -> int:
     """The offset in the text of an offset in the same text, quoted as in CSV; one below 0 stays."""
-    before = quoted[1 : max(1, at)].replace('""', '"')
-    return min(at, len(before), len(unquoted(quoted)))
+    before = row.target[1 : max(1, at)].replace('""', '"')
+    return min(at, len(before), len(unquoted(row.target)))
 
 
 def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str, str]]:
@@ -244,18 +252,17 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
     """The errors of a row; None if they cannot be told, which is noted."""
-    line, cells = row.line, row.columns
+    line, cells, target = row.line, row.columns, row.text
     if cells[2].split() == ["no-error"]:
         return ()
     try:
-        spans = [(int(start), int(end), severity) for start, end, severity in span_columns(*cells)]
+        spans = row.spans()
     except ValueError:
         left_out.append(LeftOut(line, "row whose offsets and severities do not fit together", " | ".join(cells)[:60]))
         return None
     if not spans:
         left_out.append(LeftOut(line, "row that says neither errors nor no-error", ""))
         return None
-    target = unquoted(row.target).rstrip()
     errors = []
     for first, past, severity in spans:
         start, end = reading.place(row, first, past)

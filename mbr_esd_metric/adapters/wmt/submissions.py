@@ -172,7 +172,7 @@ def _read_wmt25(path: Path) -> list[Row]:
     if missing:
         raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header; is it a table of WMT25?")
     # The table of spans is read with pandas's defaults by the task's scorer, where a field may be quoted.
-    split = ((n, line.split("\t")) for n, line in lines) if scores else _unquoted(lines)
+    split = ((n, line.split("\t")) for n, line in lines) if scores else _csv_rows(lines)
     rows = []
     places: Counter[tuple[str, str, str]] = Counter()
     for number, fields in split:
@@ -346,6 +346,6 @@ def _write_plain(path: Path, rows: Iterable[Sequence[str]]) -> None:
     write_whole(path, "".join("\t".join(map(_one_line, row)) + "\n" for row in rows))
 
 
-def _unquoted(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader((line + "\n" for _, line in lines), delimiter="\t")
     return ((reader.line_num + 1, row) for row in reader)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
@@ -326,14 +327,13 @@ def _moved(spans: Annotation, said: str, text: str) -> Annotation:
         return spans
     solid = [at for at, character in enumerate(text) if not character.isspace()]
 
-    def before(at: int) -> int:
-        return sum(not character.isspace() for character in said[:at])
+    before = list(accumulate((not character.isspace() for character in said), initial=0))
 
     def start(at: int) -> int:
-        return solid[before(at)] if before(at) < len(solid) else len(text)
+        return solid[before[at]] if before[at] < len(solid) else len(text)
 
     def end(at: int) -> int:
-        return solid[before(at) - 1] + 1 if before(at) else 0
+        return solid[before[at] - 1] + 1 if before[at] else 0
 
     moved = [
         replace(span, start=start(span.start), end=end(span.end))
