@@ -94,6 +94,12 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
     return MqmData(path, tuple(ratings), tuple(left_out))
 
 
+def direction_in_name(path: str | Path) -> str | None:
+    """The last direction in a file's name, such as "en-de" of ``2022_en-de_dev.tsv.gz``."""
+    named = _DIRECTION.findall(plain_name(path))
+    return named[-1] if named else None
+
+
 def unquoted(cell: str) -> str:
     """The text of a field that may be quoted as in CSV.
 
@@ -151,8 +157,7 @@ class _Reading:
 
 
 def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_Row]:
-    named = _DIRECTION.findall(plain_name(path))
-    direction = direction or (named[-1] if named else None)
+    direction = direction or direction_in_name(path)
     rows = []
     for number, line in numbered_lines(path):
         cells = line.split("\t")

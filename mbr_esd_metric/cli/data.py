@@ -162,6 +162,15 @@ def load_test_sets(
         )
 
 
+def every_system(args: argparse.Namespace) -> SystemChoice:
+    """What is scored or submitted, whatever is evaluated later: all systems, also references and outliers, but for
+    those that the user leaves out.
+    """
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+
+    return SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")
+
+
 def _check_systems(args: argparse.Namespace) -> None:
     """Raise `OptionError` for a system that is in none of the directions."""
     from mbr_esd_metric.adapters.wmt.layout import Layout, default_data

@@ -12,6 +12,7 @@ from mbr_esd_metric.cli.data import (
     add_data_arguments,
     add_import_arguments,
     add_name_arguments,
+    every_system,
     import_target,
     load_test_sets,
 )
@@ -147,8 +148,7 @@ def _run_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
     from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
-    # Whatever is evaluated later: all systems, also references and outliers, but for those that the user leaves out.
-    wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")
+    wanted = every_system(args)
     if args.name and len(args.model) > 1:
         raise OptionError("--name names one metric; give one --model with it")
     trial = trial_of(args)

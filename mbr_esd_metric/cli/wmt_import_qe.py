@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from mbr_esd_metric.cli.data import add_import_arguments, import_target
 from mbr_esd_metric.cli.options import add_mqm_option
@@ -23,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the table and write its test set."""
-    from mbr_esd_metric.adapters.qe_tsv import read_qe
+    from mbr_esd_metric.adapters.qe_tsv import direction_in_name, read_qe
     from mbr_esd_metric.cli.wmt import import_ratings
     from mbr_esd_metric.files.paths import check_folder
 
@@ -33,5 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if directions != [args.direction or directions[0]] or not directions[0]:
         found = ", ".join(filter(None, directions)) or "none"
         raise InputError(f"{args.tsv}: one direction is written at a time, and the file says {found}; give --direction")
+    named = direction_in_name(args.tsv)
+    if named and named != directions[0]:
+        print(f"{args.tsv}: its name says {named}, and it is imported as {directions[0]}", file=sys.stderr)
     import_ratings(human, import_target(args, directions[0]))
     return 0

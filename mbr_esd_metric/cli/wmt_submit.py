@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mbr_esd_metric.adapters.wmt.submissions import FORMATS
-from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
+from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
 
@@ -43,7 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction cs-de_DE --metric M -o out.tsv\n"
-        "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction en-cs_CZ --people -o task2_refs.tsv"
+        "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction en-cs_CZ --people -o task2_refs.tsv\n\n"
+        "All systems but the standard reference are written; --systems, --exclude and --human leave some out."
     )
 
 
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raters=args.raters,
         rated=args.rated,
         score_range=low_high,
+        choice=every_system(args),
     )
     print(f"{args.output}: {number_of(written, 'translation')} in the format {args.format}")
     return 0

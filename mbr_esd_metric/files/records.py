@@ -33,8 +33,8 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.join import Place
-from mbr_esd_metric.files.json_stream import JsonStream
 from mbr_esd_metric.files.paths import plain_name
+from mbr_esd_metric.files.released_code import released_items, released_segment
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 
 __all__ = [
@@ -349,7 +349,7 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
     Reading and checking are separate, so that several processes can share the checking.
     """
     if plain_name(path).endswith(".gen.json"):
-        for system, number, candidates in _released_items(path):
+        for system, number, candidates in released_items(path):
             yield f"{path}, system {system!r}, segment {number}", [system, number, candidates]
         return
     with open_binary(path) as file:
@@ -399,44 +399,9 @@ def _decoded(line: bytes) -> object:
 
 
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:
-    if not isinstance(candidates, list) or not candidates:
-        raise InputError("give a list of [text, logprob, mt, src] that is not empty")
-    for place, item in enumerate(candidates, 1):
-        if not isinstance(item, list) or len(item) != 4 or not all(isinstance(item[i], str) for i in (0, 2, 3)):
-            raise InputError(f"candidate {place} is not [text, logprob, mt, src]")
-        if item[2:] != candidates[0][2:]:
-            raise InputError(f"candidate {place} has another mt or src than candidate 1")
-    logprobs = tuple(item[1] for item in candidates)
+    src, mt, texts, logprobs = released_segment(candidates)
     _check_logprobs(logprobs)
-    mt, src = candidates[0][2:]
-    texts = tuple(item[0] for item in candidates)
     return CandidateRecord(str(number), src, mt, texts, logprobs, (False,) * len(texts), system)
-
-
-def _released_items(path: str | Path) -> Iterator[tuple[str, int, Any]]:
-    """(system, number from 1, candidates) of a released-code file, a segment at a time."""
-    with open_binary(path) as file:
-        text = JsonStream(path, file)
-        text.expect("{")
-        if text.accept("}"):
-            return
-        while True:
-            system = text.value()
-            if not isinstance(system, str):
-                raise InputError(f"{path}: give an object with a list of segments a system")
-            text.expect(":")
-            text.expect("[")
-            number = 0
-            if not text.accept("]"):
-                while True:
-                    number += 1
-                    yield system, number, text.value()
-                    if not text.accept(","):
-                        break
-                text.expect("]")
-            if not text.accept(","):
-                break
-        text.expect("}")
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:

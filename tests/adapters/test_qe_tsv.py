@@ -137,6 +137,9 @@ def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 ratings" in said
     assert "qe22 en-de" in said
     assert list((tmp_path / "data").rglob("*.seg.score"))
+    other = ["wmt", "import-qe", table, "--direction", "en-ru", "--test-set", "qe22", "-o", str(tmp_path / "data")]
+    assert main(other) == 0
+    assert "its name says en-de, and it is imported as en-ru" in capsys.readouterr().err
     unnamed = str(write(tmp_path, "dev.tsv.gz", ROWS))
     assert main(["wmt", "import-qe", unnamed, "--test-set", "qe22", "-o", str(tmp_path / "data")]) != 0
     assert "--direction" in capsys.readouterr().err

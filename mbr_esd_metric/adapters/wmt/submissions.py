@@ -50,6 +50,7 @@ class Row:
         place: of the segment in its document, from 0; without a document, of the row in its direction.
         number, index: of the segment and of the row in their direction, from 0; 0 in rows that were read.
         label: the task's number of the segment, if it is known.
+        line: of the file that it was read from, from 1; 0 if unknown.
         spans: None if the format has none.
         score: None if the format has none.
         domain, source, translation, reference: of the translation, if they are known.
@@ -70,6 +71,7 @@ class Row:
     number: int = 0
     index: int = 0
     label: str | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _read_qe2023(path: Path) -> list[Row]:
             if unknown:
                 raise ValueError(f"severity {unknown[0]!r}; the task has major, minor and no-error")
             spans = read_spans(*columns, length=len(translation))
-            rows.append(Row(direction, "", None, int(place), spans, translation=translation))
+            rows.append(Row(direction, "", None, int(place), spans, translation=translation, line=number))
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
     return rows
@@ -189,7 +191,8 @@ def _read_wmt25(path: Path) -> list[Row]:
             score = float(cell["overall"]) if scores else None
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
-        rows.append(Row(*key, places[key], spans, score, translation=translation, label=cell["segment_id"]))
+        label = cell["segment_id"]
+        rows.append(Row(*key, places[key], spans, score, translation=translation, label=label, line=number))
         places[key] += 1
     return rows
 

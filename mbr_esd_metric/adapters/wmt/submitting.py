@@ -12,8 +12,9 @@ from pathlib import Path
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import read_ratings, read_scores
 from mbr_esd_metric.adapters.wmt.scorers import Scored
-from mbr_esd_metric.adapters.wmt.scoring import write_metric
+from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
 from mbr_esd_metric.adapters.wmt.submissions import FORMATS, About, Row
+from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, fitted
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
@@ -52,8 +53,9 @@ def write_submission(
     raters: str | None = None,
     rated: bool = False,
     score_range: tuple[float, float] | None = None,
+    choice: SystemChoice = EVERY_SYSTEM,
 ) -> int:
-    """Write a metric's, or people's, annotations of all translations except the standard reference.
+    """Write a metric's, or people's, annotations of the translations, except the standard reference.
 
     Args:
         path: file or folder, as the format has it.
@@ -65,6 +67,7 @@ def write_submission(
         rated: only translations that have a gold score; of people, those that the raters rated.
         score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of this
             package's models where there are error spans.
+        choice: which systems are written.
 
     Returns:
         The number of rows written.
@@ -72,7 +75,8 @@ def write_submission(
     Raises:
         InputError: the metric's files do not fit, or it lacks the error spans that the format has.
         OptionError: an unknown format, metric or set of ratings, or a metric with a variant with and one without
-            reference; scores whose range is not known, or that are outside of it.
+            reference; scores whose range is not known, or that are outside of it;
+            no translation is left.
     """
     if form not in FORMATS:
         raise unknown("format", form, FORMATS)
@@ -82,11 +86,13 @@ def write_submission(
         given = _of_people(test_set, raters) if metric is None else _of_metric(test_set, metric)
         if FORMATS[form].spans and given.ratings is None:
             raise InputError(f"{given.name} has no error spans in {test_set.direction}, and {form} is made of them")
-        here = list(_rows(test_set, given, rated=rated or metric is None))
+        here = list(_rows(test_set, given, choice, rated=rated or metric is None))
         rows += here
         for system in dict.fromkeys(row.system for row in here):
             own = [row.score for row in here if row.system == system and row.score is not None]
             systems[test_set.direction, system] = given.systems.get(system, sum(own) / max(1, len(own)))
+    if not rows:
+        raise OptionError(f"{metric or 'gold'} has no translation of the chosen systems; choose others")
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
     FORMATS[form].write(Path(path), rows, replace(about, systems=systems, gold=metric is None))
@@ -132,7 +138,7 @@ def _of_people(test_set: TestSet, raters: str | None) -> _Given:
     return _Given("gold", scores, sets[0].annotations if sets else None, {}, True)
 
 
-def _rows(test_set: TestSet, given: _Given, *, rated: bool) -> Iterator[Row]:
+def _rows(test_set: TestSet, given: _Given, choice: SystemChoice, *, rated: bool) -> Iterator[Row]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
     gold = dict(zip(test_set.systems, test_set.gold, strict=True))
     places = _places(test_set)
@@ -141,6 +147,8 @@ def _rows(test_set: TestSet, given: _Given, *, rated: bool) -> Iterator[Row]:
     for index, (system, number) in enumerate(_order(test_set)):
         unrated = system not in gold or math.isnan(gold[system][number])
         if system not in given.scores or (rated and unrated):
+            continue
+        if not choice.takes(system, test_set.info, test_set.references):
             continue
         text = test_set.outputs[system][number]
         spans = given.ratings[system][number] if given.ratings and system in given.ratings else None
@@ -271,10 +279,11 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
         if system not in test_set.outputs or number < 0:
             left_out += 1
             continue
+        where = f"{path}, line {row.line}" if row.line else str(path)
         text = (test_set.outputs[system][number] or "").rstrip()
         if row.translation is not None and _plain(row.translation) != _plain(text):
             raise InputError(
-                f"{path}: another text of system {system}, segment {number + 1}: {row.translation[:60]!r}, and the "
+                f"{where}: another text of system {system}, segment {number + 1}: {row.translation[:60]!r}, and the "
                 f"test set has {text[:60]!r}"
             )
         spans = row.spans
@@ -282,7 +291,7 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
             spans = _moved(spans, row.translation, text)
         spans = None if spans is None else fitted(spans, len(text), human=False)
         if number in cells.setdefault(system, {}):
-            raise InputError(f"{path}: two rows for segment {number + 1} of system {system}; leave one of them out")
+            raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
         cells[system][number] = replace(row, spans=spans)
     return cells, left_out
 

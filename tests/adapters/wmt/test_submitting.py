@@ -16,6 +16,7 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.submissions import FORMATS, About, read_spans
 from mbr_esd_metric.adapters.wmt.submitting import take_submission, write_submission
+from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
@@ -193,7 +194,7 @@ def test_a_submission_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -
         take_submission(path, "wmt25-task2", test_set, "back-src")
     fields = lines[1].split("\t")
     path.write_text("".join([lines[0], "\t".join([*fields[:7], "other text", *fields[8:]])]), encoding="utf-8")
-    with pytest.raises(InputError, match="another text of system A, segment 1"):
+    with pytest.raises(InputError, match="line 2: another text of system A, segment 1"):
         take_submission(path, "wmt25-task2", test_set, "back-src")
     path.write_text("".join(lines).replace("\tofficial\t", "\tchallenge_x\t"), encoding="utf-8")
     with pytest.raises(InputError, match="nothing of en-de"):
@@ -214,6 +215,8 @@ def test_what_cannot_be_submitted_is_refused(data: Path, tmp_path: Path) -> None
         write_submission(tmp_path / "s", "qe2023", [test_set], "lenght", About("m"))
     with pytest.raises(OptionError, match="--range"):
         write_submission(tmp_path / "s", "wmt26", [test_set], "spans", About("m"), score_range=(-2.0, 0.0))
+    with pytest.raises(OptionError, match="no translation of the chosen systems"):
+        write_submission(tmp_path / "s", "qe2023", [test_set], "spans", About("m"), choice=SystemChoice(("refA",)))
 
 
 def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,6 +232,8 @@ def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*board, "--metric", "spans", "theirs"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert rows[0]["en-de"] == rows[1]["en-de"]
+    assert main([*submit, "--metric", "spans", "--exclude", SYSTEMS[0]]) == 0
+    assert f"{(len(SYSTEMS) - 1) * SEGMENTS} translations" in capsys.readouterr().out
     assert main(submit) == 1
     assert "--people" in capsys.readouterr().err
     assert main([*submit, "--metric", "spans", "--range", "0", "1"]) == 1
@@ -265,7 +270,7 @@ def test_submissions_as_the_participants_of_wmt23_wrote_them(data: Path, tmp_pat
     for column, word, message in (
         (6, "Majr", "line 4: severity 'Majr'; the task has major"),
         (2, "x", "line 4: 'x' is no number of a segment"),
-        (2, "1", "two rows for segment"),
+        (2, "1", r"line \d+: a second row for segment"),
     ):
         worse = [[*rows[0][:column], word, *rows[0][column + 1 :]], *rows[1:]]
         if word == "1":
