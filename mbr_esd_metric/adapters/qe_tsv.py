@@ -147,9 +147,13 @@ class _Reading:
     quoted: bool
     further: int
 
+    def moves(self, start: int, end: int) -> bool:
+        """Whether the end of an error is taken further to the left; one of few characters stays."""
+        return self.further > 0 and end - self.further > start >= 0
+
     def place(self, row: _Row, start: int, end: int) -> tuple[int, int]:
         """Where in the text an error of the row is, from its offsets as they stand."""
-        if end - self.further > start >= 0:
+        if self.moves(start, end):
             end -= self.further
         if self.quoted and row.text != row.target:
             return _within(row, start), _within(row, end)
@@ -286,6 +290,6 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
                     LeftOut(line, "span cut to the end of the translation", f"{first} {past} of {len(target)}")
                 )
             errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
-    if reading.further:
+    if any(reading.moves(first, past) for first, past, _ in spans):
         left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end", ""))
     return tuple(errors)
