@@ -46,7 +46,11 @@ def run(args: argparse.Namespace) -> int:
             systems[name][record.src, times[name, record.src]] = drawn
             times[name, record.src] += 1
     if len(systems) < 2:
-        raise InputError(f"a comparison needs two systems, and there is {', '.join(systems) or 'none'}")
+        there = ", ".join(systems) or "none"
+        raise InputError(
+            f"a comparison needs two systems, and there is {there}; give another file, or name the systems in the "
+            'records ("system")'
+        )
     rows = []
     for a, b in combinations(systems, 2):
         both = [key for key in systems[a] if key in systems[b]]

@@ -95,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if not args.quiet:
         said = f"{number_of(summary.segments, 'segment')} decided"
+        if summary.skipped:
+            said += f", {number_of(len(summary.skipped), 'line')} left out"
         if summary.candidates:
             said += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
         print(said, file=sys.stderr)

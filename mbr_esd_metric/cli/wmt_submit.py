@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS
+from mbr_esd_metric.adapters.wmt.submissions import FORMATS, FORMATS_HELP
 from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
@@ -12,9 +12,9 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which metric of which test sets, in which format."""
     add_data_arguments(parser)
-    parser.add_argument("--format", required=True, choices=list(FORMATS), help="the task's")
-    parser.add_argument("--metric", metavar="NAME", help="a metric stored in the folder")
-    parser.add_argument("--people", action="store_true", help="instead of a metric: gold, for the task's own scorer")
+    parser.add_argument("--format", required=True, choices=list(FORMATS), help=FORMATS_HELP)
+    parser.add_argument("--metric", metavar="NAME", help="a metric stored in the folder; or --people")
+    parser.add_argument("--people", action="store_true", help="people's annotations (the gold) in place of a metric's")
     parser.add_argument("--raters", metavar="NAME", help="with --people, which set of human ratings")
     parser.add_argument("--rated", action="store_true", help="only translations that have a gold score")
     parser.add_argument("--method", metavar="NAME", help="with qe2023, the method's name (default: the metric's)")

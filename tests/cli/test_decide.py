@@ -204,12 +204,14 @@ def test_malformed_lines(tmp_path: Path, workers: int, capsys: pytest.CaptureFix
     hopeless = json.dumps(CandidateRecord("x", "s", "m", ("?",), (None,), (False,)).to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
     assert run(path, "-o", out, "--workers", workers) == 1
-    assert 'c.jsonl, line 3: no "src"' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert 'c.jsonl, line 3: no "src"' in said
+    assert "--skip-invalid" in said
     assert not out.exists()
     assert main(["decide", str(path), "-o", str(out), "--workers", str(workers), "--skip-invalid"]) == 0
     assert [row["id"] for row in rows(out)] == ["0", "1", "2"]
     said = capsys.readouterr().err
-    assert "3 segments decided" in said
+    assert "3 segments decided, 2 lines left out" in said
     assert "line 3: no" in said
     assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in said
 

@@ -270,6 +270,13 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
+#: For the help of a command.
+FORMATS_HELP = (
+    "qe2023: WMT23's quality estimation, task 2 (spans); wmt25-task1: scores; wmt25-task2: spans; wmt26: spans, scores "
+    "and error-free or not"
+)
+
+
 def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
     """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
 
