@@ -15,6 +15,7 @@ import itertools
 import json
 import math
 import os
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -390,7 +391,10 @@ def _with_adapter(model: Any, adapter: str) -> Any:
         from peft import PeftModel
     except ImportError:
         raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
-    return PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    with warnings.catch_warnings():
+        # peft's own use of transformers, which is none of the user's.
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
+        return PeftModel.from_pretrained(model, adapter).merge_and_unload()
 
 
 def _cannot_load(options: EngineOptions, error: Exception) -> str:
