@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS, FORMATS_HELP
 from mbr_esd_metric.cli.data import add_data_arguments, load_test_sets
+from mbr_esd_metric.cli.wmt_submit import add_format
 from mbr_esd_metric.errors import number_of
 
 
@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Which file, as which metric."""
     parser.add_argument("submission", metavar="FILE", help="file; for wmt25-task1 also its folder")
     add_data_arguments(parser)
-    parser.add_argument("--format", required=True, choices=list(FORMATS), help=FORMATS_HELP)
+    add_format(parser)
     parser.add_argument("--name", required=True, metavar="NAME", help="of the metric, such as GemSpanEval")
     parser.add_argument("--uses-reference", action="store_true", help="the metric saw the standard reference")
     parser.add_argument("--overwrite", action="store_true", help="replace a metric of that name")

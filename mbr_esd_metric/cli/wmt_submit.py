@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS, FORMATS_HELP
+from mbr_esd_metric.adapters.wmt.submissions import FORMATS
 from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which metric of which test sets, in which format."""
     add_data_arguments(parser)
-    parser.add_argument("--format", required=True, choices=list(FORMATS), help=FORMATS_HELP)
+    add_format(parser)
     parser.add_argument("--metric", metavar="NAME", help="a metric stored in the folder; or --people")
     parser.add_argument("--people", action="store_true", help="people's annotations (the gold) in place of a metric's")
     parser.add_argument("--raters", metavar="NAME", help="with --people, which set of human ratings")
@@ -46,6 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction en-cs_CZ --people -o task2_refs.tsv\n\n"
         "All systems but the standard reference are written; --systems, --exclude and --human leave some out."
     )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add --format, of a task's submissions."""
+    described = "; ".join(f"{name}: {form.description}" for name, form in FORMATS.items())
+    parser.add_argument("--format", required=True, choices=list(FORMATS), help=described)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -97,8 +97,9 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: whether it has spans and scores, and the functions that write and read it."""
+    """A task's format: a few words for `--help`, whether it has spans and scores, and what writes and reads it."""
 
+    description: str
     spans: bool
     scores: bool
     write: Callable[[Path, Sequence[Row], About], None]
@@ -263,18 +264,11 @@ def _read_wmt26(path: Path) -> list[Row]:
 
 #: Name -> format.
 FORMATS: Mapping[str, Format] = {
-    "qe2023": Format(True, False, _write_qe2023, _read_qe2023),
-    "wmt25-task1": Format(False, True, _write_wmt25_scores, _read_wmt25),
-    "wmt25-task2": Format(True, False, _write_wmt25_spans, _read_wmt25),
-    "wmt26": Format(True, True, _write_wmt26, _read_wmt26),
+    "qe2023": Format("WMT23's quality estimation, task 2: spans", True, False, _write_qe2023, _read_qe2023),
+    "wmt25-task1": Format("WMT25, scores", False, True, _write_wmt25_scores, _read_wmt25),
+    "wmt25-task2": Format("WMT25, spans", True, False, _write_wmt25_spans, _read_wmt25),
+    "wmt26": Format("WMT26, spans, scores, and error-free or not", True, True, _write_wmt26, _read_wmt26),
 }
-
-
-#: For the help of a command.
-FORMATS_HELP = (
-    "qe2023: WMT23's quality estimation, task 2 (spans); wmt25-task1: scores; wmt25-task2: spans; wmt26: spans, scores "
-    "and error-free or not"
-)
 
 
 def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
