@@ -128,10 +128,13 @@ let tipped = null; // the element whose tooltip is open
 function showTip(node) {
   const lines = tips.get(node), tip = $("tip");
   if (!lines) return;
+  const box = node.getClientRects()[0];
+  // A scroll is told a frame late, and the other tab may hide the element by then.
+  if (!box) return void hideTip();
   tipped = node;
   tip.replaceChildren(...lines.map((text) => el("div", { text })));
   tip.hidden = false;
-  const box = node.getClientRects()[0], size = tip.getBoundingClientRect();
+  const size = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(6, Math.min(box.left, innerWidth - size.width - 6))}px`;
   tip.style.top = `${box.bottom + size.height + 12 < innerHeight ? box.bottom + 6 : box.top - size.height - 6}px`;
   const mine = (node.dataset.spans || "").split(" ");
