@@ -263,7 +263,8 @@ def _lines_of(block: _Block, options: DecisionOptions, skip_invalid: bool) -> tu
                 raise type(error)(f"{where}, {record.label}: {error}") from None
         except (InputError, NoValidCandidateError) as error:
             if not skip_invalid:
-                return lines, type(error)(f"{error}; mend the line, or leave such lines out with --skip-invalid")
+                mend = "mend the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
+                return lines, type(error)(f"{error}; {mend}")
             lines.append((_checksum(value), json_line({"skipped": str(error)})))
     return lines, None
 

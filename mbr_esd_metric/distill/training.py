@@ -18,6 +18,7 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.quiet import quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def load_trainable(
     if adapter is not None:
         if not Path(adapter, "adapter_config.json").is_file():
             raise InputError(f"{adapter} is no folder of a LoRA adapter: it has no adapter_config.json")
-        return PeftModel.from_pretrained(loaded, adapter, is_trainable=True)
+        with quiet_peft():
+            return PeftModel.from_pretrained(loaded, adapter, is_trainable=True)
     import torch
 
     config = LoraConfig(
@@ -120,7 +122,8 @@ def load_trainable(
         config.target_modules = linear - {"lm_head"}
         layers = loaded.config.get_text_config().num_hidden_layers
         config.layers_to_transform = list(range(lora_first_layer, layers))
-    return get_peft_model(loaded, config)
+    with quiet_peft():
+        return get_peft_model(loaded, config)
 
 
 def load_weights(model: str, *, revision: str | None = None, bf16: bool = True) -> Any:

@@ -141,3 +141,9 @@ def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path, monkeypatch: pyte
         begin()
     shutil.rmtree(checkpoint)
     begin()
+
+
+def test_putting_an_adapter_on_says_nothing(tiny_model: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    load_trainable(str(tiny_model), lora_rank=4).save_pretrained(tmp_path)
+    load_trainable(str(tiny_model), adapter=str(tmp_path))
+    assert not [warning for warning in recwarn if "is_gradient_checkpointing" in str(warning.message)]

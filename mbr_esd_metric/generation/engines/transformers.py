@@ -15,7 +15,6 @@ import itertools
 import json
 import math
 import os
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from mbr_esd_metric.generation.base import (
     Sampling,
 )
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
+from mbr_esd_metric.generation.quiet import quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
@@ -391,9 +391,7 @@ def _with_adapter(model: Any, adapter: str) -> Any:
         from peft import PeftModel
     except ImportError:
         raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
-    with warnings.catch_warnings():
-        # peft's own use of transformers, which is none of the user's.
-        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
+    with quiet_peft():
         return PeftModel.from_pretrained(model, adapter).merge_and_unload()
 
 
