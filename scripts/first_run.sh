@@ -1,9 +1,9 @@
 #!/bin/sh
-# Sets up a virtual environment and scores 20 English-German pairs with COMET's own command and the embedded model.
+# Sets up a virtual environment and scores 20 English-German pairs with COMET's own command and the small model.
 #
 #   sh scripts/first_run.sh [VENV]        VENV is a folder, by default .venv; PYTHON=python3.11 chooses the interpreter
 #
-# The first run installs COMET, torch and transformers, fetches the model once (93 MB) and samples. It takes 5 to 15 minutes,
+# The first run installs COMET, torch and transformers, fetches the model once (240 MB) and samples. It takes 5 to 15 minutes,
 # most of them for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
 set -eu
 
@@ -41,7 +41,7 @@ fi
 
 say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), fetches the model the first time, then samples"
 "$venv/bin/comet-score" --sources "$root/scripts/data/first-run.en" --translations "$root/scripts/data/first-run.de" \
-    --model 'mbr-esd-demo?lp=en-de' --gpus 0 --to_json "$venv/first-run.json"
+    --model mbr-esd-small --gpus 0 --to_json "$venv/first-run.json"
 
 say "3 of 3: the errors that it found"
 "$venv/bin/python" - "$venv/first-run.json" <<'PYTHON'
@@ -52,6 +52,6 @@ import sys
 for number, segment in enumerate(segments, 1):
     print(f"\n{number:2}  {segment['COMET']:.2f}  {segment['src']}\n          {segment['mt']}")
     for error in segment.get("errors", ()):
-        print(f"            {error['severity']} {error['category']} ({error['confidence']:.2f}): {error['text']}")
+        print(f"            {error['severity']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
-say "this model is too small to judge translations; 'mbr-esd models' lists those that are made for it"
+say "this model is a weak judge (docs/small-model.md says how weak); 'mbr-esd models' lists stronger ones, for servers and GPUs"

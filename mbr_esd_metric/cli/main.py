@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",
         epilog="verbs:\n"
         + "".join(f"  {verb:<18}{text}\n" for verb, (_, text) in VERBS.items())
-        + "\nexample:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?lp=en-de'\n",
+        + "\nexample:\n  mbr-esd score -s src.txt -t mt.txt --model mbr-esd-small\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mbr-esd {__version__}")

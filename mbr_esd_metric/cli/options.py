@@ -1,4 +1,4 @@
-"""Options that several verbs have: of a decision (made from the fields of `DecisionOptions`), MQM weights, dry runs."""
+"""Options of several verbs: a model, a decision (made from the fields of `DecisionOptions`), MQM weights, dry runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,34 @@ from mbr_esd_metric.errors import OptionError, useless
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.pipeline import Segment
+
+#: The best one that any machine can run.
+DEFAULT_MODEL = "mbr-esd-small"
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add ``--model``, and short forms of two of its options."""
+    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
+    parser.add_argument("--engine", help="short for ?engine=...")
+    parser.add_argument("--server", help="short for ?server=URL")
+
+
+def card_of(args: argparse.Namespace) -> ModelCard:
+    """The card that `add_model` read.
+
+    Raises:
+        OptionError: an unknown name, option or value; or an engine or a server, and no model.
+    """
+    from mbr_esd_metric.metric.card import with_options
+    from mbr_esd_metric.metric.cards import load_card
+
+    given = {name: value for name in ("engine", "server") if (value := getattr(args, name)) is not None}
+    if given and args.model is None:
+        raise OptionError(
+            f"--{next(iter(given))} needs --model: the default, {DEFAULT_MODEL}, runs in this process only; "
+            "`mbr-esd models` lists the others"
+        )
+    return with_options(load_card(args.model or DEFAULT_MODEL), given)
 
 
 def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str], **meanings: str) -> None:

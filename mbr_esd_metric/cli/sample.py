@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
-from mbr_esd_metric.cli.options import add_dry_run, print_estimates, trial_of
+from mbr_esd_metric.cli.options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
     add_data_arguments(parser, optional=True)
-    parser.add_argument("--model", default="mbr-esd-demo", help="model name with options (default: %(default)s)")
-    parser.add_argument("--engine", help="short for ?engine=...")
-    parser.add_argument("--server", help="short for ?server=URL")
+    add_model(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -41,12 +39,9 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import write_records
-    from mbr_esd_metric.metric.card import with_options
-    from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.pooled import members
 
-    given = {"engine": args.engine, "server": args.server}
-    card = with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None})
+    card = card_of(args)
     trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.cli.options import add_dry_run, print_estimates, trial_of
+from mbr_esd_metric.cli.options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_given_once, check_output, short_names
 from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
@@ -21,27 +21,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-t", "--translations", required=True, nargs="+", metavar="MT", help="one file of translations a system"
     )
-    parser.add_argument("--model", default="mbr-esd-demo", help="model name with options (default: %(default)s)")
-    parser.add_argument("--engine", help="short for ?engine=...")
-    parser.add_argument("--server", help="short for ?server=URL")
+    add_model(parser)
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
     parser.epilog = (
-        "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-demo?n=16&lp=en-de' --to_json out.json"
+        "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-llama?n=64&lp=en-de' --to_json out.json"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric.card import with_options
-    from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.metric import Metric, losses, mean, warnings
     from mbr_esd_metric.metric.pipeline import Segment
 
-    given = {"engine": args.engine, "server": args.server}
-    metric = Metric(with_options(load_card(args.model), {k: v for k, v in given.items() if v is not None}))
+    metric = Metric(card_of(args))
     if args.to_json:
         check_output(args.to_json, [args.sources, *args.translations, metric.card.candidates])
     check_given_once(args.translations, "translations", "-t ")
