@@ -66,18 +66,6 @@ CARDS: dict[str, ModelCard] = {
         ),
         *map(_of_entry, CATALOGUE),
         _embedded(
-            "mbr-esd-demo",
-            "demo/sft",
-            "SmolLM2 135M, embedded: shows the whole path on any machine; too small to judge translations",
-            0.3,
-        ),
-        _embedded(
-            "mbr-esd-demo-distill",
-            "demo/distill",
-            "the embedded model distilled from its own MBR decisions: one greedy pass",
-            0.3,
-        ),
-        _embedded(
             "mbr-esd-small",
             "small/sft",
             "Gemma 3 270M trained on WMT's MQM, for a laptop: a weak judge (docs/small-model.md has the figures)",
@@ -88,6 +76,18 @@ CARDS: dict[str, ModelCard] = {
             "small/distill",
             "the small model distilled from its own MBR decisions: one greedy pass, a weak judge too",
             0.6,
+        ),
+        _embedded(
+            "mbr-esd-demo",
+            "demo/sft",
+            "SmolLM2 135M, embedded: shows the whole path on any machine; too small to judge translations",
+            0.3,
+        ),
+        _embedded(
+            "mbr-esd-demo-distill",
+            "demo/distill",
+            "the demo model distilled from its own MBR decisions: one greedy pass",
+            0.3,
         ),
     )
 }
