@@ -39,7 +39,8 @@ if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
     trap - INT TERM
 fi
 
-say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), fetches the model the first time, then samples"
+say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), fetches the model the first time (240 MB, under the"
+say "Gemma Terms of Use), then samples"
 "$venv/bin/comet-score" --sources "$root/scripts/data/first-run.en" --translations "$root/scripts/data/first-run.de" \
     --model mbr-esd-small --gpus 0 --to_json "$venv/first-run.json"
 

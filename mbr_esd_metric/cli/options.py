@@ -22,8 +22,8 @@ DEFAULT_MODEL = "mbr-esd-small"
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add ``--model``, and short forms of two of its options."""
     parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
-    parser.add_argument("--engine", help="short for ?engine=...")
-    parser.add_argument("--server", help="short for ?server=URL")
+    parser.add_argument("--engine", help="short for ?engine=...; with --model")
+    parser.add_argument("--server", help="short for ?server=URL; with --model")
 
 
 def card_of(args: argparse.Namespace) -> ModelCard:
@@ -38,7 +38,7 @@ def card_of(args: argparse.Namespace) -> ModelCard:
     given = {name: value for name in ("engine", "server") if (value := getattr(args, name)) is not None}
     if given and args.model is None:
         raise OptionError(
-            f"--{next(iter(given))} needs --model: the default, {DEFAULT_MODEL}, runs in this process only; "
+            f"--{next(iter(given))} needs --model: the default, {DEFAULT_MODEL}, has one engine and no server; "
             "`mbr-esd models` lists the others"
         )
     return with_options(load_card(args.model or DEFAULT_MODEL), given)

@@ -68,7 +68,7 @@ CARDS: dict[str, ModelCard] = {
         _embedded(
             "mbr-esd-small",
             "small/sft",
-            "Gemma 3 270M trained on WMT's MQM, for a laptop: a weak judge (docs/small-model.md has the figures)",
+            "Gemma 3 270M trained on MQM and post-edits, for a laptop: a weak judge (figures: docs/small-model.md)",
             0.6,
         ),
         _embedded(

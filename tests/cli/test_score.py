@@ -94,7 +94,9 @@ def test_bad_input_is_one_line_with_the_mend(
 @pytest.mark.parametrize("option", ["--engine", "--server"])
 def test_an_engine_or_a_server_needs_a_model(files: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", option, "x"]) == 1
-    assert f"{option} needs --model: the default, mbr-esd-small, runs in this process only" in capsys.readouterr().err
+    assert (
+        f"{option} needs --model: the default, mbr-esd-small, has one engine and no server" in capsys.readouterr().err
+    )
 
 
 def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(
