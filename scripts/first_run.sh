@@ -3,8 +3,8 @@
 #
 #   sh scripts/first_run.sh [VENV]        VENV is a folder, by default .venv; PYTHON=python3.11 chooses the interpreter
 #
-# The first run installs COMET, torch and transformers, fetches the model once (240 MB) and samples. It takes 5 to 15 minutes,
-# most of them for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
+# The first run installs COMET, torch and transformers, fetches the model once (240 MB) and samples. Most of its time goes
+# for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,8 +18,8 @@ say() {
 
 if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
     within "$python" 3.10 3.12 "COMET needs numpy<2, and so Python 3.10 to 3.12"
-    say "1 of 3: installing COMET, torch and transformers into $venv: about 120 packages, 1.8 GB on disk (up to 6 GB where pip"
-    say "takes torch with CUDA), usually 2 to 10 minutes"
+    say "1 of 3: installing COMET, torch and transformers into $venv: about 70 packages, 1.5 GB on disk (more where pip takes"
+    say "torch with CUDA); a minute with a package index near by, else as long as the downloads take"
     environment "$venv" "$python"
     log=$venv/install.log
     "$venv/bin/python" -m pip install --progress-bar off --constraint "$root/scripts/constraints.txt" \

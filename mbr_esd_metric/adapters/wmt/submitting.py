@@ -75,8 +75,7 @@ def write_submission(
     Raises:
         InputError: the metric's files do not fit, or it lacks the error spans that the format has.
         OptionError: an unknown format, metric or set of ratings, or a metric with a variant with and one without
-            reference; scores whose range is not known, or that are outside of it; no
-            translation is left.
+            reference; scores whose range is not known, or that are outside of it; no translation is left.
     """
     if form not in FORMATS:
         raise unknown("format", form, FORMATS)
