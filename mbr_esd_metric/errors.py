@@ -85,9 +85,9 @@ class MissingCandidatesError(EngineError):
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra, and where not to run it."""
+    """The command that installs the packages of an extra, and what it does to COMET."""
     command = f'pip install "mbr-esd-metric[{extra}]"'
-    return f"{command}, in an environment without COMET" if extra in ("vllm", "train") else command
+    return f"{command} (beside COMET: docs/comet.md)" if extra in ("vllm", "train") else command
 
 
 class PluginError(MbrEsdError):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("setup.cfg", "README.md", "CITATION.cff", "mkdocs.yml")
+FILES = ("setup.cfg", "CITATION.cff", "mkdocs.yml", "SECURITY.md", ".github/ISSUE_TEMPLATE/config.yml")
 _REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)")
 
 

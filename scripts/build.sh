@@ -2,7 +2,8 @@
 # Builds the sdist, the wheel and the documentation site, and checks them. Usage: scripts/build.sh OUT
 #
 # OUT gets dist/ and site/. The wheel is installed with nothing but what the package requires, and must list its models and
-# decide. The sdist is unpacked and must pass the fast tests. The site must build without a warning.
+# decide; it has all files of the default model. The sdist is unpacked and must pass the fast tests. The site must build
+# without a warning.
 #   MBR_ESD_VENVS   folder of the environments (default .venvs)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,23 +19,33 @@ echo "== sdist and wheel"
 environment "$venvs/docs" "$python"
 install "$venvs/docs" --constraint scripts/constraints-docs.txt --editable ".[docs,release]"
 rm -rf "$out/dist" "$out/site" "$out/unpacked" "$out/bare"
-"$venvs/docs/bin/python" -m build --outdir "$out/dist" . >"$out/build.log" 2>&1 || {
+# From a copy in which the README's links are absolute, as a package page needs them.
+address="$(sed -n 's/^url = //p' setup.cfg)"
+rm -rf "$out/tree" && mkdir "$out/tree"
+git ls-files -z | tar -c --null --files-from=- | tar -x -C "$out/tree"
+sed -i -E "s#\]\((docs/images/[^)]+)\)#](${address/github.com/raw.githubusercontent.com}/main/\1)#; s#\]\(((docs/|[A-Z]+\.)[^):]*)\)#]($address/blob/main/\1)#g" \
+  "$out/tree/README.md"
+"$venvs/docs/bin/python" -m build --outdir "$out/dist" "$out/tree" >"$out/build.log" 2>&1 || {
   tail -n 20 "$out/build.log"
   exit 1
 }
 "$venvs/docs/bin/twine" check --strict "$out"/dist/*
+[ "$(cat "$out"/dist/*.whl | wc -c)" -lt 15000000 ] || { echo "the wheel has more than 15 MB" >&2 && exit 1; }
 
 echo "== the wheel alone"
 environment "$out/bare" "$python"
 install "$out/bare" "$out"/dist/*.whl
 (cd "$out" && bare/bin/mbr-esd models >/dev/null)
 (cd "$out" && bare/bin/mbr-esd decide "$OLDPWD/docs/examples/candidates.jsonl" -o decided.jsonl --quiet)
-"$out/bare/bin/python" - <<'PYTHON'
+(cd "$out" && bare/bin/python -) <<'PYTHON'
 from importlib.resources import files
 
 package = files("mbr_esd_metric")
-for name in ("py.typed", "README.md", "demo/README.md", "demo/sft/hparams.yaml", "distill/recipes/paper.yaml"):
+small = ("hparams.yaml", "adapter/adapter_config.json", "adapter/adapter_model.safetensors", "NOTICE", "GEMMA_TERMS.txt")
+names = ["py.typed", "README.md", "distill/recipes/paper.yaml", *(f"small/{file}" for file in small)]
+for name in names:
     assert (package / name).is_file(), f"the wheel lacks {name}"
+assert not (package / "demo").is_dir(), "the model of the tests is in the wheel"
 PYTHON
 
 echo "== the sdist's tests"

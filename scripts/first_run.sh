@@ -1,34 +1,31 @@
 #!/bin/sh
 # Sets up a virtual environment and scores 20 English-German pairs with COMET's own command and the small model.
 #
-#   sh scripts/first_run.sh [VENV]        VENV is a folder, by default .venv; PYTHON=python3.11 chooses the interpreter
+#   sh scripts/first_run.sh [VENV]
 #
+# VENV is a folder, by default .venv. The interpreter is PYTHON, else python3, else another one on the PATH or under pyenv: Python 3.10
+# to 3.12 with all that COMET requires, 3.13 and 3.14 with COMET beside numpy 2 and transformers 5, against its requirements.
 # The first run installs COMET, torch and transformers, fetches the model once (240 MB) and samples. Most of its time goes
 # for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/setting_up.sh"
+help_if_asked "$@"
 venv=${1:-$root/.venv}
-python=${PYTHON:-python3}
 
 say() {
     echo "first_run.sh: $1" >&2
 }
 
-if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
-    within "$python" 3.10 3.12 "COMET needs numpy<2, and so Python 3.10 to 3.12"
-    say "1 of 3: installing COMET, torch and transformers into $venv: about 70 packages, 1.5 GB on disk (more where pip takes"
-    say "torch with CUDA); a minute with a package index near by, else as long as the downloads take"
-    environment "$venv" "$python"
-    log=$venv/install.log
-    "$venv/bin/python" -m pip install --progress-bar off --constraint "$root/scripts/constraints.txt" \
-        -e "$root[comet,transformers]" >"$log" 2>&1 &
+# in_venv ARGUMENTS...: pip install, with its output in the log and a line on standard error every ten seconds.
+in_venv() {
+    "$venv/bin/python" -m pip install --progress-bar off --disable-pip-version-check "$@" >>"$log" 2>&1 &
     pip=$!
     trap 'kill "$pip" 2>/dev/null; exit 130' INT TERM
-    started=$(date +%s)
     while kill -0 "$pip" 2>/dev/null; do
-        sleep 10
+        sleep "$pause"
+        pause=10
         say "  $(($(date +%s) - started)) s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-90)"
     done
     wait "$pip" || {
@@ -37,6 +34,21 @@ if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
         exit 1
     }
     trap - INT TERM
+}
+
+if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
+    python=$(a_python 10 14)
+    say "1 of 3: installing COMET, torch and transformers into $venv: about 70 packages, 1.5 GB on disk (more where pip takes"
+    say "torch with CUDA); a minute with a package index near by, else as long as the downloads take"
+    environment "$venv" "$python"
+    log=$venv/install.log started=$(date +%s) pause=10
+    if fits "$venv/bin/python" 10 12; then
+        in_venv --constraint "$root/scripts/constraints.txt" -e "$root[comet,transformers]"
+    else
+        in_venv --constraint "$root/scripts/constraints-new.txt" -e "$root[comet-new,transformers]"
+        pause=2
+        in_venv --constraint "$root/scripts/constraints-new.txt" --no-deps unbabel-comet
+    fi
 fi
 
 say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), fetches the model the first time (240 MB, under the"
@@ -54,5 +66,7 @@ for number, segment in enumerate(segments, 1):
     print(f"\n{number:2}  {segment['COMET']:.2f}  {segment['src']}\n          {segment['mt']}")
     for error in segment.get("errors", ()):
         print(f"            {error['severity']} ({error['confidence']:.2f}): {error['text']}")
+    for error in segment.get("omissions", ()):
+        print(f"            left out, {error['severity']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
 say "this model is a weak judge (docs/small-model.md says how weak); 'mbr-esd models' lists stronger ones, for servers and GPUs"

@@ -1,6 +1,6 @@
 """Mutation testing: change one thing in a module, and see whether its tests notice.
 
-    pip install cosmic-ray
+    pip install -e ".[mutate]"
     python scripts/mutate.py core elicit decoding metaeval --minutes 30
 
 The mutations are cosmic-ray's: a comparison, a number, a truth value, an arithmetic sign. They are drawn at random, as

@@ -5,7 +5,8 @@
 #
 # Makes the virtual environment FOLDER with the package xllamacpp (a wheel with llama.cpp's own HTTP server; nothing is
 # compiled), and FOLDER/demo.gguf. PYTHON is that of an environment with mbr-esd-metric[transformers] (default: python3).
-# Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_LLAMACPP=FOLDER. A second run takes a second.
+# Start the server with FOLDER/serve PORT, or with a model of your own: FOLDER/serve PORT MODEL.gguf --threads 8 (--help
+# says more). The tests find it by MBR_ESD_LLAMACPP=FOLDER. A second run takes a second.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -21,21 +22,35 @@ install "$folder" --no-deps "xllamacpp==$version"
 "$python" "$scripts/demo_gguf.py" "$folder/demo.gguf" | tail -n 1 > "$folder/name"
 
 cat > "$folder/serve.py" <<'PYTHON'
-"""serve PORT [NAME]: llama.cpp's server with the demo model on 127.0.0.1, for 16 sequences at once."""
-import sys
+"""llama.cpp's server on 127.0.0.1, for any GGUF file.
+
+It serves a file of your own under the file's name without .gguf, or under --name.
+"""
+import argparse
 import time
 from pathlib import Path
 
 import xllamacpp
 
 folder = Path(__file__).parent
+parser = argparse.ArgumentParser(prog="serve", description=__doc__)
+parser.add_argument("port", type=int)
+parser.add_argument("gguf", nargs="?", type=Path, help="the model; without it, the demo model")
+parser.add_argument("--name", help="serve the model under this name")
+parser.add_argument("--threads", type=int, default=1, help="processor threads (%(default)s)")
+parser.add_argument("--context", type=int, default=32768, help="tokens for all sequences together (%(default)s)")
+parser.add_argument("--parallel", type=int, default=16, help="sequences at once (%(default)s)")
+args = parser.parse_args()
+gguf = args.gguf or folder / "demo.gguf"
+if not gguf.is_file():
+    parser.error(f"{gguf} is no file; give the path of a GGUF file")
 params = xllamacpp.CommonParams()
-params.model.path = str(folder / "demo.gguf")
+params.model.path = str(gguf)
 params.hostnames = ["127.0.0.1"]
-params.port = int(sys.argv[1])
-params.model_alias = {sys.argv[2] if len(sys.argv) > 2 else (folder / "name").read_text().strip()}
-params.n_ctx, params.n_parallel, params.kv_unified = 32768, 16, True
-params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+params.port = args.port
+params.model_alias = {args.name or (gguf.stem if args.gguf else (folder / "name").read_text().strip())}
+params.n_ctx, params.n_parallel, params.kv_unified = args.context, args.parallel, True
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = args.threads
 params.use_jinja = True
 server = xllamacpp.Server(params)
 print(f"export MBR_ESD_SERVER={server.listening_address}/v1", flush=True)
@@ -44,4 +59,4 @@ while True:
 PYTHON
 printf '#!/bin/sh\nexec "$(dirname "$0")/bin/python" "$(dirname "$0")/serve.py" "$@"\n' > "$folder/serve"
 chmod +x "$folder/serve"
-ready "start the server with $folder/serve 8080"
+ready "start the server with $folder/serve 8080, or $folder/serve 8080 MODEL.gguf"

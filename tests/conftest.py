@@ -32,8 +32,17 @@ def mqm_folder() -> Path:
     """The folder with the human annotations; they are not part of the repository."""
     folder = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[2] / "shared" / "data")) / "mqm"
     if not folder.is_dir():
-        pytest.skip(f"no human annotations in {folder}; name the folder above it in MBR_ESD_DATA")
+        pytest.skip(f"no human annotations in {folder}; python scripts/human_data.py fetches them for MBR_ESD_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def bio_mqm(mqm_folder: Path) -> Path:
+    """The biomedical annotations (amazon-science/bio-mqm-dataset), which `scripts/human_data.py` does not fetch."""
+    table = mqm_folder / "bio_mqm_en-de_de-en.jsonl.gz"
+    if not table.is_file():
+        pytest.skip(f"no {table}")
+    return table
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the Python interface says to values of the wrong kind: an error of ours with the mend, no TypeError."""
+"""What the Python interface says to values of the wrong kind: an error of ours with the fix, no TypeError."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORD: Any = "high"
         (lambda: decide([Candidate(annotation=()), Candidate(BYTES)], "text"), "candidate 2: text is bytes"),
         (lambda: decide([Candidate(annotation=(), logprob=WORD)], "text"), "candidate 1: logprob is str; give a num"),
         (lambda: decide([Candidate(annotation=(), logprob=True)], "text"), "candidate 1: logprob is bool"),
-        (lambda: load_metric(NONE), "a model name is a text such as 'mbr-esd-demo', not None"),
+        (lambda: load_metric(NONE), "a model name is a text such as 'mbr-esd-small', not None"),
         (lambda: load_metric(""), "not ''"),
         (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples are NoneType; give a list of dicts"),
     ],
@@ -53,13 +53,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 def test_mbr_corpus_of_one_segment_names_the_way() -> None:
     with pytest.raises(OptionError, match=r"decide_corpus, or `mbr-esd decide --rule mbr-corpus`"):
-        decide([Candidate(annotation=())], "text", "mbr-corpus")
+        decide([Candidate(annotation=())], "text", rule="mbr-corpus")
 
 
 def test_one_similarity_needs_no_list() -> None:
     assert decline_ratio([[SPAN]], [9], "add", "softf1") == decline_ratio([[SPAN]], [9], "add", ["softf1"])
 
 
-def test_what_cannot_live_beside_comet_is_not_sent_there() -> None:
-    assert str(MissingDependencyError("vllm", "vllm", "x")).endswith('[vllm]", in an environment without COMET')
+def test_what_leaves_comets_requirements_says_so() -> None:
+    assert str(MissingDependencyError("vllm", "vllm", "x")).endswith('[vllm]" (beside COMET: docs/comet.md)')
     assert str(MissingDependencyError("aiohttp", "server", "x")).endswith('[server]"')

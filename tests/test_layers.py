@@ -78,6 +78,24 @@ def test_no_folder_is_named_like_a_public_function() -> None:
     assert not public & FOLDERS
 
 
+def test_no_two_modules_have_one_name() -> None:
+    """But for what a user names: a verb, an engine, a dialect, an answer format, a rule, a similarity."""
+    named = {
+        "cli",
+        "core/rules",
+        "core/similarities",
+        "elicit/formats",
+        "generation/engines",
+        "generation/server/dialects",
+    }
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        folder = path.parent.relative_to(PACKAGE).as_posix()
+        if path.stem != "__init__" and folder not in named:
+            found.setdefault(path.stem, []).append(folder)
+    assert {stem: folders for stem, folders in found.items() if len(folders) > 1} == {}
+
+
 def test_no_files_import_one_another_in_a_circle() -> None:
     """Imports inside functions count too: what needs one another belongs in one file."""
     modules = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in sorted(PACKAGE.rglob("*.py"))}
@@ -132,7 +150,8 @@ def test_tests_mirror_the_package(test: Path) -> None:
     if test.parts[0] in OTHER_TESTS or test.name == "conftest.py":
         return
     assert test.name.startswith("test_"), f"tests/{test}: what several tests import belongs in tests/helpers"
-    tested = TESTS.parent / "scripts" if test.parts[0] == "scripts" else PACKAGE / test.parent
+    beside = test.parts[0] in ("scripts", "research")
+    tested = TESTS.parent / test.parts[0] if beside else PACKAGE / test.parent
     stems = {path.stem for path in tested.iterdir()} if tested.is_dir() else set()
     name = test.stem.removeprefix("test_")
     assert any(name == stem or name.startswith(f"{stem}_") for stem in stems), (

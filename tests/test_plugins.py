@@ -13,7 +13,7 @@ import pytest
 import mbr_esd_metric.core.rules as rules_folder
 from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.rules import RULES, Rule
-from mbr_esd_metric.core.similarity import SIMILARITIES
+from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.errors import OptionError, PluginError, PluginWarning
 from mbr_esd_metric.generation.registry import ENGINES
 
@@ -50,16 +50,17 @@ def mbr_esd(site: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_models_and_doctor_list_what_was_added(installed: Path) -> None:
+def test_models_list_what_was_added(installed: Path) -> None:
     models = mbr_esd(installed, "models", "--options")
     assert f"(one of {', '.join(['auto', *ENGINES.own, 'first-word'])})" in models
     assert f"(one of {', '.join([*SIMILARITIES.own, 'jaccard'])}, or several joined by +)" in models
     assert f"(one of {', '.join([*(n for n in RULES.own if n != 'oracle'), 'longest'])})" in models
-    doctor = mbr_esd(installed, "doctor")
-    assert "engine=first-word       marks the first word, without a model" in doctor
-    for kind, name in (("engine", "first-word"), ("similarity", "jaccard"), ("rule", "longest")):
-        assert f"the {kind} {name} comes from mbr-esd-example-plugin 1.2" in doctor
-    assert "  first-word    works here" in doctor
+    checked = mbr_esd(installed, "models", "--check")
+    assert "engine=first-word       marks the first word, without a model" in checked
+    added = (("engine", "first-word"), ("similarity", "jaccard"), ("rule", "longest"), ("format", "bracketed"))
+    for kind, name in added:
+        assert f"the {kind} {name} comes from mbr-esd-example-plugin 1.2" in checked
+    assert "  first-word    works here" in checked
 
 
 def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Path) -> None:
@@ -74,6 +75,84 @@ def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Pat
         most = max(len({e["error_span"] for e in json.loads(c["text"])["errors"]}) for c in candidates)
         assert len(row["spans"]) == most
     assert all(0 <= row["expected_utility"] <= 1 for row in found["jaccard"])
+
+
+def test_a_format_of_another_package_is_read_by_every_command(installed: Path, tmp_path: Path) -> None:
+    candidates, out, table = tmp_path / "candidates.jsonl", tmp_path / "out.jsonl", tmp_path / "report.html"
+    texts = ["[Ufer]", "[Ufer]", "fine", "[nirgends]", "Ufer"]
+    record = {"id": "1", "src": "The bank.", "mt": "Das Ufer.", "format": "bracketed"}
+    record["candidates"] = [{"text": text, "logprob": -1.0} for text in texts]
+    candidates.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    mbr_esd(installed, "decide", str(candidates), "-o", str(out))
+    row = json.loads(out.read_text(encoding="utf-8"))
+    assert ([span["text"] for span in row["spans"]], row["valid"], row["invalid"]) == (["Ufer"], 4, 1)
+    shown = mbr_esd(installed, "show", str(out), str(candidates))
+    assert "Das [Ufer](major)." in shown
+    assert "4 candidates, 2 distinct, 1 invalid" in shown
+    mbr_esd(installed, "report", str(out), str(candidates), "-o", str(table))
+    src, mt = tmp_path / "src.txt", tmp_path / "mt.txt"
+    src.write_text("The bank.\n", encoding="utf-8")
+    mt.write_text("Das Ufer.\n", encoding="utf-8")
+    model = f"mbr-esd-demo?engine=replay&candidates={candidates}&n=5&store={tmp_path / 'store'}"
+    scored = mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--quiet")
+    assert "Segment 0\tscore: 0.8000" in scored
+    assert "bracketed" in mbr_esd(installed, "distill", "sft", "--help")
+
+
+#: What is done with a file of candidates, in one process; every word is split at blanks.
+READING = """\
+wmt import human.tsv --test-set tiny --lp en-de -o data
+sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
+decide sampled.jsonl -o decided.jsonl
+wmt score --data data --test-set tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
+leaderboard --data data --test-set tiny --lp en-de --tasks spans --metric P
+oracle c.jsonl --data data --test-set tiny --lp en-de --rules majority
+rank c.jsonl
+annotate export decided.jsonl sampled.jsonl --lp en-de -o campaign.json
+distill pairs c.jsonl -o pairs
+report decided.jsonl sampled.jsonl -o report.html
+"""
+
+
+def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each marks what the answers of the other package's format mark."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+    example = CANDIDATES.parent
+    for name in ("src.txt", "mt.txt"):
+        Path(name).write_bytes((example / name).read_bytes())
+    head, *rated = (example / "human.tsv").read_text(encoding="utf-8").splitlines()
+    second = ["mt2" + row.removeprefix("mt") for row in rated]
+    Path("human.tsv").write_text("\n".join([head, *rated, *second]) + "\n", encoding="utf-8")
+    lines = []
+    for line in CANDIDATES.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        word = record["mt"].split()[1]
+        texts = ["fine", f"[{word}]", f"[{word}]", "Ufer"]
+        record |= {"format": "bracketed", "candidates": [{"text": text, "logprob": -1.0} for text in texts]}
+        lines.append(json.dumps(record) + "\n")
+    Path("c.jsonl").write_text("".join(lines), encoding="utf-8")
+    script = (
+        "import sys; from mbr_esd_metric.cli.main import main\n"
+        "for words in sys.argv[1].splitlines():\n"
+        "    print('>', words, flush=True)\n"
+        "    assert main(words.split()) == 0, words\n"
+    )
+    done = command(installed, "-c", script, READING)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sampled = [json.loads(line) for line in Path("sampled.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {record["format"] for record in sampled} == {"bracketed"}
+    decided = [json.loads(line) for line in Path("decided.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [len(row["spans"]) for row in decided] == [1] * len(lines)
+    assert {row["invalid"] for row in decided} == {1}
+    said = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
+    assert "P " in said["leaderboard"]
+    assert "majority" in said["oracle"]
+    assert "-5.000" in said["rank"]
+    assert json.loads(Path("campaign.json").read_text(encoding="utf-8"))
+    pairs = "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
+    assert '"[' in pairs
+    assert "<html" in Path("report.html").read_text(encoding="utf-8")
 
 
 #: Both commands take the same arguments. The package is not installed here, so it is imported before COMET.

@@ -3,24 +3,26 @@
 Google's TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
 whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
 have changed their names over the years (`COLUMNS`), quotes are literal, and rows of severity ``HOTW-test``
-are attention checks of the raters, not ratings.
+are attention checks of the raters, not ratings. Marot's files are of the same kind, with or without a header;
+rows without a rater carry metadata.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
+from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import json_objects, reading
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
 #: place of a segment in its document, and `seg_id` its place in the test set.
@@ -36,6 +38,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "severity": ("severity",),
 }
 
+#: The columns of Marot's files, whose header may be missing.
+_MAROT = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity", "metadata")
 _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
 AT_THE_END = "span of white space at the end"
@@ -49,7 +53,8 @@ class MqmError:
         severity: as in the file, in lower case ("major", "minor", "neutral", "critical" ...).
         category: as in the file, for example "Accuracy/Mistranslation".
         side: the text that the offsets belong to; None if the error has no place.
-        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place.
+        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place. On
+            the source's side that is an omission of which nobody says where it is.
     """
 
     severity: str
@@ -70,7 +75,7 @@ class MqmRating:
         source, target: without markers and without white space at the end. If rows of one output disagree, the most
             frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
-        direction: such as "en-de" where the file says it.
+        lp: such as "en-de" where the file says it.
     """
 
     system: str
@@ -81,7 +86,7 @@ class MqmRating:
     source: str
     target: str
     errors: tuple[MqmError, ...]
-    direction: str | None = None
+    lp: str | None = None
 
     @property
     def annotation(self) -> Annotation:
@@ -94,6 +99,24 @@ class MqmRating:
         ]
         spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in there if e.start < e.end)
         return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
+
+    @property
+    def omissions(self) -> Annotation:
+        """What the translation leaves out: the error spans of the source side whose category is an omission, and the
+        severities of omissions without a place. Errors of the source itself are none."""
+        missing = [
+            (e, severity)
+            for e in self.errors
+            if e.side == "source" and is_omission(e.category) and (severity := fold_severity(e.severity)) is not None
+        ]
+        spans = [ErrorSpan(e.start, e.end, s, e.category, side="source") for e, s in missing if e.start < e.end]
+        return Annotation.of_rater(spans).missing(s for e, s in missing if e.start == e.end)
+
+    @property
+    def both(self) -> Annotation:
+        """Annotation and omissions in one."""
+        spans = Annotation.of_rater([*self.annotation, *self.omissions])
+        return spans.pointing(self.annotation.points).missing(self.omissions.unplaced)
 
     def score(self, weights: str | MqmWeights = "google") -> float:
         """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
@@ -171,9 +194,16 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         header = next(rows)[1]
     except StopIteration:
         raise InputError(f"{path}: the file is empty; give Google's MQM TSV with its header line") from None
+    body = list(rows)
+    if len(header) == len(_MAROT) and header[:2] != list(_MAROT[:2]) and header[-1][:1] in ("", "{"):
+        body.insert(0, (1, header))
+        header = list(_MAROT)
     index = {name: _column(path, header, name) for name in COLUMNS}
     needed = max(index.values())
-    for line, row in rows:
+    numbers = [{row[index[name]] for _, row in body if len(row) > needed} for name in ("segment", "doc_segment")]
+    if len(numbers[0]) == 1 < len(numbers[1]):
+        index["segment"] = index["doc_segment"]  # Marot has a constant where segments have no number of their own
+    for line, row in body:
         if len(row) <= needed:
             left_out.append(LeftOut(line, "row with too few columns", f"{len(row)} columns, {needed + 1} are needed"))
             continue
@@ -181,6 +211,9 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         severity = cell["severity"].strip().lower()
         if severity == "hotw-test":
             left_out.append(LeftOut(line, "attention check, not a rating", cell["category"]))
+            continue
+        if not cell["rater"].strip() and not severity:
+            left_out.append(LeftOut(line, "row of metadata, not a rating", cell["system"]))
             continue
         key = (cell["system"], cell["doc"], cell["segment"], cell["rater"])
         group = groups.setdefault(key, _Group(line, cell["doc_segment"]))
@@ -200,7 +233,8 @@ def read_bio_mqm(path: str | Path) -> MqmData:
     """Read bio-MQM's JSON lines, plain or compressed: one rating a line.
 
     Each line is an object with direction, system, doc, seg_id, rater, src, mt and errors, each of these with
-    start, end (half-open, over mt), severity and category.
+    start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
+    and the offsets in src, or none.
 
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.
@@ -208,41 +242,55 @@ def read_bio_mqm(path: str | Path) -> MqmData:
     path = Path(path)
     ratings: list[MqmRating] = []
     left_out: list[LeftOut] = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
-            item = cast("Mapping[str, Any]", json.loads(line))
-            target = str(item["mt"]).rstrip()
-            errors = []
-            for error in item["errors"]:
-                start, end = int(error["start"]), int(error["end"])
-                if not 0 <= start < end <= len(str(item["mt"])):
-                    raise InputError(f"error span [{start}, {end}) does not fit its translation")
-                if start >= len(target):
-                    left_out.append(LeftOut(number, AT_THE_END, str(error["category"])))
-                    continue
-                severity, category = str(error["severity"]).lower(), str(error["category"])
-                errors.append(MqmError(severity, category, "target", start, min(end, len(target))))
-            rating = MqmRating(
-                str(item["system"]),
-                str(item["doc"]),
-                str(item["seg_id"]),
-                str(item["seg_id"]),
-                str(item["rater"]),
-                str(item["src"]).rstrip(),
-                target,
-                tuple(errors),
-                str(item["direction"]),
-            )
-        except (InputError, ValueError, TypeError) as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-        except KeyError as error:
-            raise InputError(f"{path}, line {number}: no {error} in this rating") from None
-        ratings.append(rating)
+    for where, number, item in json_objects(path):
+        with reading(where):
+            ratings.append(bio_rating(item, number, left_out))
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
     return MqmData(path, tuple(ratings), tuple(left_out))
+
+
+def bio_rating(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
+    """The rating of one line of bio-MQM's kind.
+
+    Args:
+        item: the decoded line.
+        number: of the line.
+        left_out: gets what has no place in the rating.
+
+    Raises:
+        InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.
+    """
+    target = str(item["mt"]).rstrip()
+    errors = []
+    for error in item["errors"]:
+        severity, category = str(error["severity"]).lower(), str(error["category"] or "")
+        if error.get("start") is None and error.get("end") is None:
+            errors.append(MqmError(severity, category, "source" if error.get("side") == "source" else None))
+            continue
+        start, end = int(error["start"]), int(error["end"])
+        if error.get("side") == "source":
+            if not 0 <= start < end <= len(str(item["src"])):
+                raise InputError(f"error span [{start}, {end}) does not fit its source")
+            errors.append(MqmError(severity, category, "source", start, end))
+            continue
+        if not 0 <= start < end <= len(str(item["mt"])):
+            raise InputError(f"error span [{start}, {end}) does not fit its translation")
+        if start >= len(target):
+            left_out.append(LeftOut(number, AT_THE_END, category))
+            continue
+        errors.append(MqmError(severity, category, "target", start, min(end, len(target))))
+    return MqmRating(
+        str(item["system"]),
+        str(item["doc"]),
+        str(item["seg_id"]),
+        str(item["seg_id"]),
+        str(item["rater"]),
+        str(item["src"]).rstrip(),
+        target,
+        tuple(errors),
+        str(item["direction"]),
+    )
 
 
 def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | None:

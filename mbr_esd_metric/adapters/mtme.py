@@ -2,7 +2,7 @@
 
     from mt_metrics_eval.data import EvalSet
     evs = EvalSet("wmt24", "en-de", read_stored_metric_scores=True, read_stored_ratings=True)
-    board = compute_leaderboard("wmt24", [contestants_of(evs)])
+    board = compute_leaderboard("wmt24", [metrics_of(evs)])
 
 Install the toolkit from its repository; the package of that name on the index is a different one. This module does not
 import the toolkit. It only reads the objects that it gets.
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.test_set import choose_ratings, fitted
+from mbr_esd_metric.adapters.wmt.rating_sets import fitted
+from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation, fold_severity
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.contestants import Contestants, Entry
+from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanScores, evaluate_spans
 
@@ -27,12 +28,12 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanScores, 
 Predicted = Mapping[str, Sequence[Any]]
 
 
-def contestants_of(
+def metrics_of(
     evs: Any,
     metrics: Sequence[str] = (),
     raters: Sequence[str] = (),
     spans: Mapping[str, Predicted] | None = None,
-) -> Contestants:
+) -> MetricSet:
     """The metrics of an ``EvalSet``, for `mbr_esd_metric.metaeval.leaderboard.compute_leaderboard`.
 
     The systems are those of our reader of data folders: all except the standard reference, outliers and systems
@@ -67,7 +68,7 @@ def contestants_of(
     for name in () if metrics else sorted(set(evs.metric_names) - set(names)):
         why = f"the standard reference is {evs.std_ref}" if evs.Scores("seg", name) else "it has no scores of segments"
         notes.append(f"{name} is left out in {evs.lp}: {why}")
-    return Contestants(evs.lp, gold, _lengths(evs, systems), human, entries, tuple(notes))
+    return MetricSet(evs.lp, gold, _lengths(evs, systems), human, entries, tuple(notes))
 
 
 def evaluate_spans_of(
@@ -100,7 +101,7 @@ def annotation_of(rating: Any) -> Annotation | None:
     if rating is None or isinstance(rating, Annotation):
         return rating
     if not hasattr(rating, "errors"):
-        return Annotation(rating)
+        return Annotation.of_rater(rating)
     there = [
         (error, severity)
         for error in rating.errors
@@ -139,20 +140,18 @@ def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[lis
     """Human spans, and a note if some of them end past their translation, as about one in a hundred does."""
     names = choose_ratings(evs.human_rating_names, evs.StdHumanScoreName("seg"), raters)
     grids = [_grid(evs.Ratings(name), systems, len(evs.src)) for name in names]
-    cut = [_cut(grid, _lengths(evs, systems), human=True) for grid in grids]
+    cut = [_cut(grid, _lengths(evs, systems)) for grid in grids]
     changed = sum(found for _, found in cut)
     note = f"error spans of people, {evs.lp}: in {changed} translations some end past the text and are cut there"
     return [grid for grid, _ in cut], [note] if changed else []
 
 
 def _predicted(evs: Any, ratings: Predicted, systems: Sequence[str]) -> AnnotationMatrix:
-    """As `_grid`, for a metric: its spans are a set, and are cut at the end of the translation."""
-    return _cut(_grid(ratings, systems, len(evs.src)), _lengths(evs, systems), human=False)[0]
+    """As `_grid`, for a metric: its spans are cut at the end of the translation."""
+    return _cut(_grid(ratings, systems, len(evs.src)), _lengths(evs, systems))[0]
 
 
-def _cut(
-    grid: AnnotationMatrix, lengths: npt.NDArray[np.int64], *, human: bool
-) -> tuple[list[list[Annotation | None]], int]:
+def _cut(grid: AnnotationMatrix, lengths: npt.NDArray[np.int64]) -> tuple[list[list[Annotation | None]], int]:
     """The annotations cut to their texts, and the number of annotations with a span that had to be cut."""
     changed = 0
     rows: list[list[Annotation | None]] = []
@@ -164,7 +163,7 @@ def _cut(
                 continue
             given = as_annotation(cell)
             changed += any(span.end > length for span in given)
-            rows[-1].append(fitted(given if human else Annotation(given).pointing(given.points), length, human=human))
+            rows[-1].append(fitted(given, length))
     return rows, changed
 
 

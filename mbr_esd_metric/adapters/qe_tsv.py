@@ -4,9 +4,9 @@ A row is a rater's complete annotation of one translation: start offsets, end of
 spaces, or ``-1``, ``-1`` and ``no-error``. There are two formats:
 
 - nine fields (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or
-  without a header line that begins with ``mt_system``. The direction is not in the file;
-- seven fields (the 2023 test set): direction, number, source, target, starts, ends, severities, with a header line that
-  begins with ``lp``. There is one system, which the file does not name, and one rater.
+  without a header line that begins with ``mt_system``. The language pair is not in the file;
+- seven fields (the 2023 test set): language pair, number, source, target, starts, ends, severities, with a header line
+  that begins with ``lp``. There is one system, which the file does not name, and one rater.
 
 The published files differ in two more ways, which no file states:
 
@@ -31,11 +31,11 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 
-_WITH_SYSTEM, _WITH_DIRECTION = 9, 7
+_WITH_SYSTEM, _WITH_LP = 9, 7
 #: Stands for the names that a file does not have.
 UNNAMED_SYSTEM, UNNAMED_RATER = "mt", "rater"
 _HEADERS = ("mt_system", "lp")
-_DIRECTION = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
+_LP = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
 #: How far ends may lie after the first character that is right.
 _FURTHER = 3
 #: How many spans have to show another reading of a file, and how many more of them have to fit it, as a share.
@@ -47,17 +47,17 @@ _WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u3
 def is_qe(line: str) -> bool:
     """Whether a file that begins with this line has one of the task's formats."""
     cells = line.split("\t")
-    if len(cells) not in (_WITH_SYSTEM, _WITH_DIRECTION) or _without_source(cells):
+    if len(cells) not in (_WITH_SYSTEM, _WITH_LP) or without_source(cells):
         return False
     return cells[0] in _HEADERS or all(re.fullmatch(r"-?\d+( -?\d+)*", cell) for cell in cells[-3:-1])
 
 
-def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
+def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     """Read a table of the task, plain or compressed.
 
     Args:
         path: the file.
-        direction: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
+        lp: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
             the file's name, where there is one.
 
     Returns:
@@ -69,13 +69,13 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
     """
     path = Path(path)
     left_out: list[LeftOut] = []
-    rows = _rows(path, direction, left_out)
-    other = [row for row in rows if direction and row.direction != direction]
+    rows = _rows(path, lp, left_out)
+    other = [row for row in rows if lp and row.lp != lp]
     if other and len(other) == len(rows):
-        there = ", ".join(sorted({str(row.direction) for row in rows}))
-        raise InputError(f"{path}: nothing of {direction}; there is: {there}")
-    left_out += [LeftOut(row.line, "row of another direction", str(row.direction)) for row in other]
-    rows = [row for row in rows if not direction or row.direction == direction]
+        there = ", ".join(sorted({str(row.lp) for row in rows}))
+        raise InputError(f"{path}: nothing of {lp}; there is: {there}")
+    left_out += [LeftOut(row.line, "row of another language pair", str(row.lp)) for row in other]
+    rows = [row for row in rows if not lp or row.lp == lp]
     reading = _reading(rows)
     ratings = []
     for row in rows:
@@ -86,17 +86,15 @@ def read_qe(path: str | Path, direction: str | None = None) -> MqmData:
                 of = "quoted" if reading.quoted else "unquoted"
                 why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
                 left_out.append(LeftOut(row.line, why, ""))
-            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, row.text, errors, row.direction))
+            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, row.text, errors, row.lp))
     if not ratings:
-        raise InputError(
-            f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import-mqm` reads other forms"
-        )
+        raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
     return MqmData(path, tuple(ratings), tuple(left_out))
 
 
-def direction_in_name(path: str | Path) -> str | None:
-    """The last direction in a file's name, such as "en-de" of ``2022_en-de_dev.tsv.gz``."""
-    named = _DIRECTION.findall(plain_name(path))
+def lp_in_name(path: str | Path) -> str | None:
+    """The last language pair in a file's name, such as "en-de" of ``2022_en-de_dev.tsv.gz``."""
+    named = _LP.findall(plain_name(path))
     return named[-1] if named else None
 
 
@@ -120,7 +118,7 @@ class _Row:
 
     line: int
     names: tuple[str, str, str, str]
-    direction: str | None
+    lp: str | None
     source: str
     target: str
     text: str
@@ -160,28 +158,28 @@ class _Reading:
         return start, end
 
 
-def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_Row]:
-    direction = direction or direction_in_name(path)
+def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
+    lp = lp or lp_in_name(path)
     rows = []
     for number, line in numbered_lines(path):
         cells = line.split("\t")
-        if len(cells) in (_WITH_SYSTEM + 1, _WITH_DIRECTION + 1) and not cells[-1].strip():
+        if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
             cells = _without_tab_at_the_end(cells)
-        if _without_source(cells):
+        if without_source(cells):
             raise InputError(
                 f"{path}, line {number}: there are no sources here, as in a submission to the task or its gold; "
-                "`mbr-esd wmt import-submission --format qe2023` reads a submission"
+                "`mbr-esd wmt import --name NAME` reads a submission"
             )
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
             names = (cells[0], cells[1], cells[2], cells[3])
-            said = direction
-        elif len(cells) == _WITH_DIRECTION:
+            said = lp
+        elif len(cells) == _WITH_LP:
             names = (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
             said = cells[0]
         else:
-            left_out.append(LeftOut(number, f"row with neither {_WITH_DIRECTION} nor {_WITH_SYSTEM} fields", line[:60]))
+            left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields", line[:60]))
             continue
         source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
         if not source or not target:
@@ -192,9 +190,9 @@ def _rows(path: Path, direction: str | None, left_out: list[LeftOut]) -> list[_R
     return rows
 
 
-def _without_source(cells: list[str]) -> bool:
-    """Whether a row is one of a submission, or of its gold: direction, method, number, target, offsets, severities."""
-    return len(cells) == _WITH_DIRECTION and cells[2].isdigit() and not cells[1].isdigit()
+def without_source(cells: list[str]) -> bool:
+    """Whether a row is of a submission or its gold: language pair, method, number, target, offsets, severities."""
+    return len(cells) == _WITH_LP and cells[2].isdigit() and not cells[1].isdigit()
 
 
 def _without_tab_at_the_end(cells: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """`mbr-esd calibrate`: how often do humans confirm a span of a given confidence?
 
-`mbr-esd precision-recall` asks another question: how a span measure of the leaderboard changes with the threshold.
+`mbr-esd lambda-sweep --precision-recall` asks another question: how a span measure changes with the threshold.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
+from mbr_esd_metric.cli.shared_options import add_format
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.report.tables import FORMATS
 
 _EPILOG = """\
 examples:
   comet-score -s src.txt -t A.txt --model Unbabel/XCOMET-XXL --to_json xcomet.json
   mbr-esd calibrate xcomet.json OURS=decisions.jsonl candidates.jsonl ratings.tsv --plot calibration.png
-  mbr-esd calibrate --data DATA --test-set wmt24 --direction en-de
+  mbr-esd calibrate --data DATA --test-set wmt24 --lp en-de
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
   mbr-esd calibrate test.json test-ratings.tsv --apply FOLDER/calibration.json
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
-that a human marks; severity plays no part (precision-recall: curves of the leaderboard's measures, with severity).
+that a human marks; severity plays no part (lambda-sweep --precision-recall: curves of span measures, with severity).
+With --score, what is learnt is a monotone map from the errors that the model expects to people's scores:
+  mbr-esd calibrate --score score.json en-de.candidates.jsonl zh-en.candidates.jsonl 2022_en-de.tsv 2022_zh-en.tsv
+and `score=score.json` in a model's name, or the line `score: score.json` in hparams.yaml, takes it.
 The line `calibration: calibration.json` in hparams.yaml makes a model folder recalibrate its confidences.
 """
 
@@ -33,22 +36,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all)")
     parser.add_argument("--level", choices=["span", "character"], default="span", help="of plot and bins (%(default)s)")
     parser.add_argument("--bins", type=int, default=10, metavar="N", help="of equal width (%(default)s)")
-    parser.add_argument("--format", choices=list(FORMATS), default="text", help="(%(default)s)")
+    add_format(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
+    parser.add_argument(
+        "--score",
+        metavar="FILE",
+        help="learn a score instead, from candidates that say what the model expected (format=marked) and ratings of "
+        "the same translations, each language pair with the same weight",
+    )
     parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
+    if args.score:
+        return _learn_score(args)
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.files.recalibration import read_recalibration, write_recalibration
-    from mbr_esd_metric.report.calibration import (
+    from mbr_esd_metric.files.recalibration_file import read_recalibration, write_recalibration
+    from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         reliability_tables,
-        sheet_claims,
+        sheet_predicted,
         summary_table,
     )
     from mbr_esd_metric.report.plots import check_plot, save
@@ -60,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         check_output(args.save, input_paths(args))
     by = read_recalibration(args.apply) if args.apply else None
     sheet = read_inputs(args, args.metric)
-    found = sheet_claims(sheet)
+    found = sheet_predicted(sheet)
     if not any(column.human for column in sheet.columns):
         raise InputError(
             "there are no human annotations among the inputs; add their TSV, or name a test set that has any"
@@ -76,8 +87,56 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         if len(found) > 1:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")
-        ((name, claims),) = found.items()
-        learnt = f"{len(claims)} spans of {name}"
-        write_recalibration(args.save, Recalibration.fit(claims.confidence, claims.confirmed, learnt_on=learnt))
+        ((name, predicted),) = found.items()
+        learnt = f"{len(predicted)} spans of {name}"
+        write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
+    return 0
+
+
+def _learn_score(args: argparse.Namespace) -> int:
+    """Write what `LearntScore.fit` learns from the candidates and the ratings among the inputs."""
+    from collections import Counter, defaultdict
+
+    from mbr_esd_metric.adapters.human import read_mqm
+    from mbr_esd_metric.core.learnt_score import LearntScore, mean
+    from mbr_esd_metric.core.mqm import mqm_score
+    from mbr_esd_metric.files.learnt_score_file import write_learnt_score
+    from mbr_esd_metric.files.paths import check_output
+    from mbr_esd_metric.files.records import read_candidates
+    from mbr_esd_metric.report.inputs import kind_of
+
+    paths = [Path(text) for text in args.inputs]
+    if len(paths) < 2:
+        raise InputError("--score needs files of candidates, and human ratings of the same translations")
+    check_output(args.score, list(paths))
+    sampled = {path for path in paths if kind_of(path) == "candidates"}
+    people: dict[tuple[str, str], list[float]] = defaultdict(list)
+    pair_of: dict[tuple[str, str], str] = {}
+    for path in paths:
+        for rating in read_mqm(path) if path not in sampled else ():
+            if rating.annotation or not rating.errors:
+                people[rating.source, rating.target].append(mqm_score(rating.annotation))
+                pair_of[rating.source, rating.target] = rating.lp or path.name
+    known = {}
+    for path in sorted(sampled):
+        for record in read_candidates(path):
+            expected = [one.expected for one in record.candidates if one.expected is not None]
+            if (record.src, record.mt) in people and expected:
+                known[record.src, record.mt] = mean(expected)
+    if not known:
+        raise InputError(
+            "no candidate that says what the model expected (format=marked on engine=transformers) is of a translation "
+            "with ratings; the texts of both files must be the same"
+        )
+    counts = Counter(pair_of[texts] for texts in known)
+    learnt_on = f"{len(known)} translations: " + ", ".join(f"{count} {pair}" for pair, count in sorted(counts.items()))
+    learnt = LearntScore.fit(
+        list(known.values()),
+        [sum(people[texts]) / len(people[texts]) for texts in known],
+        [1 / counts[pair_of[texts]] for texts in known],
+        learnt_on,
+    )
+    write_learnt_score(args.score, learnt)
+    print(f"{args.score}: {learnt}, learnt on {learnt_on}", file=sys.stderr)
     return 0

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import OptionError, unknown, useless
+from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
-    from mbr_esd_metric.adapters.wmt.target import Target
 
 
 #: Options without effect if no test set is named.
@@ -32,18 +31,18 @@ FOR_TEST_SETS = (
 
 
 def add_data_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add --data, --test-set, --direction and the options for reading them.
+    """Add --data, --test-set, --lp and the options for reading them.
 
     Args:
         parser: gets them.
-        optional: whether the verb works without a test set; then it takes one direction.
+        optional: whether the verb works without a test set; then it takes one language pair.
     """
     group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
     group.add_argument("--test-set", required=not optional, metavar="T", help="such as wmt24")
     if optional:
-        group.add_argument("--direction", nargs=1, default=[], metavar="D", help="such as en-de")
+        group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="such as en-de")
     else:
-        group.add_argument("--direction", required=True, nargs="+", metavar="D", help="one or several, such as en-de")
+        group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="one or several, such as en-de")
     add_reading_arguments(group)
 
 
@@ -74,51 +73,6 @@ def add_reading_arguments(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_import_arguments(parser: argparse.ArgumentParser, test_set: str, replaces: str) -> None:
-    """Where an import writes to: --test-set, --data (once -o) and --overwrite.
-
-    Args:
-        parser: gets them.
-        test_set: help of --test-set.
-        replaces: what --overwrite replaces.
-    """
-    parser.add_argument("--test-set", required=True, metavar="T", help=test_set)
-    parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
-    parser.add_argument("--overwrite", action="store_true", help=f"replace {replaces}")
-
-
-def add_name_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names of imported systems: --reference and --rename."""
-    parser.add_argument(
-        "--reference",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a system that is a reference; repeatable (default: ref, refA, refB, ...)",
-    )
-    parser.add_argument(
-        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
-    )
-
-
-def import_target(args: argparse.Namespace, direction: str) -> Target:
-    """Where an import writes to, by the options that its verb has.
-
-    Raises:
-        OptionError: a ``--rename`` that is not OLD=NEW.
-    """
-    from mbr_esd_metric.adapters.wmt.target import Target
-
-    rename = {}
-    for pair in getattr(args, "rename", ()):
-        old, equals, new = pair.partition("=")
-        if not equals or not old or not new:
-            raise OptionError(f"--rename {pair}: write OLD=NEW")
-        rename[old] = new
-    references, weights = getattr(args, "reference", ()), getattr(args, "mqm", "google")
-    return Target(args.data, args.test_set, direction, references, rename, weights, args.overwrite)
-
-
 def add_raters(parser: argparse.ArgumentParser) -> None:
     """--raters, of the test set."""
     parser.add_argument(
@@ -129,7 +83,7 @@ def add_raters(parser: argparse.ArgumentParser) -> None:
 def load_test_sets(
     args: argparse.Namespace, *, blind: bool = False, choice: SystemChoice | None = None
 ) -> Iterator[TestSet]:
-    """The test set in each requested direction, one after the other.
+    """The test set in each requested language pair, one after the other.
 
     Args:
         args: of `add_data_arguments`.
@@ -137,22 +91,24 @@ def load_test_sets(
         choice: which systems are evaluated, where the arguments do not say it.
 
     Raises:
-        OptionError: a direction is named twice; it would count twice in every average.
+        OptionError: a language pair is named twice; it would count twice in every average.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
+    from mbr_esd_metric.adapters.wmt.metric_files import with_files
     from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
-    for direction in args.direction:
-        if args.direction.count(direction) > 1:
-            raise OptionError(f"--direction {' '.join(args.direction)}: {direction} is there twice; name it once")
+    for lp in args.lp:
+        if args.lp.count(lp) > 1:
+            raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
     _check_systems(args)
     if choice is None:
         choice = SystemChoice(tuple(args.systems), tuple(args.exclude), args.outliers, args.human or "others")
-    for direction in args.direction:
-        yield load_test_set(
+    files = _metric_files(args)
+    for lp in args.lp:
+        test_set = load_test_set(
             args.data,
             args.test_set,
-            direction,
+            lp,
             reference=args.reference,
             gold=args.gold,
             strict=args.strict,
@@ -160,6 +116,36 @@ def load_test_sets(
             choice=choice,
             blind=blind,
         )
+        yield with_files(test_set, files) if files else test_set
+
+
+def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
+    """Base name -> file of each ``--metric`` that is a file; ``args.metric`` has the names afterwards.
+
+    Raises:
+        InputError: a file of another kind.
+    """
+    from mbr_esd_metric.report.inputs import Source, kind_of, tell_apart
+
+    named = getattr(args, "metric", None)
+    if not isinstance(named, list):
+        return {}
+    given = [Source.parse(text) for text in named]
+    there = [source.path.is_file() and source.path.suffix != "" for source in given]
+    files = iter(tell_apart([source for source, is_file in zip(given, there, strict=True) if is_file]))
+    found: dict[str, Path] = {}
+    for at, is_file in enumerate(there):
+        if not is_file:
+            continue
+        source = next(files)
+        if kind_of(source.path) != "comet":
+            raise InputError(
+                f"{source.path}: a metric is a name, or a file that comet-score --to_json or mbr-esd score --to_json "
+                "wrote"
+            )
+        named[at] = source.label
+        found[source.label] = source.path
+    return found
 
 
 def every_system(args: argparse.Namespace) -> SystemChoice:
@@ -172,17 +158,17 @@ def every_system(args: argparse.Namespace) -> SystemChoice:
 
 
 def _check_systems(args: argparse.Namespace) -> None:
-    """Raise `OptionError` for a system that is in none of the directions."""
+    """Raise `OptionError` for a system that is in none of the language pairs."""
     from mbr_esd_metric.adapters.wmt.layout import Layout, default_data
 
     named = [*args.systems, *args.exclude]
     if not named:
         return
     data = Path(args.data).expanduser() if args.data else default_data()
-    there = {system for d in args.direction for system in Layout(data, args.test_set, d).outputs()}
+    there = {system for d in args.lp for system in Layout(data, args.test_set, d).outputs()}
     for system in named:
         if there and system not in there:
-            raise unknown(f"system of {args.test_set} {' '.join(args.direction)}", system, there)
+            raise unknown(f"system of {args.test_set} {' '.join(args.lp)}", system, there)
 
 
 def test_set_folder(args: argparse.Namespace) -> Path | None:
@@ -202,10 +188,10 @@ def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named.
 
     Raises:
-        OptionError: --test-set or --direction without the other, or an option for a test set if none is named.
+        OptionError: --test-set or --lp without the other, or an option for a test set if none is named.
     """
-    if bool(args.test_set) != bool(args.direction):
-        raise OptionError("--test-set and --direction belong together; give both, or neither")
+    if bool(args.test_set) != bool(args.lp):
+        raise OptionError("--test-set and --lp belong together; give both, or neither")
     if not args.test_set and (option := given_of(args, *FOR_TEST_SETS)):
-        raise useless(option, "files alone, without --test-set and --direction")
+        raise useless(option, "files alone, without --test-set and --lp")
     return next(load_test_sets(args), None)

@@ -30,6 +30,7 @@ _OPTIONS = (
     "score",
     "blank",
     "merge",
+    "unplaced",
 )
 
 
@@ -38,9 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from mbr_esd_metric.cli.options import add_decision_options
+    from mbr_esd_metric.cli.shared_options import add_decision_options
     from mbr_esd_metric.core.rules import rules
-    from mbr_esd_metric.core.similarity import similarity_names
+    from mbr_esd_metric.core.similarities import similarity_names
 
     parser.epilog = _EXAMPLE
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
@@ -58,12 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         mqm="weights of the score: paper (default) or google",
         location="of a span text: its first occurrence (default), or successive",
         preset="released-code: decide as the code that the paper's authors released, to the last tie; sets every "
-        "other option of the decision but rule and utility",
+        "other option of the decision but rule and utility; gemba: the score of GEMBA-MQM's own reading",
         span_cost="price of a span, for the rules that make an annotation: keeps them from marking many small spans "
         "(default 0); for consensus in units of the utility, for consensus-corpus in characters of a major error",
         score="chosen (default): the MQM score of the answer; expected: the mean over the candidates, and its standard "
         "deviation as score_sd; conditional: the same of the errors that the model expected at each word (format "
-        "marked)",
+        "marked); given: the same of the scores that the answers state (formats esa and gemba-mqm)",
         blank="a blank translation of a source that is not blank: worst (default) gives it the lowest score, skip "
         "leaves it out, perfect takes it for one without an error, as the paper does",
     )
@@ -78,7 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
-    from mbr_esd_metric.cli.options import decision_options
+    from mbr_esd_metric.cli.shared_options import decision_options
     from mbr_esd_metric.decoding.file import decide_file
     from mbr_esd_metric.errors import OptionError, number_of
 
@@ -100,6 +101,10 @@ def run(args: argparse.Namespace) -> int:
         if summary.candidates:
             said += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
         print(said, file=sys.stderr)
+        if summary.score is not None:
+            said = f"all {summary.segments} segments have the score {summary.score:g}"
+            more = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
+            print(f"{said}{more}", file=sys.stderr)
         if summary.ratios:
             print(
                 f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes",

@@ -1,4 +1,4 @@
-"""`mbr-esd distill pairs|sft|train`: preference pairs, the supervised start, and DPO."""
+"""`mbr-esd distill`: preference pairs, the supervised start, DPO, and the plot of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from mbr_esd_metric.cli.options import add_decision_options, decision_options
+from mbr_esd_metric.cli.shared_options import add_decision_options, decision_options
 from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -22,6 +22,7 @@ _EXAMPLES = {
     "train": "mbr-esd distill train pairs -o distilled --set model=meta-llama/Llama-3.3-70B-Instruct per_device=2",
     "configs": "mbr-esd distill configs -o configs\n"
     "  accelerate launch --config_file configs/accelerate_8gpu.yml -m mbr_esd_metric distill train pairs -o distilled",
+    "plot": "mbr-esd distill plot run/checkpoint-100 -o loss.png",
 }
 
 #: Fields of `DecisionOptions` that `distill pairs` takes.
@@ -42,10 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         rule="what is preferred: mbr (default), the best candidate, or consensus, the best annotation of all",
     )
     pairs.add_argument("--prompt", default="v1", help="prompt that the candidates were sampled with")
-    pairs.add_argument("--lp", help="direction such as en-de, if the prompt named the languages")
+    pairs.add_argument("--lp", help="language pair such as en-de, if the prompt named the languages")
     pairs.add_argument("--validation", type=float, default=0.1, help="share held out, by source (default: %(default)s)")
     pairs.add_argument("--seed", type=int, default=0, help="of the split")
-    pairs.add_argument("--format", default="jsonl", choices=("jsonl", "parquet"), help="both are read by `datasets`")
+    pairs.add_argument("--parquet", action="store_true", help="write Parquet in place of JSON lines")
     pairs.set_defaults(run_step=_pairs)
 
     sft = steps.add_parser("sft", help="human MQM annotations -> a model that writes answers")
@@ -58,22 +59,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_decision_options(sft, _DECISION, rule="what chooses of the candidates: mbr (default), consensus, majority, ...")
     sft.add_argument("-o", "--output", required=True, metavar="FOLDER", help="of the trained model")
     sft.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M-Instruct", help="hub id or folder")
-    sft.add_argument("--lp", help="direction such as en-de, where the annotations do not say it")
+    sft.add_argument("--lp", help="language pair such as en-de, where the annotations do not say it")
     sft.add_argument("--prompt", default="v1", help="version or template file")
     sft.add_argument("--examples", type=int, help="at most so many annotations a file")
     sft.add_argument("--clean-share", type=float, default=0.1, help="of examples without errors (default: %(default)s)")
     sft.add_argument("--max-characters", type=int, default=350, help="longest translation (default: %(default)s)")
     sft.add_argument("--validation", type=float, default=0.05, help="share held out, by source (default: %(default)s)")
     sft.add_argument(
-        "--format", default="json", choices=list(FORMATS), help="of the answers to learn (default: %(default)s)"
+        "--answer-format",
+        default="json",
+        choices=FORMATS.names(),
+        help="of the answers to learn (default: %(default)s)",
     )
     sft.add_argument("--planted", type=float, default=0.0, help="share of errors planted in clean translations")
     sft.add_argument(
         "--share",
         nargs="+",
         default=[],
-        metavar="D=WEIGHT",
-        help="mix directions, such as en-de=2 zh-en=1 (default: all)",
+        metavar="LP=WEIGHT",
+        help="mix language pairs, such as en-de=2 zh-en=1 (default: all)",
     )
     _options(sft, "adapter, learning_rate, decay, epochs, updates, batch_size, per_device, lora_rank, ...")
     sft.set_defaults(run_step=_sft)
@@ -87,8 +91,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     train.set_defaults(run_step=_train)
 
     configs = steps.add_parser("configs", help="write the accelerate and DeepSpeed ZeRO-3 configurations for 8 GPUs")
-    configs.add_argument("-o", "--output", required=True, metavar="FOLDER")
+    configs.add_argument("-o", "--output", required=True, metavar="FOLDER", help="gets both files")
     configs.set_defaults(run_step=_configs)
+
+    plot = steps.add_parser("plot", help="loss and rewards of a training run, as PNG and SVG")
+    plot.add_argument("run", metavar="FOLDER", help="of a result or a checkpoint, or its trainer_state.json")
+    plot.add_argument("-o", "--output", required=True, metavar="OUT.png", help="OUT.png and OUT.svg are written")
+    plot.set_defaults(run_step=_plot)
 
     for step, example in _EXAMPLES.items():
         steps.choices[step].formatter_class = argparse.RawDescriptionHelpFormatter
@@ -127,14 +136,14 @@ def _pairs(args: argparse.Namespace) -> int:
     check_folder(folder)
     if folder.exists():
         for part in ("train", "validation"):
-            check_output(folder / f"{part}.{args.format}", args.candidates)
+            check_output(folder / f"{part}.{'parquet' if args.parquet else 'jsonl'}", args.candidates)
     for record in islice(read_candidates(args.candidates[0]), 1):
         answers = record.format or options.decision.format
         options = replace(options, decision=replace(options.decision, format=answers))
     pairs = make_pairs((record for path in args.candidates for record in read_candidates(path)), options)
     print(pairs.report())
     with locked_folder(folder):
-        for path in write_pairs(pairs, folder, options, parquet=args.format == "parquet"):
+        for path in write_pairs(pairs, folder, options, parquet=args.parquet):
             print(f"written: {path}")
     print(f"signature: {options.signature}")
     return 0
@@ -143,20 +152,19 @@ def _pairs(args: argparse.Namespace) -> int:
 def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.human import read_mqm
     from mbr_esd_metric.distill.choices import choices
-    from mbr_esd_metric.distill.options import with_changes
     from mbr_esd_metric.distill.planted import planted
     from mbr_esd_metric.distill.settings import SftOptions
     from mbr_esd_metric.distill.sft import train_sft
     from mbr_esd_metric.distill.supervision import HumanAnnotation, Selection, merged, mixed, select
+    from mbr_esd_metric.distill.training_options import with_changes
     from mbr_esd_metric.elicit.formats import get_format
-    from mbr_esd_metric.elicit.prompt import load_prompt
     from mbr_esd_metric.files.records import read_candidates
 
     options = with_changes(SftOptions(), _changes(args.set))
     _check_result(args.output, args.model, options.adapter)
     limits = Selection(args.examples, args.clean_share, args.max_characters, validation=args.validation)
-    answers = get_format(args.format)
-    prompt = load_prompt(args.prompt, answers.templates)
+    answers = get_format(args.answer_format)
+    prompt = answers.prompt(args.prompt)
     shares = with_weights(args.share)
     decision = decision_options(args, _DECISION)
     if not 0 <= args.planted < 1:
@@ -164,10 +172,10 @@ def _sft(args: argparse.Namespace) -> int:
     parts = []
     for path in args.annotations:
         ratings = read_mqm(path)
-        if args.lp is None and any(rating.direction is None for rating in ratings):
-            raise InputError(f"{path} does not say its direction; give it with --lp, for instance --lp en-de")
+        if args.lp is None and any(rating.lp is None for rating in ratings):
+            raise InputError(f"{path} does not say its language pair; give it with --lp, for instance --lp en-de")
         annotations = [
-            HumanAnnotation(r.source, r.target, r.direction or args.lp, r.annotation)
+            HumanAnnotation(r.source, r.target, r.lp or args.lp, r.annotation)
             for r in ratings
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]
@@ -185,7 +193,7 @@ def _sft(args: argparse.Namespace) -> int:
             Path(args.output),
             args.model,
             options,
-            {"prompt": args.prompt, **_asked(args.format, distilled=not args.annotations)},
+            {"prompt": args.prompt, **_asked(args.answer_format, distilled=not args.annotations)},
         )
         _finish(figures, args.output)
     return 0
@@ -195,17 +203,17 @@ def with_weights(items: list[str]) -> dict[str, float]:
     """The weights of ``--share``.
 
     Raises:
-        OptionError: one that is not D=WEIGHT with a weight above 0.
+        OptionError: one that is not LP=WEIGHT with a weight above 0.
     """
     shares = {}
     for item in items:
-        direction, _, weight = item.partition("=")
+        lp, _, weight = item.partition("=")
         try:
-            shares[direction] = float(weight)
+            shares[lp] = float(weight)
         except ValueError:
-            shares[direction] = 0.0
-        if not shares[direction] > 0:
-            raise OptionError(f"--share takes D=WEIGHT with a weight above 0, such as en-de=2, not {item!r}")
+            shares[lp] = 0.0
+        if not shares[lp] > 0:
+            raise OptionError(f"--share takes LP=WEIGHT with a weight above 0, such as en-de=2, not {item!r}")
     return shares
 
 
@@ -219,8 +227,8 @@ def _asked(answers: str, distilled: bool) -> dict[str, object]:
 
 def _train(args: argparse.Namespace) -> int:
     from mbr_esd_metric.distill.dpo import train_dpo
-    from mbr_esd_metric.distill.options import as_yaml
     from mbr_esd_metric.distill.settings import load_recipe
+    from mbr_esd_metric.distill.training_options import as_yaml
 
     options = load_recipe(args.recipe, _changes(args.set))
     if args.show:
@@ -240,6 +248,16 @@ def _configs(args: argparse.Namespace) -> int:
     check_folder(args.output)
     for path in write_launch_configurations(Path(args.output)):
         print(f"written: {path}")
+    return 0
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from mbr_esd_metric.report.curves import loss_curves
+    from mbr_esd_metric.report.plots import check_plot, plot_curves, save
+
+    check_plot(args.output, [Path(args.run)])
+    paths = save(plot_curves(loss_curves(Path(args.run)), "step"), Path(args.output))
+    print("written: " + ", ".join(str(path) for path in paths))
     return 0
 
 

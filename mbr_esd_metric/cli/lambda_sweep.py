@@ -7,164 +7,172 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import (
-    add_evaluation_arguments,
-    check_outputs,
-    constant_notes,
-    evaluation_cells,
-    evaluation_columns,
-    evaluation_curves,
-    evaluator_of,
-    exact_notes,
-    human_of,
-    missing_notes,
-    put_out,
-)
+from mbr_esd_metric.cli.analysis import add_evaluation_arguments, add_metrics, check_outputs, measuring_of, put_out
 from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.metaeval.evaluation import Evaluation
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-    from mbr_esd_metric.metaeval.sweep import SweepPoint
-    from mbr_esd_metric.report.curves import Curve
-    from mbr_esd_metric.report.inputs import Source
+    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.tables import Table
+
+#: Span measures of a sweep, and of precision-recall curves.
+_MEASURES, _OF_CURVES = ("softf1", "f1"), ("f1-corpus",)
+#: Metric -> its spans in one test set, and what was repaired in them.
+_Spans = Mapping[str, tuple["AnnotationMatrix", Sequence[str]]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which metrics, which thresholds, table and plot."""
-    parser.add_argument(
-        "metrics",
-        nargs="+",
-        metavar="METRIC",
-        help="a metric stored in the folder with its error spans, as the leaderboard names it, or the output of "
-        "comet-score --to_json, as OUT.json or NAME=OUT.json",
-    )
-    add_evaluation_arguments(parser, ("softf1", "f1"))
+    add_metrics(parser)
+    add_evaluation_arguments(parser, "softf1 f1; of precision-recall curves f1-corpus")
     parser.add_argument(
         "--lambdas", type=float, nargs="+", metavar="L", help="thresholds in [0, 1] (default: 0.0, 0.1, ..., 1.0)"
     )
+    parser.add_argument(
+        "--precision-recall",
+        action="store_true",
+        help="curves over every confidence that occurs, and the area under them, for each of --measures, which are of "
+        "the corpus: f1-corpus, f1-wmt25-corpus, mpp-corpus, softdice-corpus",
+    )
+    parser.add_argument("--points", action="store_true", help="with --precision-recall, also print the curves")
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
+    parser.set_defaults(default_of=parser.get_default)
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd lambda-sweep XCOMET-ESD --data data --test-set wmt24 --direction en-de en-es ja-zh\n"
+        "  mbr-esd lambda-sweep --metric XCOMET-ESD --data data --test-set wmt24 --lp en-de en-es ja-zh\n"
         "  comet-score -s src.txt -t A.txt B.txt --model Unbabel/XCOMET-XXL --to_json xcomet.json\n"
-        "  mbr-esd lambda-sweep xcomet.json --data data --test-set wmt24 --direction en-de --plot sweep.png"
+        "  mbr-esd lambda-sweep --metric xcomet.json --data data --test-set wmt24 --lp en-de --plot sweep.png\n"
+        "  mbr-esd lambda-sweep --precision-recall --test-set wmt24 --lp en-de --plot curves.png"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep each metric in each direction."""
-    from mbr_esd_metric.metaeval.sweep import LAMBDAS, lambda_sweep
-    from mbr_esd_metric.report.inputs import Source, tell_apart
-    from mbr_esd_metric.report.tables import Cell, Column, Table
-
-    sources = tell_apart([Source.parse(text) for text in args.metrics])
-    check_outputs(args, *(source.path for source in sources))
-    lambdas = args.lambdas or LAMBDAS
+    """Sweep each metric in each language pair."""
+    if args.precision_recall:
+        for name in ("lambdas", "missing", "spa", "mqm"):
+            if getattr(args, name) != args.default_of(name):
+                raise useless(f"--{name}", "--precision-recall")
+    elif args.points:
+        raise useless("--points", "a sweep without --precision-recall")
+    check_outputs(args)
     test_sets = list(load_test_sets(args))
-    said = {test_set.direction: missing_notes(test_set, args.missing) for test_set in test_sets}
-    points: dict[tuple[str, str], list[SweepPoint]] = {}
+    return _precision_recall(args, test_sets) if args.precision_recall else _sweep(args, test_sets)
+
+
+def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
+    from mbr_esd_metric.metaeval.sweep import LAMBDAS, lambda_sweep
+    from mbr_esd_metric.report.evaluations import (
+        Line,
+        evaluation_cells,
+        evaluation_columns,
+        evaluation_panels,
+        evaluation_table,
+    )
+    from mbr_esd_metric.report.plots import plot_curves, save
+    from mbr_esd_metric.report.tables import Cell, Column, shown_values
+
+    measuring = measuring_of(args, _MEASURES)
+    lambdas = args.lambdas or LAMBDAS
+    swept: dict[str, dict[str, list[Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
-    for text, source in zip(args.metrics, sources, strict=True):
-        for test_set in test_sets:
-            for name, (predicted, repaired) in _spans(test_set, text, source).items():
-                try:
-                    points[name, test_set.direction] = lambda_sweep(
-                        test_set.gold,
-                        predicted,
-                        lambdas,
-                        human=list(human_of(args, test_set).values()),
-                        lengths=test_set.lengths,
-                        measures=args.measures,
-                        raters=args.several,
-                        weights=args.mqm,
-                        missing=args.missing,
-                        exact_spa=args.spa == "exact",
-                    )
-                except InputError as error:
-                    raise InputError(f"{text}, {test_set.direction}: {error}") from None
-                swept = {f"{name} at lambda {p.threshold:.1f}": p.evaluation for p in points[name, test_set.direction]}
-                notes.setdefault(name, []).extend([*repaired, *constant_notes(test_set, swept, args.spa)])
-    directions = [test_set.direction for test_set in test_sets]
-    columns = [Column("lambda", "lambda", digits=1)]
-    for direction in directions:
-        columns += evaluation_columns(args, direction)
-    baseline = [
-        line for test_set in test_sets for line in (_empty(args, test_set), *test_set.notes, *said[test_set.direction])
+    shared = {test_set.lp: measuring.notes(test_set) for test_set in test_sets}
+    for test_set in test_sets:
+        evaluator = measuring.evaluator(test_set)
+        for name, (predicted, repaired) in _all_spans(test_set, args.metric).items():
+            try:
+                found = [point.evaluation for point in lambda_sweep(evaluator, predicted, lambdas)]
+            except InputError as error:
+                raise InputError(f"{name}, {test_set.lp}: {error}") from None
+            swept.setdefault(name, {})[test_set.lp] = found
+            notes.setdefault(name, []).extend(repaired)
+    digits = max(1, *(len(f"{at:g}".partition(".")[2]) for at in lambdas))
+    for name, of in swept.items():
+        named = {
+            pair: {f"lambda {at:.{digits}f}": one for at, one in zip(lambdas, found, strict=True)}
+            for pair, found in of.items()
+        }
+        notes[name] += measuring.constant_notes(named)
+    nothing = {test_set.lp: _nothing(measuring, test_set) for test_set in test_sets}
+    baseline = []
+    for pair, empty in nothing.items():
+        shown = shown_values(evaluation_cells(measuring.measures, empty), evaluation_columns(measuring.measures, pair))
+        baseline += [f"empty, no error at all, {pair}: {shown}", *shared[pair]]
+    tables = [
+        evaluation_table(
+            f"{name}, {args.test_set}: spans of lower confidence dropped",
+            [Column("lambda", "lambda", digits=digits, label=True)],
+            [Line((Cell(at),), {pair: found[i] for pair, found in of.items()}) for i, at in enumerate(lambdas)],
+            args.lp,
+            measuring,
+            [*baseline, *notes[name]],
+        )
+        for name, of in swept.items()
     ]
-    tables = []
-    for name in dict.fromkeys(name for name, _ in points):
-        rows = []
-        for at, threshold in enumerate(lambdas):
-            cells = [Cell(threshold)]
-            for direction in directions:
-                if (name, direction) in points:
-                    cells += evaluation_cells(args, points[name, direction][at].evaluation)
-                else:  # under this base name, one with a reference that this direction lacks
-                    cells += [Cell()] * ((len(columns) - 1) // len(directions))
-            rows.append(tuple(cells))
-        title = f"{name}, {args.test_set}: spans of lower confidence dropped"
-        tables.append(Table(title, tuple(columns), tuple(rows), (*exact_notes(args), *baseline, *notes[name])))
     put_out(args, tables)
     if args.plot:
-        _plot(points, args)
+        lines = {
+            f"{name} {pair}": list(zip(lambdas, found, strict=True))
+            for name, of in swept.items()
+            for pair, found in of.items()
+        }
+        level = {
+            f"empty {pair}": [(at, empty) for at in (min(lambdas), max(lambdas))] for pair, empty in nothing.items()
+        }
+        panels = evaluation_panels(measuring.measures, lines, spans=True, guides=level)
+        save(plot_curves(panels, "lambda"), Path(args.plot))
     return 0
 
 
-def _empty(args: argparse.Namespace, test_set: TestSet) -> str:
-    """A line with the values of the empty annotation. A sweep ends close to it, so read it next to the sweep."""
-    from mbr_esd_metric.core.annotation import EMPTY
-    from mbr_esd_metric.report.tables import shown_values
-
-    evaluator = evaluator_of(args, test_set, list(human_of(args, test_set).values()))
-    columns = evaluation_columns(args, test_set.direction)
-    found = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
-    return f"empty, no error at all, {test_set.direction}: {shown_values(evaluation_cells(args, found), columns)}"
-
-
-def _spans(test_set: TestSet, text: str, source: Source) -> Mapping[str, tuple[AnnotationMatrix, Sequence[str]]]:
-    """Name -> spans of a metric, and what was repaired in them.
-
-    The metric is given by its full or base name, or by a file. A base name can stand for two metrics.
-    """
-    from mbr_esd_metric.adapters.wmt.joining import joined
-    from mbr_esd_metric.adapters.wmt.test_set import base_name
-    from mbr_esd_metric.report.inputs import comet_layer, kind_of
-    from mbr_esd_metric.report.leaderboard import row_name
-
-    found = {}
-    for full in test_set.metrics_named(text):
-        metric = test_set.metric(full)
-        if metric.ratings is None:
-            raise InputError(
-                f"{test_set.layout.metric_rating(full)}: no such file, and a sweep needs error spans; score the metric "
-                "with: mbr-esd wmt score"
-            )
-        spans = metric.ratings.of(test_set.systems, test_set.segments)
-        found[row_name(base_name(full))] = (spans, metric.notes)
-    if found:
-        return found
-    if not source.path.is_file():
-        stored = ", ".join(test_set.metric_names()) or "none"
-        raise OptionError(f"{text} is neither a file nor a metric of {test_set.name} {test_set.direction}: {stored}")
-    if kind_of(source.path) != "comet":
-        raise InputError(f"{source.path}: a sweep reads what comet-score --to_json writes, and metrics in the folder")
-    layer = comet_layer(source)
-    records = ((opinion.text.place, opinion.annotation) for opinion in layer.opinions)
-    return {layer.name: (joined(test_set, records, str(source.path)), ())}
-
-
-def _plot(points: Mapping[tuple[str, str], Sequence[SweepPoint]], args: argparse.Namespace) -> None:
-    from mbr_esd_metric.report.curves import Curve
+def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
     from mbr_esd_metric.report.plots import plot_curves, save
+    from mbr_esd_metric.report.precision_recall_tables import (
+        points_table,
+        precision_recall_curves,
+        precision_recall_panels,
+        summary_table,
+    )
 
-    panels: dict[str, list[Curve]] = {}
-    for (name, direction), swept in points.items():
-        x = tuple(point.threshold for point in swept)
-        evaluations = [point.evaluation for point in swept]
-        values = evaluation_curves(args, evaluations)
-        values["spans"] = tuple(float(e.major + e.minor) for e in evaluations)
-        for panel, y in values.items():
-            panels.setdefault(panel, []).append(Curve(f"{name} {direction}", x, y))
-    save(plot_curves(panels, "lambda"), Path(args.plot))
+    measuring = measuring_of(args, _OF_CURVES)
+    curves = {}
+    tables: list[Table] = []
+    for test_set in test_sets:
+        spans = _all_spans(test_set, args.metric)
+        predicted = {name: matrix for name, (matrix, _) in spans.items()}
+        repaired = [note for _, notes in spans.values() for note in notes]
+        for measure in measuring.measures:
+            found = precision_recall_curves(test_set, predicted, measure, measuring)
+            curves[test_set.lp, measure] = found
+            tables.append(summary_table(test_set, measure, found, repaired))
+            if args.points:
+                tables.append(points_table(test_set, measure, found))
+    put_out(args, tables)
+    if args.plot:
+        save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))
+    return 0
+
+
+def _nothing(measuring: Measuring, test_set: TestSet) -> Evaluation:
+    """The values of the empty annotation. A sweep ends close to it, so read it next to the sweep."""
+    from mbr_esd_metric.core.annotation import EMPTY
+
+    return measuring.evaluator(test_set).evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
+
+
+def _all_spans(test_set: TestSet, names: Sequence[str]) -> _Spans:
+    """The metrics that are named, or all that have error spans."""
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
+    from mbr_esd_metric.report.leaderboard_table import row_name
+
+    metrics, notes = test_set.metrics_with_spans(names)
+    own = {note for metric, _ in metrics for note in metric.notes}
+    others = [note for note in notes if note not in own]
+    found = {
+        row_name(base_name(metric.name)): (ratings.of(test_set.systems, test_set.segments), [*others, *metric.notes])
+        for metric, ratings in metrics
+    }
+    if not found:
+        raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")
+    return found

@@ -7,6 +7,7 @@ import difflib
 import importlib
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,35 +16,35 @@ from typing import NoReturn
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import KEPT, MbrEsdError, PluginWarning, unknown
 
-#: verb -> (module in this package, one line of help). A verb's module has ``configure(parser)``, which adds its
-#: arguments (and sets ``parser.epilog`` to an example), and ``run(args) -> int``, which does the work.
-VERBS: dict[str, tuple[str, str]] = {
-    "score": ("score", "score translations with any model of this package"),
-    "models": ("models", "list the model names, and what each needs"),
-    "doctor": ("doctor", "say what works on this machine, why the rest does not, and what to do about it"),
-    "serve": ("serve", "start a vLLM server for a model, for engine=server"),
-    "sample": ("sample", "sample candidates, and write them to a file"),
-    "decide": ("decide", "choose one annotation for each segment from stored candidates"),
-    "wmt": ("wmt", "WMT data: import human annotations, score with any metric"),
-    "leaderboard": ("leaderboard", "rank metrics by their agreement with human judgement"),
-    "correlations": ("correlations", "Pearson, Spearman, Kendall and accuracy of metrics, of systems and segments"),
-    "overall": ("overall", "the overall score of WMT's metrics task, 2022 to 2025"),
-    "paper": ("paper", "every table of the paper, ours beside its figures"),
-    "lambda-sweep": ("lambda_sweep", "a metric without the spans that it is unsure of; table and plot"),
-    "compare": ("compare", "mean scores of systems, with intervals; was N enough to tell them apart?"),
-    "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? reliability, recalibration"),
-    "synthetic": ("synthetic", "does a similarity fall with every error that is added or deleted?"),
-    "oracle": ("oracle", "how good the best choice among the candidates would be, for one or several raters"),
-    "spans": ("spans", "numbers of error spans of metrics and raters, and how well they agree"),
-    "precision-recall": ("precision_recall", "precision-recall curves of a span measure, their area, and a plot"),
-    "error-free": ("error_free", "which translations have no error: MCC, precision and recall (WMT26's task 3)"),
-    "breakdown": ("breakdown", "statistics and span measures by domain, document or length"),
-    "scaling": ("scaling", "what more candidates bring, from the first N stored candidates"),
-    "report": ("report", "one HTML file to look at error spans"),
-    "show": ("show", "show segments with their error spans in the terminal"),
-    "distill": ("distill", "train a model that needs one greedy pass: preference pairs, supervised start, DPO"),
-    "plot": ("plot", "plot utility against log-probability, or the loss of a training run"),
+#: Heading -> verb -> (module in this package, one line of help). A verb's module has ``configure(parser)``, which adds
+#: its arguments (and sets ``parser.epilog`` to an example), and ``run(args) -> int``, which does the work.
+_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "score": {
+        "score": ("score", "score translations with any model of this package"),
+        "sample": ("sample", "sample candidates, and write them to a file"),
+        "decide": ("decide", "choose one annotation for each segment from stored candidates"),
+        "models": ("models", "the model names and what each needs; --check: what works on this machine"),
+        "serve": ("serve", "start a vLLM server for a model, for engine=server"),
+    },
+    "look": {
+        "show": ("show", "show segments with their error spans in the terminal; --plot: why one was chosen"),
+        "report": ("report", "one HTML file to look at error spans"),
+    },
+    "evaluate": {
+        "annotate": ("annotate", "let people annotate: a campaign for Pearmut, what comes back, what it says"),
+        "wmt": ("wmt", "WMT data: import human annotations, score with any metric, submit"),
+        "leaderboard": ("leaderboard", "metrics by their agreement with people: scores, error spans, tasks, parts"),
+        "lambda-sweep": ("lambda_sweep", "a metric without the spans that it is unsure of; precision and recall; plot"),
+        "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? recalibration"),
+        "oracle": ("oracle", "how good the best choice among the candidates would be, and what more candidates bring"),
+        "rank": ("rank", "mean scores of systems, with intervals; was N enough to tell them apart?"),
+        "reproduce": ("reproduce", "the paper's tables, ours beside its figures; synthetic errors"),
+    },
+    "train": {
+        "distill": ("distill", "train a model that needs one greedy pass: preference pairs, supervised start, DPO"),
+    },
 }
+VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
 
 
 _formatted = warnings.formatwarning
@@ -57,16 +58,29 @@ def _plain(message: Warning | str, category: type[Warning], filename: str, linen
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (0 done, 1 failed, 2 wrong usage, 130 interrupted)."""
+    """Run the command line; returns the exit status.
+
+    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`cli.gate`), 130 interrupted.
+    """
+    status = _main(argv)
+    if argv is None:
+        # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return status
+
+
+def _main(argv: Sequence[str] | None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="mbr-esd",
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",
-        epilog="verbs:\n"
-        + "".join(f"  {verb:<18}{text}\n" for verb, (_, text) in VERBS.items())
-        + "\nexample:\n  mbr-esd score -s src.txt -t mt.txt --model mbr-esd-small\n",
+        epilog="".join(
+            f"{heading}:\n" + "".join(f"  {verb:<18}{text}\n" for verb, (_, text) in group.items()) + "\n"
+            for heading, group in _GROUPS.items()
+        )
+        + "example:\n  mbr-esd score -s src.txt -t mt.txt --model mbr-esd-small\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mbr-esd {__version__}")

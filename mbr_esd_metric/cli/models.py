@@ -1,68 +1,102 @@
-"""`mbr-esd models`: the model cards by what they need, one line each."""
+"""`mbr-esd models`: the model cards by what they need, one line each; with ``--check`` what works on this machine."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
+import platform
 import subprocess
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from mbr_esd_metric.errors import install_command, printable, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
 
 #: How most cards decide; a card that decides otherwise says so on its line.
 _USUAL = "N = 256, mbr-softf1"
+#: Package -> its use, and the extra that installs it; in addition to those of the engines.
+FEATURES = {
+    "unbabel-comet": ("comet-score with our models", "comet"),
+    "trl": ("distillation", "train"),
+    "matplotlib": ("plots", "report"),
+}
+
+
+def packages() -> dict[str, tuple[str, str]]:
+    """Package -> its use, and the extra that installs it ("" if there is none)."""
+    from mbr_esd_metric.generation.registry import ENGINES
+
+    found = dict(FEATURES)
+    for name, cls in ENGINES.all().items():
+        found |= dict.fromkeys(cls.packages, (f"engine={name}", cls.extra))
+    return found
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("name", nargs="?", help="show this model with all its settings")
     parser.add_argument("--options", action="store_true", help="list the options that a model name takes")
-    parser.epilog = "examples:\n  mbr-esd models\n  mbr-esd models 'mbr-esd-llama?n=64&utility=softf1+scoresim'"
+    parser.add_argument(
+        "--check", action="store_true", help="say what works on this machine, why the rest does not, and what to do"
+    )
+    parser.epilog = (
+        "examples:\n  mbr-esd models\n  mbr-esd models 'mbr-esd-llama?n=64&utility=softf1+scoresim'\n"
+        "  mbr-esd models --check\n  mbr-esd models mbr-esd-llama --check"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, one card, or the options."""
+    """Print the table, one card, the options, or what works here; 1 if the card to check cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
     from mbr_esd_metric.metric.card import options_help, settings
-    from mbr_esd_metric.metric.cards import CARDS, load_card
+    from mbr_esd_metric.metric.cards import listed, load_card
 
+    if args.check:
+        if args.options:
+            raise useless("--options", "--check")
+        return _check(args.name)
     if args.name:
         card = load_card(args.name)
         for key, value in settings(card).items():
             if card.context or key not in ("context", "recommended"):
-                text = ", ".join(value) if isinstance(value, tuple) else str(value)
-                print(f"{key:<18}{shown(text) if value not in (None, ()) else '-'}")
+                text = ", ".join(map(shown, value)) if isinstance(value, tuple) else printable(str(value))
+                print(f"{key:<18}{text if value not in (None, ()) else '-'}")
     if args.options:
         print("options, as in mbr-esd-llama?n=64&utility=scoresim:\n" + options_help())
     if args.name or args.options:
         return 0
-    for title, cards in grouped(CARDS.values(), available_gb()):
+    for title, cards in grouped(listed(), available_gb()):
         if cards:
             print("\n".join([title, *map(_line, cards), ""]))
     print(
         "GB: the weights as published. K: thousands of tokens of context. A model decides with "
-        f"{_USUAL} unless its line\nsays otherwise. `mbr-esd models NAME` shows all settings of one, and "
+        f"{_USUAL} unless its line\nsays otherwise; all but the paper's models score by the mean over the candidates "
+        "(score=expected). `mbr-esd models NAME` shows all settings of one, and "
         "`mbr-esd models --options` lists the options."
     )
     return 0
 
 
 def grouped(cards: Iterable[ModelCard], memory_gb: float) -> list[tuple[str, list[ModelCard]]]:
-    """The cards under a title each: those of this package, those that fit into this machine's memory, larger ones, and
-    hosted ones.
+    """The cards under a title each: the one for any model, those of this package, those that fit into this machine's
+    memory, larger ones, and hosted ones.
 
     Args:
         cards: all of them.
         memory_gb: of the GPUs, or of the machine if it has none; prompts and the rest take a fifth of it.
     """
+    any_model: list[ModelCard] = []
     own: list[ModelCard] = []
     here: list[ModelCard] = []
     larger: list[ModelCard] = []
     hosted: list[ModelCard] = []
     for card in cards:
-        if card.hosted:
+        if card.own_model:
+            group = any_model
+        elif card.hosted:
             group = hosted
         elif card.memory_gb < 1:
             group = own
@@ -70,6 +104,7 @@ def grouped(cards: Iterable[ModelCard], memory_gb: float) -> list[tuple[str, lis
             group = here if card.memory_gb <= 0.8 * memory_gb else larger
         group.append(card)
     return [
+        ("== any model, on a server that runs already", any_model),
         ("== small models of this package: they run on any machine with 2 cores and 2 GB of memory", own),
         (
             f"== models that fit into this machine ({memory_gb:.0f} GB): in process, or on a server (mbr-esd serve)",
@@ -101,9 +136,77 @@ def _line(card: ModelCard) -> str:
     decides = f"N = {card.samples}, {by}" + (f"-{card.decision.maximised}" if by.by_utility else "")
     size = f"{card.memory_gb:.{card.memory_gb < 10:d}f} GB" if card.memory_gb else ""
     context = f"{card.context // 1000:,} K" if card.context else ""
-    about = [f"{card.model}: {card.description}"]
+    about = [f"{card.model}: {card.description}" if card.model else card.description]
     if decides != _USUAL:
         about.append(decides)
     if card.model in EMBEDDED:
         about.append(f"licence {EMBEDDED[card.model].licence}")
     return f"{card.name:<30}{size:>8}{context:>8}  {'; '.join(about)}"
+
+
+def _check(name: str | None) -> int:
+    """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
+    from mbr_esd_metric.metric.cards import listed, load_card
+    from mbr_esd_metric.metric.catalogue import CATALOGUE
+    from mbr_esd_metric.metric.engine_choice import ways
+
+    if not name:
+        _print_machine()
+    works = False
+    others = {f"mbr-esd-{entry.name}" for entry in CATALOGUE}
+    named = load_card(name) if name else None
+    every = [card for card in listed() if card.name not in others]
+    for card in [named, *named.others] if named else every:
+        print(card.title if named else f"\n{card.title}")
+        for way in ways(card):
+            print(f"  {way.engine:<14}{'works here' if way.problem is None else way.problem}")
+            works |= way.problem is None
+    if not name:
+        print(f"\n{len(others)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
+    return 0 if works or not name else 1
+
+
+def _print_machine() -> None:
+    """What is installed on this machine, the engines, and what other packages offer."""
+    from mbr_esd_metric._version import __version__
+    from mbr_esd_metric.adapters.comet.requirements import remark
+    from mbr_esd_metric.core.rules import RULES
+    from mbr_esd_metric.core.similarities import SIMILARITIES
+    from mbr_esd_metric.elicit.formats import FORMATS
+    from mbr_esd_metric.generation.cache import cache_folder
+    from mbr_esd_metric.generation.registry import ENGINES
+    from mbr_esd_metric.generation.server.detection import DIALECTS
+
+    print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
+    print(f"cache folder: {cache_folder()}\n")
+    for package, (purpose, extra) in packages().items():
+        version = _version(package)
+        fix = "" if version else f"   {install_command(extra) if extra else f'pip install {package}'}"
+        print(f"  {package:<16}{version or 'not installed':<16}{purpose}{fix}")
+    if said := remark():
+        print(f"\n{said}")
+    print()
+    for engine, cls in ENGINES.all().items():
+        print(f"  engine={engine:<16} {cls.description}")
+    for catalog in (ENGINES, DIALECTS, FORMATS, SIMILARITIES, RULES):
+        for one, package in catalog.offered().items():
+            if one in catalog.all():
+                print(f"  the {catalog.kind} {one} comes from {package}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _gpus() -> str:
+    if _version("torch") is None:
+        return "GPUs unknown (torch is not installed)"
+    import torch
+
+    if not torch.cuda.is_available():
+        return "no GPU"
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return ", ".join(names)

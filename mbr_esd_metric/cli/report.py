@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
-from mbr_esd_metric.cli.options import add_decision_options, add_mqm_option, decision_options
+from mbr_esd_metric.cli.shared_options import add_decision_options, add_mqm_option, decision_options
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  mbr-esd report out.json -o report.html                        what comet-score --to_json wrote\n"
         "  mbr-esd report MBR=decisions.jsonl candidates.jsonl xcomet.json -o report.html\n"
-        "  mbr-esd report --data DATA --test-set wmt24 --direction en-de -o report.html"
+        "  mbr-esd report --data DATA --test-set wmt24 --lp en-de -o report.html"
     )
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """What `report`, `show` and `plot` read."""
+    """What `report` and `show` read."""
     parser.add_argument(
         "inputs",
         nargs="*",
@@ -57,7 +57,7 @@ def add_shown(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all that have error spans)"
     )
-    add_mqm_option(parser, "of MQM scores")
+    add_mqm_option(parser)
 
 
 def input_paths(args: argparse.Namespace) -> list[Path | None]:
@@ -81,8 +81,8 @@ def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Shee
     """
     from mbr_esd_metric.report.inputs import Source, read_sheet
 
-    if not args.inputs and not args.test_set and not args.direction:
-        raise OptionError("there is nothing to show; name a file, or a test set with --test-set and --direction")
+    if not args.inputs and not args.test_set and not args.lp:
+        raise OptionError("there is nothing to show; name a file, or a test set with --test-set and --lp")
     test_set = load_optional_test_set(args)
     sheet = read_sheet(
         [Source.parse(text) for text in args.inputs],
@@ -117,4 +117,4 @@ def run(args: argparse.Namespace) -> int:
 
 def _title(args: argparse.Namespace, sheet: Sheet) -> str:
     names = ", ".join(column.name for column in sheet.columns)
-    return f"{args.test_set} {args.direction[0]}: {names}" if args.test_set else f"Error spans: {names}"
+    return f"{args.test_set} {args.lp[0]}: {names}" if args.test_set else f"Error spans: {names}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
-from mbr_esd_metric.cli.options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -24,14 +26,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
     add_data_arguments(parser, optional=True)
     add_model(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="JSON lines; .gz and .zst compress")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="JSON lines; .gz and .zst compress; with --grid, its table as JSON"
+    )
+    parser.add_argument(
+        "--grid",
+        nargs="+",
+        default=[],
+        metavar="OPTION=A,B",
+        help="compare settings of the model: sample every combination of these values, and print a table of what each "
+        "lost and cost, and of a test set how well it agrees with people",
+    )
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.epilog = (
         "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
         "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256&lp=en-de' -o llama.jsonl.gz\n"
-        "  mbr-esd sample --test-set wmt24 --direction en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz"
+        "  mbr-esd sample --test-set wmt24 --lp en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz\n"
+        "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-server?server=URL&n=8&lp=en-de' "
+        "--grid temperature=.7,1,2 format=json,compact"
     )
 
 
@@ -41,21 +55,36 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.pooled import members
 
+    if args.output is None and not args.grid:
+        raise OptionError("say where the candidates go: -o OUT")
     card = card_of(args)
     trial = trial_of(args)
-    check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
+    if args.output is not None:
+        check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
     test_set = load_optional_test_set(args)
     names = _from_files(args) if test_set is None else _from_test_set(test_set)
     if not names:
         raise InputError("there is no segment to sample")
+    if args.grid:
+        from mbr_esd_metric.cli.sample_grid import run_grid
+
+        return run_grid(args, names, test_set, trial)
     if trial is not None:
         return print_estimates(card, [segment for _, _, segment in names], trial)
-    write_records(args.output, _records(card, names, not args.quiet))
+    lost: Counter[bool] = Counter()
+    write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""
     each = number_of(sum(one.samples for one in members(card)), "candidate")
     print(f"{args.output}: {number_of(len(names), 'segment')}, {most}{each} each")
+    if lost[True]:
+        shorter = ", or format=compact" if card.decision.format == "json" else ""
+        print(
+            f"{lost[True]} of {number_of(lost.total(), 'candidate')} were cut at max_tokens={card.max_tokens}: such "
+            f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -63,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
 Named = tuple[str, str, "Segment"]
 
 
-def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterator[CandidateRecord]:
+def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Counter[bool]) -> Iterator[CandidateRecord]:
+    """The record of each segment; `cut` gets how many candidates were and were not cut by their length."""
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.pipeline import sample
     from mbr_esd_metric.metric.pooled import members
@@ -72,18 +102,19 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool) -> Iterato
     form = answers if answers != "json" else None
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, samples, models) in zip(names, sampled, strict=True):
+        cut.update(one.truncated for one in samples)
         candidates = [one.candidate(model, form) for one, model in zip(samples, models, strict=True)]
         yield CandidateRecord.of(number, segment.source, segment.translation, candidates, system)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
-    from mbr_esd_metric.cli.score import read_translations
+    from mbr_esd_metric.cli.score_inputs import read_translations
     from mbr_esd_metric.files.paths import check_given_once, short_names
     from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.metric.pipeline import Segment
 
     if not args.sources or not args.translations:
-        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --direction D")
+        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp D")
     check_given_once(args.translations, "translations", "-t ")
     systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)

@@ -1,50 +1,63 @@
-"""`mbr-esd score`: like ``comet-score`` with our models, without COMET."""
+"""`mbr-esd score`: like ``comet-score``; our models without COMET, and COMET's own checkpoints by COMET."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.cli.options import add_dry_run, add_model, card_of, print_estimates, trial_of
-from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.paths import check_given_once, check_output, short_names
-from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
+from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
+from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
+from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, read_translations
+from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.errors import OptionError, useless
+from mbr_esd_metric.files.paths import short_names
+from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.metric.cards import is_ours
+from mbr_esd_metric.report.tables import Cell, Column, Table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments named as those of ``comet-score``."""
-    parser.add_argument("-s", "--sources", required=True, metavar="SRC", help="source file, one segment a line")
-    parser.add_argument(
-        "-t", "--translations", required=True, nargs="+", metavar="MT", help="one file of translations a system"
-    )
+    """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
+    add_texts(parser)
     add_model(parser)
-    parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
+    comet = parser.add_argument_group("for a model of COMET's own (--model Unbabel/XCOMET-XL, a .ckpt file, a folder)")
+    comet.add_argument("-r", "--references", metavar="REF", help="reference file; xCOMET and CometKiwi need none")
+    comet.add_argument("--batch_size", type=int, metavar="N", help="segments at once (8)")
+    comet.add_argument("--gpus", type=int, metavar="N", help="how many to use (1 if there is one)")
+    add_outputs(parser)
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
+    parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
+    add_gate(parser)
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
     parser.epilog = (
-        "example:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-llama?n=64&lp=en-de' --to_json out.json"
+        "examples:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-llama?n=64&lp=en-de' --to_json out.json\n"
+        "  mbr-esd score project.xlf -o checked.xlf"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric.metric import Metric, losses, mean, warnings
+    from mbr_esd_metric.metric.metric import Metric, warnings
     from mbr_esd_metric.metric.pipeline import Segment
 
-    metric = Metric(card_of(args))
-    if args.to_json:
-        check_output(args.to_json, [args.sources, *args.translations, metric.card.candidates])
-    check_given_once(args.translations, "translations", "-t ")
-    sources = read_segments(args.sources)
-    systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
-    names = short_names(args.translations, lambda file: Path(file).stem)
+    check_gate(args, None if args.fail_under is None else "--fail-under")
+    if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
+        return _score_by_comet(args)
+    for option in ("references", "batch_size", "gpus"):
+        if getattr(args, option) is not None:
+            raise useless(f"--{option}", "a model of this package")
+    card = card_of(args)
+    texts = Texts.read(args, card.candidates)
+    metric = Metric(texts.card(card, args.lp))
+    sources, systems = texts.sources, texts.systems
+    names = short_names(list(systems), lambda file: Path(file).stem)
     segments = [
-        Segment(source, translation, f"segment {number} of {path}", name)
+        Segment(source, translation, f"{texts.label(number)} of {path}", name)
         for name, (path, translations) in zip(names, systems.items(), strict=True)
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]
@@ -53,41 +66,100 @@ def run(args: argparse.Namespace) -> int:
         return print_estimates(metric.card, segments, trial)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
-        print(f"{prediction.metadata.signature}\n{losses(prediction.metadata)}", file=sys.stderr)
+        told = prediction.metadata
+        print(told.signature, told.summary, *told.advice, sep="\n", file=sys.stderr)
         if suspects := warnings(prediction.metadata, metric.card.decision.blank):
             print(suspects, file=sys.stderr)
 
     samples = [{"src": segment.source, "mt": segment.translation} for segment in segments]
     spans, suspects, data = prediction.metadata.error_spans, prediction.metadata.suspects, {}
+    left_out = prediction.metadata.get("omissions")
     for number, path in enumerate(systems):
         part = slice(number * len(sources), (number + 1) * len(sources))
         data[path] = _rows(samples[part], prediction.scores[part], spans[part], suspects[part])
+        for row, omissions in zip(data[path], left_out[part] if left_out else (), strict=False):
+            row["omissions"] = omissions
+    return _show(args, texts, data)
+
+
+def _score_by_comet(args: argparse.Namespace) -> int:
+    """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans.
+
+    Raises:
+        OptionError: an option of our models, or a model that needs references, and none are given.
+    """
+    from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
+
+    for option in ("engine", "server", "dry_run", "trial"):
+        if getattr(args, option):
+            raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
+    texts = Texts.read(args, args.references)
+    if args.lp:
+        raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
+    given, beside = args.references, args.sources or args.document
+    references = None if given is None else read_translations(given, beside, texts.sources)
+    checkpoint = CometCheckpoint(args.model, CometOptions(args.batch_size or 8, args.gpus))
+    if checkpoint.needs_references and references is None:
+        raise OptionError(f"{args.model} needs references; give them with -r FILE")
+    data = {}
+    for path, translations in texts.systems.items():
+        rows = [{"src": source, "mt": mt} for source, mt in zip(texts.sources, translations, strict=True)]
+        if references is not None:
+            rows = [{**row, "ref": reference} for row, reference in zip(rows, references, strict=True)]
+        prediction = checkpoint.predict(rows, progress=not args.quiet)
+        data[path] = [{**row, "COMET": float(score)} for row, score in zip(rows, prediction.scores, strict=True)]
+        if checkpoint.has_spans:
+            found = zip(data[path], prediction.metadata.error_spans, strict=True)
+            data[path] = [{**row, "errors": spans} for row, spans in found]
+    if not args.quiet:
+        print(checkpoint.signature, file=sys.stderr)
+    return _show(args, texts, data)
+
+
+def _show(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]]) -> int:
+    """Print the scores as ``comet-score`` does, and write the file."""
+    from mbr_esd_metric.metric.metric import mean
+
     if not args.only_system:
-        for index in range(len(sources)):
+        for index in range(len(next(iter(data.values())))):
             for path, rows in data.items():
                 print(f"{path}\tSegment {index}\tscore: {rows[index]['COMET']:.4f}")
-    for path, rows in data.items():
-        print(f"{path}\tscore: {mean([row['COMET'] for row in rows]):.4f}")
+    scores = {path: mean([row["COMET"] for row in rows]) for path, rows in data.items()}
+    for path, score in scores.items():
+        print(f"{path}\tscore: {score:.4f}")
     if args.to_json:
         content = {path: [_without_nan(row) for row in rows] for path, rows in data.items()}
         write_whole(args.to_json, json_text(content, indent=4))
         print(f"Predictions saved in: {args.to_json}.")
-    return 0
+    texts.write(data, args.to_csv, args.output)
+    return close_gate(args, "score", [_table(data, scores)], _checks(scores, args.fail_under))
 
 
-def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
-    """The translations in a file, one for each source.
+def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
+    """Each system's score, and its error spans."""
+    rows = []
+    for path, segments in data.items():
+        spans = [error["severity"] for row in segments for error in row.get("errors", ())]
+        counts = (len(segments), scores[path], spans.count("major"), spans.count("minor"))
+        rows.append((Cell(path), *map(Cell, counts)))
+    columns = (
+        Column("system", "system"),
+        Column("segments", "segments"),
+        Column("score", "score", digits=4),
+        Column("major", "major spans"),
+        Column("minor", "minor spans"),
+    )
+    return Table("scores", columns, tuple(rows))
 
-    Raises:
-        InputError: more or fewer lines than the source file.
-    """
-    translations = read_segments(path)
-    if len(translations) != len(sources):
-        raise InputError(
-            f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; "
-            "give one translation a source line"
-        )
-    return translations
+
+def _checks(scores: Mapping[str, float], least: float | None) -> list[Check]:
+    """One for each system. A system without any score does not pass."""
+    if least is None:
+        return []
+    return [
+        Check(path, None if score >= least else f"{path} scores {score:.4f}, less than {least:g}")
+        for path, score in scores.items()
+    ]
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +175,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     rows = []
     for sample, score, errors, suspect in zip(samples, scores, spans, suspects, strict=True):
-        row: dict[str, Any] = {**sample, "COMET": score}
-        if errors:
-            row["errors"] = errors
+        row: dict[str, Any] = {**sample, "COMET": score, "errors": errors}
         if suspect is not None:
             row["suspect"] = suspect
         rows.append(row)

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd serve mbr-esd-demo\n"
+        "  mbr-esd serve mbr-esd-qwen3.5-9b\n"
         "  mbr-esd serve 'mbr-esd-llama?tensor_parallel=4' --host 0.0.0.0 --api-key KEY --max-num-seqs 512"
     )
 

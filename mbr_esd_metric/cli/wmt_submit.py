@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
@@ -12,7 +12,8 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which metric of which test sets, in which format."""
     add_data_arguments(parser)
-    add_format(parser)
+    described = "; ".join(f"{name}: {form.description}" for name, form in SUBMISSION_FORMATS.items())
+    parser.add_argument("--task", required=True, choices=list(SUBMISSION_FORMATS), help=described)
     parser.add_argument("--metric", metavar="NAME", help="a metric stored in the folder; or --people")
     parser.add_argument("--people", action="store_true", help="people's annotations (the gold) in place of a metric's")
     parser.add_argument("--raters", metavar="NAME", help="with --people, which set of human ratings")
@@ -42,16 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="PATH", help="file; for wmt25-task1 a folder")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction cs-de_DE --metric M -o out.tsv\n"
-        "  mbr-esd wmt submit --format wmt25-task2 --test-set wmt25 --direction en-cs_CZ --people -o task2_refs.tsv\n\n"
+        "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp cs-de_DE --metric M -o out.tsv\n"
+        "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp en-cs_CZ --people -o task2_refs.tsv\n\n"
         "All systems but the standard reference are written; --systems, --exclude and --human leave some out."
     )
-
-
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """Add --format, of a task's submissions."""
-    described = "; ".join(f"{name}: {form.description}" for name, form in FORMATS.items())
-    parser.add_argument("--format", required=True, choices=list(FORMATS), help=described)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     if args.raters and not args.people:
         raise useless("--raters", "--metric")
     for option, forms in (("range", ("wmt26",)), ("error_free", ("wmt26",)), ("method", ("qe2023",))):
-        if getattr(args, option) is not None and args.format not in forms:
-            raise useless(f"--{option.replace('_', '-')}", f"--format {args.format}")
+        if getattr(args, option) is not None and args.task not in forms:
+            raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
     disk, parameters, models = args.model_size
     about = About(args.method or args.metric or "gold", disk, parameters, models, error_free=args.error_free)
     low_high = None if args.range is None else (args.range[0], args.range[1])
     written = write_submission(
         args.output,
-        args.format,
+        args.task,
         list(load_test_sets(args, blind=True)),
         args.metric,
         about,
@@ -80,5 +75,5 @@ def run(args: argparse.Namespace) -> int:
         score_range=low_high,
         choice=every_system(args),
     )
-    print(f"{args.output}: {number_of(written, 'translation')} in the format {args.format}")
+    print(f"{args.output}: {number_of(written, 'translation')} in the format {args.task}")
     return 0

@@ -2,24 +2,37 @@
 
 An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t
 and are half-open: ``0 <= start < end <= len(t)``.
+
+What t leaves out has no place in t. Its place is in the source s, so a span has a *side*. To compare annotations of
+both sides, they are joined: one text of ``L = len(t) + len(s)`` characters, t first, in which a source-side span
+``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels, similarities and rules see joined annotations only.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from mbr_esd_metric.errors import InputError
 
 Severity = Literal["major", "minor"]
 
+#: The text that a span's offsets count in.
+Side = Literal["translation", "source"]
+
+SIDES: tuple[Side, ...] = ("translation", "source")
+
 #: Severities in data and ours. A severity that is not listed has no penalty and no span.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
 
-#: (start, end, severity): what makes two spans the same, whatever their category, text or confidence.
+#: (start, end, severity): what makes two spans the same, whatever their category, text or confidence. In the key of a
+#: source-side span the offsets have `BEHIND` added, so that it equals no other and comes last.
 SpanKey = tuple[int, int, Severity]
+
+#: More characters than a translation has.
+BEHIND = 1 << 40
 
 #: (place, severity): an error without characters, before the character of that index, or behind the last one.
 Point = tuple[int, Severity]
@@ -35,7 +48,8 @@ def fold_severity(severity: str) -> Severity | None:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpan:
-    """One error: the characters ``[start, end)`` of a translation, and how bad they are.
+    """One error: the characters ``[start, end)`` of a translation, and how bad they are; or what it leaves out, as
+    characters of its source.
 
     Attributes:
         start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
@@ -43,10 +57,11 @@ class ErrorSpan:
         severity: "major" or "minor"; "critical" is taken in as "major".
         category: error category such as "accuracy"; not part of the span's identity.
         confidence: in [0, 1], or None if unknown; not part of the span's identity.
+        side: the text that the offsets count in, "translation" or "source"; part of the span's identity.
 
     Raises:
-        InputError: for offsets that are no span, a severity other than critical, major and minor, or a confidence
-            outside [0, 1] by more than rounding.
+        InputError: for offsets that are no span, a severity other than critical, major and minor, a confidence
+            outside [0, 1] by more than rounding, or another side.
     """
 
     start: int
@@ -54,6 +69,7 @@ class ErrorSpan:
     severity: Severity
     category: str | None = None
     confidence: float | None = None
+    side: Side = "translation"
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int:
@@ -74,22 +90,32 @@ class ErrorSpan:
                 valid = False
             if not valid:
                 raise InputError(f"an error span's confidence is a number in [0, 1] or None, not {self.confidence!r}")
+        if self.side not in SIDES:
+            raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
+
+    def __repr__(self) -> str:
+        names = ("start", "end", "severity", "category", "confidence")
+        side = "" if self.side == "translation" else f", side={self.side!r}"
+        return f"ErrorSpan({', '.join(f'{name}={getattr(self, name)!r}' for name in names)}{side})"
 
     @property
     def key(self) -> SpanKey:
-        """What identifies a span: (start, end, severity)."""
+        """What identifies a span: (start, end, severity), behind every translation for a source-side span."""
+        if self.side == "source":
+            return (self.start + BEHIND, self.end + BEHIND, self.severity)
         return (self.start, self.end, self.severity)
 
 
 class Annotation:
-    """An immutable set of error spans over one translation, in canonical order (start, end, severity).
+    """An immutable set of error spans over one translation, in canonical order (side, start, end, severity).
 
-    Two annotations are equal, and have the same hash, if their sets of (start, end, severity) are equal. If several
-    spans have the same key, the first is kept. Only `of_rater` keeps all of them: `spans` is then longer than `key`.
+    Two annotations are equal, and have the same hash, if their sets of (side, start, end, severity) are equal, and
+    what they have of `unplaced`. If several spans have the same key, the first is kept. Only `of_rater` keeps all of
+    them: `spans` is then longer than `key`.
 
     Args:
-        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally "category" and
-            "confidence". Mappings whose severity is neutral or unknown are left out, as such spans carry no
+        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally "category", "confidence"
+            and "side". Mappings whose severity is neutral or unknown are left out, as such spans carry no
             penalty.
 
     Raises:
@@ -102,6 +128,8 @@ class Annotation:
     key: tuple[SpanKey, ...]
     #: Errors without characters. They are no spans: the character F1 of WMT23's task counts them, nothing else does.
     points: tuple[Point, ...] = ()
+    #: Severities of omissions that have no place. The score and what makes annotations equal count them, nothing else.
+    unplaced: tuple[Severity, ...] = ()
 
     def __init__(self, spans: AnnotationLike = ()) -> None:
         by_key: dict[SpanKey, ErrorSpan] = {}
@@ -117,8 +145,8 @@ class Annotation:
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
-        """A human's annotation. It keeps several errors of one severity on the same characters, as their categories
-        differ.
+        """What a rater marked, or a submission says, with every repeat. It keeps several errors of one severity on the
+        same characters; those of a person differ in their categories.
 
         Each error counts in the score, in span counts and in MPP. Measures of characters see the set of spans,
         because a character is covered or not. Equality compares the sets too.
@@ -144,7 +172,65 @@ class Annotation:
     def pointing(self, points: Iterable[Point]) -> Annotation:
         """The same spans, and these errors without characters."""
         kept = tuple(points)
-        return _pointed(self.spans, kept) if kept or self.points else self
+        return self if kept == self.points else _beside(self.spans, kept, self.unplaced)
+
+    def missing(self, unplaced: Iterable[Severity]) -> Annotation:
+        """The same spans, and omissions of these severities that have no place."""
+        kept = tuple(sorted(unplaced))
+        return self if kept == self.unplaced else _beside(self.spans, self.points, kept)
+
+    def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
+        """Other spans; what has no span stays."""
+        return _beside(Annotation(spans).spans, self.points, self.unplaced)
+
+    def on(self, side: Side) -> Annotation:
+        """The spans of one side alone; `points` are in the translation, and `unplaced` on no side."""
+        if side == "translation":
+            if not self.unplaced and not self.sided:
+                return self
+            return _beside(tuple(span for span in self.spans if span.side == side), self.points, ())
+        return _restored(tuple(span for span in self.spans if span.side == side)) if self.sided else EMPTY
+
+    @property
+    def sided(self) -> bool:
+        """Whether it has a source-side span; such come last."""
+        return bool(self.spans) and self.spans[-1].side == "source"
+
+    def joined(self, length: int) -> Annotation:
+        """The same over one text, the translation followed by the source.
+
+        Args:
+            length: of the translation. A source-side span ``[a, b)`` becomes ``[length + a, length + b)``.
+
+        Raises:
+            InputError: a span ends past the translation.
+        """
+        self.on("translation").check_length(length)
+        if not self.sided:
+            return self
+        spans = (
+            replace(span, start=length + span.start, end=length + span.end, side="translation")
+            if span.side == "source"
+            else span
+            for span in self.spans
+        )
+        return _beside(tuple(sorted(spans, key=lambda span: span.key)), self.points, self.unplaced)
+
+    def split(self, length: int) -> Annotation:
+        """The inverse of `joined`; a span over both texts becomes one on each side.
+
+        Args:
+            length: of the translation.
+        """
+        if all(span.end <= length for span in self.spans):
+            return self
+        spans: list[ErrorSpan] = []
+        for span in self.spans:
+            if span.start < length:
+                spans.append(span if span.end <= length else replace(span, end=length))
+            if span.end > length:
+                spans.append(replace(span, start=max(span.start - length, 0), end=span.end - length, side="source"))
+        return _beside(tuple(sorted(spans, key=lambda span: span.key)), self.points, self.unplaced)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an Annotation is immutable")
@@ -153,7 +239,9 @@ class Annotation:
         return (_restored, (self.spans,))
 
     def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, Annotation) else NotImplemented
+        if not isinstance(other, Annotation):
+            return NotImplemented
+        return self.key == other.key and self.unplaced == other.unplaced
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -169,29 +257,37 @@ class Annotation:
 
     @property
     def clean(self) -> bool:
-        """Whether there is no error, neither a span nor a point."""
-        return not (self.spans or self.points)
+        """Whether there is no error, neither a span nor one without characters or place."""
+        return not (self.spans or self.points or self.unplaced)
 
     def count(self, severity: Severity) -> int:
         """How many spans have this severity."""
         return sum(span.severity == severity for span in self.spans)
 
     def check_length(self, length: int) -> None:
-        """Raise `InputError` if a span ends past a translation of `length` characters."""
+        """Raise `InputError` if a span ends past a translation of `length` characters, or is on the source's side."""
         for span in self.spans:
+            if span.side == "source":
+                raise InputError(
+                    f"error span [{span.start}, {span.end}) is in the source; join both sides first "
+                    "(`decide` does where it is given the source), or leave the source out (Annotation.on)"
+                )
             if span.end > length:
                 raise InputError(
                     f"error span [{span.start}, {span.end}) ends past the translation, which has {length} characters"
                 )
 
 
-class _Pointed(Annotation):
+class _Beside(Annotation):
     """An annotation with errors that have no characters."""
 
-    __slots__ = ("points",)
+    __slots__ = ("points", "unplaced")
 
     def __reduce__(self) -> Any:
-        return (_pointed, (self.spans, self.points))
+        return (_beside, (self.spans, self.points, self.unplaced))
+
+    def __repr__(self) -> str:
+        return super().__repr__() + (f".missing({list(self.unplaced)!r})" if self.unplaced else "")
 
 
 #: What every function accepts as an annotation.
@@ -208,10 +304,14 @@ def _restored(spans: tuple[ErrorSpan, ...]) -> Annotation:
     return annotation
 
 
-def _pointed(spans: tuple[ErrorSpan, ...], points: tuple[Point, ...]) -> Annotation:
-    annotation = _Pointed.__new__(_Pointed)
+def _beside(spans: tuple[ErrorSpan, ...], points: tuple[Point, ...], unplaced: tuple[Severity, ...]) -> Annotation:
+    """The annotation of exactly these spans, which are in order, and what it has beside them."""
+    if not (points or unplaced):
+        return _restored(spans)
+    annotation = _Beside.__new__(_Beside)
     _fill(annotation, spans)
     object.__setattr__(annotation, "points", points)
+    object.__setattr__(annotation, "unplaced", unplaced)
     return annotation
 
 
@@ -254,6 +354,7 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
             severity,
             cast("str | None", item.get("category")),
             cast("float | None", item.get("confidence")),
+            cast("Side", item.get("side", "translation")),
         )
     except InputError as error:
         raise InputError(f"error span {number}: {error}") from None

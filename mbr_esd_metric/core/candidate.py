@@ -68,12 +68,21 @@ class ExpectedSpans:
     where one error makes another less likely: if just one of two words is wrong, there is always one span, but e_s is
     not always 1.
 
+    A walk that goes on through the source marks what is left out there (`format=marked-omissions`). There the first
+    word begins a span whatever the last word of the translation has, and e_s counts the spans of both sides.
+
     Attributes:
         minor, major: e_s, at least 0.
+        missing: how many of them are in the source.
+        words: of the translation; 0 if unknown.
+        surprisal: of all these words together, in nats (see `generation.surprisal`); 0 if unknown.
     """
 
     minor: float
     major: float
+    missing: float = 0.0
+    words: int = 0
+    surprisal: float = 0.0
 
 
 #: Those of a text without an error.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, Judged
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
-from mbr_esd_metric.core.similarity.base import Similarity
+from mbr_esd_metric.core.similarity import Similarity
 
 
 class Case:
@@ -65,24 +66,29 @@ class Case:
         """
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
-    def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
+    def score(self, score: str | LearntScore, mqm: str | MqmWeights) -> tuple[float, float]:
         """Mean and standard deviation over the weighted supports: what Score(E) may be.
 
         Args:
             score: "expected" for the supports' MQM scores, "conditional" for the scores of the spans that the model
-                expected at each word of theirs (see `ExpectedSpans`).
-            mqm: weights of the score.
+                expected at each word of theirs (see `ExpectedSpans`), a `LearntScore` for what it makes of these,
+                "given" for those that they state themselves.
+            mqm: weights of the score; a stated or learnt one has its own.
 
         Raises:
-            InputError: "conditional", and a candidate does not say how many spans were expected.
+            InputError: "conditional", "given" or a `LearntScore`, and a candidate lacks what that needs.
         """
         if score == "expected":
             weights = self.weights
             scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
         else:
-            # Candidates that agree need not have had the same expectations: another model, or other white space.
+            # Candidates that agree need not have the same score: another model, or other white space.
             weights = self.supports.candidate_weights(self._weighting)
-            scores = np.array([conditional_score(spans, mqm) for spans in self.supports.expected])
+            if score == "given":
+                scores = np.array(self.supports.stated)
+            else:
+                of = score.of if isinstance(score, LearntScore) else partial(conditional_score, weights=mqm)
+                scores = np.array([of(spans) for spans in self.supports.expected])
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 
@@ -127,4 +133,4 @@ def with_confidence(annotation: Annotation, table: AnnotationTable, columns: sli
     for span in annotation:
         share = sum(marked[bounds.index(span.start) : bounds.index(span.end)]) / (span.end - span.start)
         spans.append(replace(span, confidence=min(max(share, 0.0), 1.0)))
-    return Annotation(spans)
+    return annotation.with_spans(spans)

@@ -21,7 +21,7 @@ from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.hypotheses import TIE
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.level_shares import LevelShares
-from mbr_esd_metric.core.rules.base import CorpusChoice, Shortlist
+from mbr_esd_metric.core.rule import CorpusChoice, Shortlist
 from mbr_esd_metric.core.trials import SpanBook
 
 

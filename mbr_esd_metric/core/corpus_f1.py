@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.severity import BETA, GAMMA
-from mbr_esd_metric.core.similarity.f1 import f1_counts
+from mbr_esd_metric.core.similarities.f1 import f1_counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import mul
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation, Judged
@@ -17,11 +18,12 @@ from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 if TYPE_CHECKING:
     from mbr_esd_metric.core.case import Case
     from mbr_esd_metric.core.kernels import Floats
-    from mbr_esd_metric.core.rules.base import SegmentRule
+    from mbr_esd_metric.core.learnt_score import LearntScore
+    from mbr_esd_metric.core.rule import SegmentRule
 
-#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of the
-#: scores that the model expects at each word given their prefixes.
-SCORES = ("chosen", "expected", "conditional")
+#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
+#: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.
+SCORES = ("chosen", "expected", "conditional", "given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,23 @@ class Decision:
             share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
             log-probabilities are known, the probability of its words and severity (see `decoding.single`).
         score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
-        expected_utility: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
+        expected_utilities: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
             it, and the other rules report it.
         value: the expected utility of the annotation.
         valid, distinct, invalid: numbers of valid candidates, of different annotations among them, and of invalid
             candidates.
-        dropped: error spans of the valid candidates that could not be located in the translation.
+        dropped: error spans of the valid candidates that could not be located in the translation, or in the source.
         reasons: why candidates are invalid, and how many for each reason.
         score_sd: standard deviation of the supports' scores, where `score` is their mean; else None.
+        unplaced: how many of those dropped are omissions.
+        located: error spans of the valid candidates that could be located, each candidate's counted.
+        unmarked: valid candidates without an error span.
     """
 
     index: int | None
     annotation: Annotation
     score: float
-    expected_utility: tuple[float, ...]
+    expected_utilities: tuple[float, ...]
     value: float
     valid: int
     distinct: int
@@ -56,16 +61,21 @@ class Decision:
     dropped: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     score_sd: float | None = None
+    unplaced: int = 0
+    located: int = 0
+    unmarked: int = 0
 
 
-def choose(case: Case, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str = "chosen") -> Decision:
+def choose(
+    case: Case, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str | LearntScore = "chosen"
+) -> Decision:
     """The decision of a rule for one segment.
 
     Args:
         case: candidates and supports.
         rule: what chooses.
         mqm: weights of the score.
-        score: one of `SCORES`.
+        score: one of `SCORES`, or a `LearntScore`.
 
     Raises:
         InputError: the rule or the score lacks what it needs.
@@ -82,7 +92,7 @@ def decided(
     chosen: int | Annotation,
     values: Floats,
     mqm: str | MqmWeights = "paper",
-    score: str = "chosen",
+    score: str | LearntScore = "chosen",
     value: float | None = None,
 ) -> Decision:
     """The decision for what a rule chose.
@@ -92,7 +102,7 @@ def decided(
         chosen: a hypothesis, or an annotation that need not be one.
         values: what the decision reports as expected utility of each hypothesis, shape (n,).
         mqm: weights of the score.
-        score: one of `SCORES`.
+        score: one of `SCORES`, or a `LearntScore`.
         value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
 
     Raises:
@@ -112,14 +122,18 @@ def decided(
         value, annotation = by_hypothesis[chosen], case.with_confidence(chosen)
     mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else case.score(score, mqm)
     invalid = hypotheses.of.count(-1)
+    sizes = [*map(len, hypotheses.annotations)]
+    counts: list[int] = hypotheses.counts.tolist()
     return Decision(
         index=index,
         annotation=annotation,
         score=mean,
-        expected_utility=tuple([by_hypothesis[h] for h in hypotheses.of]),
+        expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.of]),
         value=value,
         valid=len(hypotheses.of) - invalid,
         distinct=len(hypotheses),
         invalid=invalid,
+        located=sum(map(mul, counts, sizes)),
+        unmarked=sum(many for many, size in zip(counts, sizes, strict=True) if not size),
         score_sd=deviation,
     )

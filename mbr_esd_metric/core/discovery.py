@@ -31,7 +31,7 @@ class Catalog(Generic[_T]):
     Args:
         kind: what messages call one, such as "engine".
         plural: of the kind; the entry points' group is ``mbr_esd_metric.`` and this.
-        package: dotted name of the folder. Every module in it, but for ``base``, defines the class of its name.
+        package: dotted name of the folder. Every module in it defines the class of its name.
         base: their base class.
 
     Another package cannot replace a name of this package.
@@ -47,7 +47,7 @@ class Catalog(Generic[_T]):
     def own(self) -> list[str]:
         """The names of this package."""
         modules = pkgutil.iter_modules(importlib.import_module(self._package).__path__)
-        return sorted(module.name.replace("_", "-") for module in modules if module.name != "base")
+        return sorted(module.name.replace("_", "-") for module in modules)
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:

@@ -31,6 +31,7 @@ class Hypotheses:
         outputs: what each candidate wrote, if known; the weights "model" add up different outputs only.
         models: which model wrote each candidate, if there are several; each weighs the same as a support.
         expected: how many spans the model expected along each candidate, if that is known.
+        stated: the score that each candidate states, if it states one.
 
     Attributes:
         of: the hypothesis of each candidate, -1 for an invalid one.
@@ -51,8 +52,10 @@ class Hypotheses:
         outputs: Sequence[Hashable | None] | None = None,
         models: Sequence[Hashable | None] | None = None,
         expected: Sequence[ExpectedSpans | None] | None = None,
+        stated: Sequence[float | None] | None = None,
     ) -> None:
         self._given = logprobs
+        self._stated = stated
         self._expected = expected
         self._models = models
         self._outputs = outputs
@@ -60,7 +63,11 @@ class Hypotheses:
         by_spans: dict[object, int] = {}
         # Each object is compared only once; a parser returns the same object for the same spans.
         for annotation in {id(annotation): annotation for annotation in annotations}.values():
-            by_object[id(annotation)] = -1 if annotation is None else by_spans.setdefault(annotation.key, len(by_spans))
+            if annotation is None:
+                by_object[id(annotation)] = -1
+            else:
+                same = (annotation.key, annotation.unplaced) if annotation.unplaced else annotation.key
+                by_object[id(annotation)] = by_spans.setdefault(same, len(by_spans))
         self.of: list[int] = [by_object[id(annotation)] for annotation in annotations]
         n = len(by_spans)
         if not n:
@@ -165,6 +172,23 @@ class Hypotheses:
                 )
             spans.append(one)
         return spans
+
+    @property
+    def stated(self) -> list[float]:
+        """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing.
+
+        Raises:
+            InputError: a valid candidate states none.
+        """
+        scores: list[float] = []
+        for i, (one, hypothesis) in enumerate(zip(self._stated or [None] * len(self.of), self.of, strict=True), 1):
+            if one is None and hypothesis >= 0:
+                raise InputError(
+                    f"candidate {i} states no score, which score=given needs; take format=esa or gemba-mqm, or another "
+                    "score"
+                )
+            scores.append(one or 0.0)
+        return scores
 
     def best(self, values: Floats) -> int:
         """The hypothesis with the highest value. In a tie the likelier one wins, then the lower candidate index."""

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, SpanKey
 from mbr_esd_metric.core.severity import BETA, GAMMA
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -40,37 +40,65 @@ class AnnotationTable:
     Args:
         annotations: n of them; fold duplicates first, because each row costs time.
         length: L, the translation's characters.
-
-    Attributes:
-        column: the number of each span.
-        spans: the S distinct (start, end, severity) of all annotations.
-        incidence: (n, S), 1 if the annotation has the span; more where a rater marked it more than once.
+        grid: a table on whose grid these annotations are; None to find their own.
 
     Raises:
         InputError: a span ends past the translation.
     """
 
-    def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
+    def __init__(self, annotations: Sequence[Annotation], length: int, grid: AnnotationTable | None = None) -> None:
         self.annotations = annotations
         self.length = length
-        # A rater may have marked the same span more than once.
-        keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
-        column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(keys)))}
-        self.column = column
-        self.spans = tuple(column)
-        starts, ends = [key[0] for key in column], [key[1] for key in column]
+        if grid is not None:
+            self.dtype, self.bounds, self.widths = grid.dtype, grid.bounds, grid.widths
+            return
+        starts, ends = [key[0] for key in self.column], [key[1] for key in self.column]
         if ends and max(ends) > length:
             for annotation in annotations:
                 annotation.check_length(length)
-        self.dtype: type[np.floating[Any]] = np.float32 if length <= _SINGLE_LENGTH else np.float64
-        width = len(column)
-        ones = [row * width + column[span] for row, key in enumerate(keys) for span in key]
-        incidence: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(keys) * width).astype(self.dtype)
-        self.incidence = incidence.reshape(len(keys), width)
-        self.starts: npt.NDArray[np.int64] = np.array(starts, dtype=np.int64)
-        self.ends: npt.NDArray[np.int64] = np.array(ends, dtype=np.int64)
-        self.is_major: npt.NDArray[np.bool_] = np.array([key[2] == "major" for key in column], dtype=bool)
-        self.bounds: npt.NDArray[np.int64] = np.array(sorted({*starts, *ends}), dtype=np.int64)
+        self.dtype = np.float32 if length <= _SINGLE_LENGTH else np.float64
+        self.bounds = np.array(sorted({*starts, *ends}), dtype=np.int64)
+
+    dtype: type[np.floating[Any]]
+    bounds: npt.NDArray[np.int64]
+
+    @cached_property
+    def _keys(self) -> list[tuple[SpanKey, ...]]:
+        """The spans of each annotation; a rater may have marked the same one more than once."""
+        return [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in self.annotations]
+
+    @cached_property
+    def column(self) -> dict[SpanKey, int]:
+        """The number of each span."""
+        return {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
+
+    @cached_property
+    def spans(self) -> tuple[SpanKey, ...]:
+        """The S distinct (start, end, severity) of all annotations."""
+        return tuple(self.column)
+
+    @cached_property
+    def incidence(self) -> _Reals:
+        """(n, S), 1 if the annotation has the span; more where a rater marked it more than once."""
+        column, width = self.column, len(self.column)
+        ones = [row * width + column[span] for row, key in enumerate(self._keys) for span in key]
+        found: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
+        return found.reshape(len(self), width)
+
+    @cached_property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """The first character of each span, (S,)."""
+        return np.array([key[0] for key in self.spans], dtype=np.int64)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """One past the last character of each span, (S,)."""
+        return np.array([key[1] for key in self.spans], dtype=np.int64)
+
+    @cached_property
+    def is_major(self) -> npt.NDArray[np.bool_]:
+        """Of each span, (S,)."""
+        return np.array([key[2] == "major" for key in self.spans], dtype=bool)
 
     def __len__(self) -> int:
         return len(self.annotations)

@@ -2,7 +2,7 @@
 
     Score(E) = max(w_maj * N_maj + w_min * N_min, alpha)
 
-Counts are spans, not characters. 0 is best, alpha (-25) is worst: higher is better.
+Counts are spans of both sides, not characters. 0 is best, alpha (-25) is worst: higher is better.
 """
 
 from __future__ import annotations
@@ -63,17 +63,20 @@ def weights_of(weights: str | MqmWeights) -> MqmWeights:
 
 
 def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
-    """Score(E) in [-25, 0], higher is better.
+    """Score(E) in [-25, 0], higher is better; omissions without a place (`Annotation.unplaced`) count as well.
 
     Args:
         annotation: an `Annotation`, or an iterable of spans.
         weights: "paper" (default) or "google", or an `MqmWeights`.
     """
     table = weights_of(weights)
-    spans: Iterable[ErrorSpan] = as_annotation(annotation)
+    annotation = as_annotation(annotation)
+    spans: Iterable[ErrorSpan] = annotation
     if table.nested:
         spans = _outermost(list(spans))
-    return max(sum((table.of(span) for span in spans), 0.0), table.floor)
+    placed = sum((table.of(span) for span in spans), 0.0)
+    without = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
+    return max(placed + without, table.floor)
 
 
 def conditional_score(expected: ExpectedSpans, weights: str | MqmWeights = "paper") -> float:
@@ -92,10 +95,11 @@ def conditional_score(expected: ExpectedSpans, weights: str | MqmWeights = "pape
 
 
 def _outermost(spans: Sequence[ErrorSpan]) -> Iterator[ErrorSpan]:
-    """The spans that lie in no other span of the same or a worse severity."""
+    """The spans that lie in no other span of their side of the same or a worse severity."""
     for span in spans:
         if not any(
-            other.start <= span.start
+            other.side == span.side
+            and other.start <= span.start
             and span.end <= other.end
             and (other.severity == "major" or span.severity == "minor")
             for other in spans

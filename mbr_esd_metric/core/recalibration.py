@@ -84,7 +84,7 @@ class Recalibration:
         """The annotation with f of each span's confidence; spans without one stay as they are."""
         known = [span.confidence for span in annotation if span.confidence is not None]
         values = iter(self.of(known).tolist())
-        return Annotation(
+        return annotation.with_spans(
             span if span.confidence is None else replace(span, confidence=next(values)) for span in annotation
         )
 

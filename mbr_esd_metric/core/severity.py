@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
+from mbr_esd_metric.core.recent import recent
 
 #: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
 BETA = 1.0
@@ -19,6 +20,7 @@ GAMMA = 0.5
 EPS = 1.0
 
 
+@recent(4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
     """Which of the `length` characters are in a span of this severity.
 
@@ -30,13 +32,19 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
     for span in annotation:
         if span.severity == severity:
             mask[span.start : span.end] = True
+    mask.flags.writeable = False
     return mask
 
 
+@recent(2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
     """v, of shape (length,), with values 0, 0.5, 1 or 1.5.
 
     Raises:
         InputError: a span ends past the translation.
     """
-    return BETA * covered(annotation, length, "major") + GAMMA * covered(annotation, length, "minor")
+    vector = np.zeros(length, np.float64)
+    vector += BETA * covered(annotation, length, "major")
+    vector += GAMMA * covered(annotation, length, "minor")
+    vector.flags.writeable = False
+    return vector

@@ -106,13 +106,8 @@ class TrialTable(AnnotationTable):
     """
 
     def __init__(self, table: AnnotationTable, columns: slice, trials: Sequence[Trial], book: SpanBook) -> None:
-        self.annotations = _Lazy(trials, book, table.annotations[columns])
-        self.length, self.dtype, self.bounds = table.length, table.dtype, table.bounds
-        self.widths = table.widths
+        super().__init__(_Lazy(trials, book, table.annotations[columns]), table.length, grid=table)
         self._table, self._columns, self._trials, self._book = table, columns, trials, book
-
-    def __len__(self) -> int:
-        return len(self.annotations)
 
     @cached_property
     def _covers(self) -> npt.NDArray[np.uint8]:
@@ -137,23 +132,21 @@ class TrialTable(AnnotationTable):
     def minor(self) -> npt.NDArray[np.floating[Any]]:
         return np.concatenate([self._covers[:, : len(self.widths)], self._table.minor[self._columns]])
 
-    def __getattr__(self, name: str) -> Any:
-        """The spans and who has them, made when a similarity asks for them."""
-        if name not in ("column", "spans", "incidence", "starts", "ends", "is_major"):
-            raise AttributeError(name)
+    @cached_property
+    def column(self) -> dict[SpanKey, int]:
         column = dict(self._table.column)
-        for key in set(itertools.chain.from_iterable(self._trials)):
+        for key in dict.fromkeys(itertools.chain.from_iterable(self._trials)):
             column.setdefault(key, len(column))
-        self.column, self.spans = column, tuple(column)
+        return column
+
+    @cached_property
+    def incidence(self) -> npt.NDArray[np.floating[Any]]:
         given = self._table.incidence[self._columns]
-        self.incidence = np.zeros((len(self), len(column)), dtype=self.dtype)
+        found = np.zeros((len(self), len(self.column)), dtype=self.dtype)
         rows = [row for row, trial in enumerate(self._trials) for _ in trial]
-        self.incidence[rows, [column[key] for key in itertools.chain.from_iterable(self._trials)]] = 1
-        self.incidence[len(self._trials) :, : given.shape[1]] = given
-        self.starts = np.array([key[0] for key in self.spans], dtype=np.int64)
-        self.ends = np.array([key[1] for key in self.spans], dtype=np.int64)
-        self.is_major = np.array([key[2] == "major" for key in self.spans], dtype=bool)
-        return self.__dict__[name]
+        found[rows, [self.column[key] for key in itertools.chain.from_iterable(self._trials)]] = 1
+        found[len(self._trials) :, : given.shape[1]] = given
+        return found
 
 
 class _Lazy(Sequence[Annotation]):

@@ -44,6 +44,7 @@ _BLOCK = 1 << 21
 _CHECKSUM = 8
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
+_SCORE = re.compile(rb'"score": (-?[0-9.]+)[,}]')
 _SKIPPED = b'{"skipped"'
 _STATISTICS = b'{"statistics"'
 #: The end of a decision's line.
@@ -59,6 +60,7 @@ class Summary:
         skipped: why records were left out, each naming file and line.
         candidates, invalid: of the segments decided.
         blank: of the segments decided, those with a blank translation.
+        score: that of every segment, if they all have the same and there are several; else None.
         ratios: of a rule that decides over the whole file, what it maximises after each pass.
     """
 
@@ -68,6 +70,7 @@ class Summary:
     invalid: int
     ratios: tuple[float, ...] = ()
     blank: int = 0
+    score: float | None = None
 
 
 def decide_file(
@@ -263,8 +266,8 @@ def _lines_of(block: _Block, options: DecisionOptions, skip_invalid: bool) -> tu
                 raise type(error)(f"{where}, {record.label}: {error}") from None
         except (InputError, NoValidCandidateError) as error:
             if not skip_invalid:
-                mend = "mend the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
-                return lines, type(error)(f"{error}; {mend}")
+                fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
+                return lines, type(error)(f"{error}; {fix}")
             lines.append((_checksum(value), json_line({"skipped": str(error)})))
     return lines, None
 
@@ -276,13 +279,13 @@ def _decide(record: CandidateRecord, options: DecisionOptions) -> bytes:
         return json_line(DecisionRecord.of(record, blank_decision(options)).to_json())
     if options.whole_set:
         return _corpus_line(record, options)
-    decision = decide_segment(record.columns, record.mt, options)
+    decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src, record.format))
     return json_line(DecisionRecord.of(record, decision).to_json())
 
 
 def _corpus_line(record: CandidateRecord, options: DecisionOptions) -> bytes:
     """The decisions that a rule over the whole file may come to in this segment, with the numbers that it goes by."""
-    segment = corpus_segment(record.columns, record.mt, options)
+    segment = corpus_segment(record.columns, record.mt, options, source=options.source_of(record.src, record.format))
     decisions = [
         DecisionRecord.of(record, segment.decision(position, None)).to_json()
         for position in range(len(segment.shortlist.answers))
@@ -304,6 +307,7 @@ def _finish(journal: Journal, output: Path, options: DecisionOptions) -> Summary
             chosen = iter(choice.chosen.tolist())
     skipped: list[str] = []
     segments = candidates = invalid = blank = 0
+    scores: set[bytes] = set()
     with whole_file(output) as file:
         for _, line in journal.entries():
             if line.startswith(_SKIPPED):
@@ -318,11 +322,14 @@ def _finish(journal: Journal, output: Path, options: DecisionOptions) -> Summary
             counts = _COUNTS.search(line)
             if counts is None:
                 raise journal.other("a line of it is damaged")
+            if len(scores) < 2 and (score := _SCORE.search(line)) is not None:
+                scores.add(score[1])
             segments += 1
             blank += counts[1] == counts[2] == b"0"  # whatever has no candidates but these stops the run
             candidates += int(counts[1]) + int(counts[2])
             invalid += int(counts[2])
-    return Summary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank)
+    same = float(next(iter(scores))) if len(scores) == 1 < segments else None
+    return Summary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank, same)
 
 
 def _shown(lines: Iterable[_Entry], done: int, progress: bool) -> Iterable[_Entry]:

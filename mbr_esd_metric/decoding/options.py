@@ -9,20 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.decision import SCORES
+from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights, weights_of
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
-from mbr_esd_metric.core.similarity import Similarity, check_similarity, get_similarity
+from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity
 from mbr_esd_metric.decoding.presets import PRESETS, Preset, get_preset
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
-from mbr_esd_metric.errors import OptionError, unknown, useless
+from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
+from mbr_esd_metric.files.learnt_score_file import SUFFIX, read_learnt_score
+from mbr_esd_metric.files.untrusted import finite
 
 INVALID_MODES = ("drop", "empty")
 MERGE_MODES = ("none", "nested")
+UNPLACED_MODES = ("drop", "count")
 BLANK_MODES = ("worst", "skip", "perfect")
 
 
@@ -52,12 +56,15 @@ class DecisionOptions:
             `mbr_esd_metric.elicit.formats`).
         span_cost: price of a span in units of the utility, for rules that make an annotation themselves.
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
-            the mean of what the model expected along each support.
+            the mean of what the model expected along each support, "given" for the mean of the scores that they state;
+            or a `LearntScore` of what was expected, or its file.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
             is left out, "perfect" has no error (the paper's convention). It is for those who know the source: model
             names and `mbr-esd decide`.
         merge: "nested" counts a span inside another one of the same or a worse severity as the same error in the score;
             "none" counts every span (the paper's).
+        unplaced: what an omission whose words are not found counts as: "drop" counts it apart, "count" in the score
+            and in what makes two annotations the same as well.
 
     Raises:
         OptionError: an unknown name, with the nearest valid ones; an option that the preset sets to another value; a
@@ -73,41 +80,60 @@ class DecisionOptions:
     mqm: str | MqmWeights = _option("paper", "MQM weights", lambda: WEIGHTS, "MQM weights")
     location: str = _option("first", "which occurrence of a span's text is meant", lambda: LOCATIONS, "location")
     preset: str | None = _option(None, "several of these options at once", lambda: PRESETS, "preset")
-    format: str = _option("json", "how candidates say their errors", lambda: FORMATS, "format")
+    format: str = _option("json", "how candidates say their errors", lambda: FORMATS.names(), "format")
     span_cost: float = _option(
         0.0, "price of a span, in units of the utility, for a rule such as consensus", takes="a number from 0"
     )
-    score: str = _option(
+    score: str | LearntScore = _option(
         "chosen",
-        "whose score: that of the answer, the mean over the supports, or that of what the model expected along them",
-        lambda: SCORES,
-        "score",
+        "whose score: that of the answer (chosen), or the mean over the supports of theirs (expected), of what the "
+        "model expected (conditional), of what a file learnt to make of that, or of what they state (given)",
+        takes="chosen, expected, conditional, given, or a file of `mbr-esd calibrate --score`, FILE.json",
     )
     blank: str = _option("worst", "what a blank translation counts as", lambda: BLANK_MODES, "blank")
     merge: str = _option("none", "which overlapping spans count once in the score", lambda: MERGE_MODES, "merge")
+    unplaced: str = _option("drop", "what an omission counts as that has no place", lambda: UNPLACED_MODES, "unplaced")
 
     def __post_init__(self) -> None:
         RULES.check(self.rule)
+        FORMATS.check(self.format)
         check_similarity(self.utility)
         for name, valid in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in valid:
                 raise unknown(FIELDS[name].metadata["kind"], value, valid)
         object.__setattr__(self, "span_cost", _price(self.span_cost))
+        object.__setattr__(self, "score", _score(self.score))
         if self.preset is None:
             return
         preset = get_preset(self.preset)
-        preset.check(self.rule, str(self.utility))
-        if self.format != preset.format:
+        if preset.check is not None:
+            preset.check(self.rule, str(self.utility))
+        if self.format not in (preset.format, FIELDS["format"].default):
             raise OptionError(
                 f"the preset {self.preset!r} reads answers of format={preset.format}, not format={self.format}; leave "
                 "one of the two out"
             )
+        object.__setattr__(self, "format", preset.format)
         for name, value in preset.settles.items():
             given = getattr(self, name)
             if given not in (value, FIELDS[name].default):
                 raise useless(f"{name}={given}", f"preset={self.preset}, which takes {name}={value}")
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, options: DecisionOptions | None, changes: DecisionFields) -> DecisionOptions:
+        """These options, or the defaults, with some fields changed; as every function takes them that decides.
+
+        Raises:
+            OptionError: `options` is no `DecisionOptions`, an unknown field, or as the class.
+        """
+        if options is not None and not isinstance(options, DecisionOptions):
+            raise OptionError(f"options is {options!r}; give a DecisionOptions, or fields by name such as rule='map'")
+        for name in changes:
+            if name not in FIELDS:
+                raise unknown("option of a decision", name, FIELDS)
+        return replace(options or DecisionOptions(), **changes)
 
     @property
     def whole_set(self) -> bool:
@@ -124,10 +150,23 @@ class DecisionOptions:
         """The utility itself."""
         return get_similarity(self.utility)
 
-    def parser(self, translation: str, format: str | None = None) -> AnswerParser:
+    def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
         """What reads the candidates of one segment, of this format if they say one; errors as
         `AnswerFormat.parser`."""
-        return get_format(format or self.format).parser(translation, self.location)
+        answers = get_format(format or self.format)
+        if answers.both_sides and source is None:
+            raise InputError(
+                f"answers of format={answers.name} say what is left out of the source; give the source as well"
+            )
+        return answers.parser(translation, self.location, source or "", self.unplaced == "count")
+
+    def both_sides(self, format: str | None = None) -> bool:
+        """Whether candidates, of this format if they say one, also say what is left out of the source."""
+        return get_format(format or self.format).both_sides
+
+    def source_of(self, source: str, format: str | None = None) -> str | None:
+        """The source where candidates say what is left out of it; else None. It is `decide`'s `source`."""
+        return source if self.both_sides(format) else None
 
     @property
     def scored_by(self) -> MqmWeights:
@@ -142,7 +181,7 @@ class DecisionOptions:
 
     @property
     def decider(self) -> Preset | None:
-        """The preset that decides instead of the rule, or None."""
+        """The preset, or None; it may decide instead of the rule."""
         return None if self.preset is None else get_preset(self.preset)
 
     def described(self) -> dict[str, str | None]:
@@ -190,13 +229,40 @@ class DecisionOptions:
         return changed
 
 
+class DecisionFields(TypedDict, total=False):
+    """The fields of `DecisionOptions` as keywords; a test holds the two to one another."""
+
+    rule: str
+    utility: str | Similarity
+    weights: str
+    invalid: str
+    mqm: str | MqmWeights
+    location: str
+    preset: str | None
+    format: str
+    span_cost: float
+    score: str | LearntScore
+    blank: str
+    merge: str
+    unplaced: str
+
+
+def _score(value: str | LearntScore) -> str | LearntScore:
+    """One of `SCORES`, or a learnt score, which is read where a file is named."""
+    if isinstance(value, LearntScore) or value in SCORES:
+        return value
+    if not value.endswith(SUFFIX):
+        raise unknown("score", value, (*SCORES, f"FILE{SUFFIX}"))
+    return read_learnt_score(value)
+
+
 def _price(value: object) -> float:
     """A number from 0, also written out."""
     try:
-        price = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        price = finite(value)
+    except InputError:
         price = math.nan
-    if not 0 <= price < math.inf:
+    if not price >= 0:
         raise OptionError(f"span_cost is {value!r}; give a number from 0")
     return price
 
@@ -204,10 +270,12 @@ def _price(value: object) -> float:
 #: Option -> its field, with the metadata "help", "valid" (the names that it takes, or None), "kind", and "takes": what
 #: it takes where that is no list of names.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
-#: Option -> the names that it takes, for those that never change.
+#: Option -> the names that it takes, for those that never change: other packages add rules and formats, and a preset is
+#: looked up when it is applied.
 _CHOICES = {
-    name: tuple(FIELDS[name].metadata["valid"]())
-    for name in ("weights", "invalid", "mqm", "location", "format", "score", "blank", "merge")
+    name: tuple(one.metadata["valid"]())
+    for name, one in FIELDS.items()
+    if one.metadata["valid"] is not None and name not in ("rule", "format", "preset")
 }
 
 

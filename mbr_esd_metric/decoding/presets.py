@@ -17,16 +17,16 @@ class Preset:
     Attributes:
         description: a few words for `--help`.
         settles: option -> the value that it sets; the user cannot give these options together with the preset.
-        check: raises `OptionError` for a rule or utility that the preset does not have.
         format: the only answer format that it reads.
-        decide: (candidates, translation, rule, utility) -> decision, instead of the package's own.
+        check: raises `OptionError` for a rule or utility that the preset does not have.
+        decide: (candidates, translation, rule, utility) -> decision, where that is not the package's own.
     """
 
     description: str
     settles: Mapping[str, str]
     format: str
-    check: Callable[[str, str], None]
-    decide: Callable[[Sequence[Candidate] | CandidateColumns, str, str, str], Decision]
+    check: Callable[[str, str], None] | None = None
+    decide: Callable[[Sequence[Candidate] | CandidateColumns, str, str, str], Decision] | None = None
 
 
 def _check_released(rule: str, utility: str) -> None:
@@ -54,11 +54,17 @@ PRESETS: Mapping[str, Preset] = {
             "score": "chosen",
             "blank": "perfect",
             "merge": "none",
+            "unplaced": "drop",
         },
         "json",
         _check_released,
         _decide_released,
-    )
+    ),
+    "gemba": Preset(
+        "score as GEMBA-MQM reads its answers: five errors at most, 25 for a critical one, whatever they say",
+        {"invalid": "empty", "score": "given"},
+        "gemba-mqm",
+    ),
 }
 
 

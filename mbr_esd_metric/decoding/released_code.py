@@ -89,12 +89,14 @@ def decide_released(
         index=chosen,
         annotation=with_confidence(annotations[chosen], table, slice(0, len(folded)), folded.weights()),
         score=scores[chosen],
-        expected_utility=tuple(utilities),
+        expected_utilities=tuple(utilities),
         value=utilities[chosen],
         valid=len(columns) - invalid,
         distinct=len(folded),
         invalid=invalid,
         dropped=sum(read[text][2] or 0 for text in texts),
+        located=sum(map(len, annotations)),
+        unmarked=sum(not read[text][1] and read[text][2] is not None for text in texts),
         reasons={"not readable": invalid} if invalid else {},
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,57 +19,42 @@ from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
-from mbr_esd_metric.core.similarity import Similarity
-from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.blank import blank_decision, is_blank
+from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
 from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Why a candidate that was cut is invalid.
+CUT = "cut by the length limit"
+
 
 def decide(
     candidates: Sequence[Candidate] | CandidateColumns,
     translation: str,
-    rule: str = "mbr",
-    utility: str | Similarity = "softf1",
-    weights: str = "uniform",
-    invalid: str = "drop",
+    options: DecisionOptions | None = None,
     *,
+    source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
     references: Iterable[AnnotationLike] | None = None,
-    mqm: str | MqmWeights = "paper",
-    location: str = "first",
-    preset: str | None = None,
-    format: str = "json",
-    span_cost: float = 0.0,
-    score: str = "chosen",
+    **fields: Unpack[DecisionFields],
 ) -> Decision:
     """Choose one annotation among the candidates of a segment.
 
     Args:
         candidates: N of them; texts are parsed against the translation.
         translation: t.
-        rule: "mbr", "map" (highest log-probability), "majority" (most frequent annotation), "greedy" (the only
-            candidate), "oracle" (MBR whose supports are `references`), "consensus" (the best annotation of
-            all, not of the candidates alone), "empty" (no error), or the name of another rule that decides segment by
-            segment.
-        utility: similarity by name, a mean such as "softf1+scoresim", or a `Similarity`.
-        weights: of the supports: "uniform", or "model" for the model's probabilities of the distinct
-            hypotheses.
-        invalid: what happens to a candidate that cannot be parsed or was cut. "drop" counts it and uses it neither as
-            a candidate nor as a support; "empty" counts it as "no error", like the released code.
+        options: how to decide; None for the defaults.
+        source: s, if candidates say what the translation leaves out of it (`json-omissions` and the like). Annotations
+            are then compared over both texts. With it, a blank translation counts as `blank` says.
         supports: MBR's support set, if it is not the candidates themselves.
-        references: human annotations for "oracle", one for each rater.
-        mqm: weights of the MQM score, "paper" or "google".
-        location: "first", or "successive" for repeated span texts.
-        preset: "released-code" decides as the authors' released code does.
-        format: how texts are written whose candidates do not say it, "json", "compact" or "marked".
-        span_cost: price of a span in units of the utility, for rules such as "consensus" that make an annotation
-            themselves.
-        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
-            the mean of what the model expected along each support (see `ExpectedSpans`).
+        references: human annotations for the rule "oracle", one for each rater.
+        **fields: of `DecisionOptions`, which says what they mean; they change `options`.
 
     Returns:
         The decision. It does not depend on the order in which duplicates arrive.
@@ -77,10 +63,53 @@ def decide(
         NoValidCandidateError: no candidate is valid (the caller names the segment).
         InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
             that lacks what it needs.
-        OptionError: an unknown name, with the nearest valid ones.
+        OptionError: an unknown name, with the nearest valid ones; a rule that decides all segments of a test set
+            together, see `decide_corpus`.
     """
-    options = DecisionOptions(rule, utility, weights, invalid, mqm, location, preset, format, span_cost, score)
-    return decide_segment(candidates, translation, options, supports=supports, references=references)
+    chosen = DecisionOptions.of(options, fields)
+    if source is not None and chosen.blank != "perfect" and is_blank(source, translation):
+        return blank_decision(chosen)
+    return decide_segment(candidates, translation, chosen, source=source, supports=supports, references=references)
+
+
+def decide_many(
+    segments: Iterable[tuple[Sequence[Candidate] | CandidateColumns, str]],
+    options: DecisionOptions | None = None,
+    *,
+    sources: Iterable[str] | None = None,
+    workers: int = 1,
+    **fields: Unpack[DecisionFields],
+) -> list[Decision]:
+    """`decide` for each segment of a test set; a rule such as `mbr-corpus` decides them together.
+
+    Args:
+        segments: candidates and translation of each.
+        options: how to decide; None for the defaults.
+        sources: for each segment its source, as for `decide`.
+        workers: processes; such a rule has one.
+        **fields: of `DecisionOptions`; they change `options`.
+
+    Raises:
+        NoValidCandidateError, InputError, OptionError: as for `decide`; begins with "segment N".
+    """
+    chosen = DecisionOptions.of(options, fields)
+    if chosen.whole_set:
+        return list(decide_corpus(segments, chosen, sources=sources).decisions)
+    given = iter(sources) if sources is not None else repeat(None)
+    work = [(number, *segment, next(given), chosen) for number, segment in enumerate(segments, 1)]
+    if workers <= 1:
+        return list(map(_numbered, work))
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
+
+
+def _numbered(
+    work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions],
+) -> Decision:
+    """The decision of one segment, which errors name."""
+    number, candidates, translation, source, options = work
+    with _labelled(f"segment {number}"):
+        return decide(candidates, translation, options, source=source)
 
 
 def decide_segment(
@@ -88,18 +117,19 @@ def decide_segment(
     translation: str,
     options: DecisionOptions,
     *,
+    source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
-    """`decide` with its options as one value; arguments and errors are the same."""
+    """`decide` of a translation that is not blank; arguments and errors are the same."""
     rule = options.decided_by
     if not isinstance(rule, SegmentRule):
         raise OptionError(
-            f"the rule {rule.name!r} chooses for all segments of a test set together; call decoding.decide_corpus, or "
+            f"the rule {rule.name!r} chooses for all segments of a test set together; call decide_corpus, or "
             f"`mbr-esd decide --rule {rule.name}`"
         )
     preset = options.decider
-    if preset is not None:
+    if preset is not None and preset.decide is not None:
         if supports is not None or references is not None:
             raise OptionError(f"the preset {options.preset!r} has no supports but the candidates; leave them out")
         columns = CandidateColumns.of(candidates)
@@ -108,8 +138,10 @@ def decide_segment(
                 f"the candidates are in the format {columns.format}, and the preset {options.preset!r} reads "
                 f"{preset.format}; leave the preset out"
             )
+        if source is not None:
+            raise OptionError(f"the preset {options.preset!r} knows no omissions; leave it or the source out")
         return preset.decide(columns, translation, rule.name, str(options.utility))
-    case, counts = read_case(candidates, translation, options, supports=supports, references=references)
+    case, counts = read_case(candidates, translation, options, source=source, supports=supports, references=references)
     return counts.on(choose(case, rule, options.scored_by, options.score))
 
 
@@ -118,33 +150,40 @@ def read_case(
     translation: str,
     options: DecisionOptions,
     *,
+    source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[Case, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
     columns = CandidateColumns.of(candidates)
-    parser = options.parser(translation, columns.format)
+    parser = options.parser(translation, columns.format, source)
     if columns.models is not None and options.decided_by.needs_logprobs and len(set(columns.models)) > 1:
         raise OptionError(
             f"the rule {options.rule!r} compares log-probabilities, which those of several models cannot be; take mbr"
         )
     try:
-        folded, counts = _hypotheses(columns, translation, parser, options.invalid)
+        folded, counts = _hypotheses(columns, translation, source, parser, options)
     except NoValidCandidateError as error:
-        raise NoValidCandidateError(f"{error}{_other_format(columns, translation, options)}") from None
+        raise NoValidCandidateError(f"{error}{_other_format(columns, translation, source, options)}") from None
     others: Hypotheses | None = None
     if options.decided_by.needs_references:
-        raters = [as_annotation(reference) for reference in references or ()]
+        raters = [_one_text(as_annotation(reference), translation, source) for reference in references or ()]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
         given = CandidateColumns.of(supports)
         if given.format != columns.format:
-            parser = options.parser(translation, given.format)
-        others, _ = _hypotheses(given, translation, parser, options.invalid)
+            parser = options.parser(translation, given.format, source)
+        others, _ = _hypotheses(given, translation, source, parser, options)
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
-    case = Case(folded, len(translation), options.similarity, options.weights, others, options.span_cost)
+    length = len(translation) + len(source or "")
+    case = Case(folded, length, options.similarity, options.weights, others, options.span_cost)
     return case, counts
+
+
+def _one_text(annotation: Annotation, translation: str, source: str | None) -> Annotation:
+    """A human's annotation as candidates are compared with it: over both texts, or of the translation alone."""
+    return annotation.on("translation") if source is None else annotation.joined(len(translation))
 
 
 @dataclass(frozen=True)
@@ -196,6 +235,7 @@ def corpus_segment(
     translation: str,
     options: DecisionOptions,
     *,
+    source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
 ) -> CorpusSegment:
     """One segment for a rule that decides over the whole test set; arguments and errors as for `decide`.
@@ -206,15 +246,16 @@ def corpus_segment(
     rule = options.decided_by
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    case, counts = read_case(candidates, translation, options, supports=supports)
+    case, counts = read_case(candidates, translation, options, source=source, supports=supports)
     statistics = rule.statistics(case)
     return CorpusSegment(case, rule, statistics, rule.shortlist(case, statistics), counts, options)
 
 
 def decide_corpus(
     segments: Iterable[tuple[Sequence[Candidate] | CandidateColumns, str]],
-    options: DecisionOptions,
+    options: DecisionOptions = DecisionOptions("mbr-corpus"),
     *,
+    sources: Iterable[str] | None = None,
     supports: Iterable[Sequence[Candidate] | CandidateColumns] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
@@ -223,6 +264,7 @@ def decide_corpus(
     Args:
         segments: candidates and translation of each.
         options: the rule, and the rest as for `decide`.
+        sources: for each segment its source, if candidates say what is left out of it.
         supports: for each segment its support set, where it is not the candidates themselves.
         labels: how messages name the segments; by default "segment 1" and so on.
 
@@ -234,11 +276,13 @@ def decide_corpus(
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
     read: list[tuple[str, CorpusSegment]] = []
     given = iter(supports) if supports is not None else repeat(None)
+    left_out_of = iter(sources) if sources is not None else repeat(None)
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     for candidates, translation in segments:
         label = next(names)
         with _labelled(label):
-            read.append((label, corpus_segment(candidates, translation, options, supports=next(given))))
+            segment = corpus_segment(candidates, translation, options, source=next(left_out_of), supports=next(given))
+            read.append((label, segment))
     choice = rule.settle([segment.shortlist.statistics for _, segment in read])
     decisions: list[Decision] = []
     for (label, segment), position in zip(read, choice.chosen, strict=True):
@@ -264,70 +308,92 @@ class Counts:
         candidates: how many there are.
         reasons: why some are invalid, and how many for each reason.
         dropped: error spans that could not be located.
+        unplaced: how many of them are omissions.
+        sides: characters of the translation, if annotations are joined with the source's; else None.
         probabilities: of a single answer, the confidence of each span.
     """
 
     candidates: int
     reasons: Mapping[str, int]
     dropped: int
+    unplaced: int = 0
+    sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
 
     def on(self, decision: Decision) -> Decision:
-        """The decision with these counts and confidences."""
+        """The decision with these counts and confidences, its annotation split into its sides."""
+        if self.sides is not None:
+            decision = replace(decision, annotation=decision.annotation.split(self.sides))
         if self.probabilities:
             decision = replace(decision, annotation=with_probabilities(decision.annotation, self.probabilities))
         if not self.reasons and not self.dropped:
             return decision
         invalid = sum(self.reasons.values())
         return replace(
-            decision, valid=self.candidates - invalid, invalid=invalid, dropped=self.dropped, reasons=self.reasons
+            decision,
+            valid=self.candidates - invalid,
+            invalid=invalid,
+            dropped=self.dropped,
+            unplaced=self.unplaced,
+            reasons=self.reasons,
         )
 
 
-def _other_format(columns: CandidateColumns, translation: str, options: DecisionOptions) -> str:
-    """The mend where all candidates are answers in another format, for the end of a message; else ""."""
+def _other_format(columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions) -> str:
+    """The fix where all candidates are answers in another format, for the end of a message; else ""."""
     read_as = columns.format or options.format
-    for name in FORMATS:
+    for name in FORMATS.all():
         if name != read_as:
-            read = _read(columns, options.parser(translation, name))
+            read = _read(columns, options.parser(translation, name, source or ""))
             if read and not any(isinstance(annotation, Invalid) for annotation in read):
-                mend = f"say so with --answers {name}" if columns.format is None else "mend their format in the file"
-                return f"; they are in the format {name}, and were read as {read_as}: {mend}"
+                fix = f"say so with --answers {name}" if columns.format is None else "fix their format in the file"
+                return f"; they are in the format {name}, and were read as {read_as}: {fix}"
     return ""
 
 
 def _hypotheses(
-    columns: CandidateColumns, translation: str, parser: AnswerParser, invalid: str
+    columns: CandidateColumns, translation: str, source: str | None, parser: AnswerParser, options: DecisionOptions
 ) -> tuple[Hypotheses, Counts]:
-    """The folded candidates and their counts. Where there is no word to mark, no error was expected."""
+    """The folded candidates and their counts; joined where a source is given. Where there is no word to mark, no error
+    was expected."""
     texts, read = columns.texts, _read(columns, parser)
+    if source is not None:
+        one_text = {id(a): a if isinstance(a, Invalid) else a.joined(len(translation)) for a in read}
+        read = [one_text[id(a)] for a in read]
     reasons: Counter[str] = Counter()
     annotations = cast("list[Annotation | None]", read)
     expected = columns.expected if translation.strip() else [NO_SPANS] * len(columns)
     if Invalid in set(map(type, read)):
         reasons.update(annotation.reason for annotation in read if isinstance(annotation, Invalid))
-        stand_in = EMPTY if invalid == "empty" else None
+        stand_in = EMPTY if options.invalid == "empty" else None
         annotations = [stand_in if isinstance(annotation, Invalid) else annotation for annotation in read]
         if expected is not None:
             expected = [NO_SPANS if isinstance(a, Invalid) else e for a, e in zip(read, expected, strict=True)]
+    stated = None
+    if options.score == "given":
+        stated = [None if text is None else parser.stated(text) for text in texts]
     try:
-        folded = Hypotheses(annotations, columns.logprobs, texts, columns.models, expected)
+        folded = Hypotheses(annotations, columns.logprobs, texts, columns.models, expected, stated)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
         raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None
-    return folded, Counts(len(columns), dict(reasons), parser.not_found(texts))
+    sides = None if source is None else len(translation)
+    return folded, Counts(len(columns), dict(reasons), parser.not_found(texts), parser.unplaced(texts), sides)
 
 
 def read_annotations(
-    candidates: Sequence[Candidate] | CandidateColumns, translation: str, options: DecisionOptions
+    candidates: Sequence[Candidate] | CandidateColumns,
+    translation: str,
+    options: DecisionOptions,
+    source: str | None = None,
 ) -> list[Annotation | Invalid]:
-    """What each candidate says of the translation, or why it is invalid.
+    """What each candidate says of the translation, and of what it leaves out of the source, or why it is invalid.
 
     Raises:
         InputError: a candidate without text and annotation.
     """
     columns = CandidateColumns.of(candidates)
-    return _read(columns, options.parser(translation, columns.format))
+    return _read(columns, options.parser(translation, columns.format, source))
 
 
 def _read(columns: CandidateColumns, parser: AnswerParser) -> list[Annotation | Invalid]:
@@ -338,7 +404,7 @@ def _read(columns: CandidateColumns, parser: AnswerParser) -> list[Annotation | 
 
 def _annotation(index: int, columns: CandidateColumns, parser: AnswerParser) -> Annotation | Invalid:
     if columns.truncated[index]:
-        return Invalid("cut by the length limit")
+        return Invalid(CUT)
     given = columns.annotations[index] if columns.annotations is not None else None
     if given is not None:
         return as_annotation(given)

@@ -41,7 +41,7 @@ def span_probabilities(candidates: CandidateColumns, parser: AnswerParser) -> di
 
 def with_probabilities(annotation: Annotation, found: Mapping[SpanKey, float]) -> Annotation:
     """The annotation with these confidences; other spans keep theirs."""
-    return Annotation(replace(span, confidence=found.get(span.key, span.confidence)) for span in annotation)
+    return annotation.with_spans(replace(span, confidence=found.get(span.key, span.confidence)) for span in annotation)
 
 
 def _bytes(text: str) -> int:

@@ -29,7 +29,6 @@ from mbr_esd_metric.distill.training import (
     trainer_arguments,
     training_errors,
 )
-from mbr_esd_metric.distill.walk_dpo import build_walk_trainer, walked_format
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.generation.model_files import file_digest
 
@@ -78,9 +77,7 @@ def load_pairs(folder: str | Path, prompt: str) -> dict[str, Any]:
                 f"pairs of two kinds: {first!r} in {where} and {signature!r} in {place}; train on one kind, made by "
                 "one version and with one set of options"
             )
-    answers = walked_format(first)
-    wanted = (load_prompt(prompt) if answers is None else load_prompt(prompt, answers.templates)).version
-    if f"|prompt:{wanted}|" not in first:
+    if f"|prompt:{load_prompt(prompt).version}|" not in first:
         raise InputError(f"{where}: the pairs are for another prompt ({first}); set prompt, now {prompt!r}, to it")
     return splits
 
@@ -112,12 +109,7 @@ def build_trainer(pairs: str | Path, folder: Path, options: DpoOptions) -> Any:
     tokenizer = load_tokenizer(options.model, options.revision)
     updates = math.ceil(len(splits["train"]) / options.batch_size)
     every = max(1, updates // options.evaluations)
-    answers = walked_format(splits["train"][0]["signature"])
-    trainer = (
-        _trl_trainer(splits, folder, options, tokenizer, every)
-        if answers is None
-        else build_walk_trainer(splits, answers, folder, options, tokenizer, every)
-    )
+    trainer = _trl_trainer(splits, folder, options, tokenizer, every)
     if options.optimizer == "lion":
         from lion_pytorch import Lion
 
@@ -188,9 +180,6 @@ def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str,
         "prompt": options.prompt,
         "max_tokens": options.max_tokens,
     }
-    answers = getattr(trainer, "answers", None)
-    if answers is not None:
-        card["format"] = answers.name
     if options.revision:
         card["revision"] = options.revision
     figures = finish(trainer, trainer.processing_class, folder, options.model, card, "pairs")

@@ -103,7 +103,7 @@ class Planter:
             edit = KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
                 span = ErrorSpan(edit.start, edit.end, edit.severity, f"planted/{kind}")
-                return HumanAnnotation(item.source, edit.text, item.direction, Annotation([span]), item.translation)
+                return HumanAnnotation(item.source, edit.text, item.lp, Annotation([span]), item.translation)
         return None
 
     def number(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
@@ -246,7 +246,7 @@ def planted(annotations: Sequence[HumanAnnotation], share: float, seed: int = 0)
 
 
 def _language(item: HumanAnnotation) -> str:
-    return item.direction.partition("-")[2].partition("_")[0]
+    return item.lp.partition("-")[2].partition("_")[0]
 
 
 def _words(text: str) -> list[_Word]:

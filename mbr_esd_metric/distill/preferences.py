@@ -28,8 +28,8 @@ from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.split import held_out_groups
-from mbr_esd_metric.elicit.formats import FORMATS
-from mbr_esd_metric.elicit.prompt import Prompt, load_prompt
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, json_line
 from mbr_esd_metric.files.streams import whole_file
@@ -48,14 +48,14 @@ class PairOptions:
     Attributes:
         decision: how the best and the worst candidate are found.
         prompt: version or path of the template that the candidates were sampled with.
-        direction: such as "en-de", if the prompt named the languages.
+        lp: such as "en-de", if the prompt named the languages.
         validation: share of pairs kept for validation, split by source.
         seed: of the split.
     """
 
     decision: DecisionOptions = DecisionOptions()
     prompt: str = "v1"
-    direction: str | None = None
+    lp: str | None = None
     validation: float = 0.1
     seed: int = 0
 
@@ -63,13 +63,19 @@ class PairOptions:
         rule = self.decision.decided_by
         if not (rule.by_utility and isinstance(rule, SegmentRule)):
             raise OptionError(f"pairs go by expected utility, as the rules 'mbr' and 'consensus' do, not {rule.name!r}")
+        name = self.decision.format
+        if get_format(name).surprisals:
+            raise OptionError(
+                f"an answer of format={name} marks given words, and is not learnt from pairs; learn each mark from the "
+                f"candidates: mbr-esd distill sft --choices FILE --answer-format {name}"
+            )
         if not 0 <= self.validation < 1:
             raise OptionError(f"validation is a share in [0, 1), not {self.validation!r}")
 
     @property
     def question(self) -> Prompt:
         """The prompt in the words of the answers' format."""
-        return load_prompt(self.prompt, FORMATS[self.decision.format].templates)
+        return get_format(self.decision.format).prompt(self.prompt)
 
     @property
     def signature(self) -> str:
@@ -82,7 +88,7 @@ class PairOptions:
             "g": f"{GAMMA:g}",
             **({} if self.decision.format == "json" else {"f": self.decision.format}),
             "prompt": self.question.version,
-            "lp": self.direction or "-",
+            "lp": self.lp or "-",
             "loc": self.decision.location,
             "v": __version__,
         }
@@ -99,7 +105,6 @@ class Pair:
         prompt: the user message.
         chosen, rejected: answers as the model wrote them.
         chosen_utility, rejected_utility: expected utilities, higher is better.
-        translation, direction: of the segment, where the answers are walks through it; None where they are free text.
     """
 
     id: str
@@ -110,12 +115,9 @@ class Pair:
     rejected: str
     chosen_utility: float
     rejected_utility: float
-    translation: str | None = None
-    direction: str | None = None
 
     def row(self, signature: str) -> dict[str, Any]:
         """The row in TRL's conversational preference format, with more facts about the pair."""
-        texts = {"source": self.source, "translation": self.translation, "direction": self.direction}
         return {
             "prompt": [{"role": "user", "content": self.prompt}],
             "chosen": [{"role": "assistant", "content": self.chosen}],
@@ -125,7 +127,6 @@ class Pair:
             "id": self.id,
             "system": self.system,
             "signature": signature,
-            **({} if self.translation is None else texts),
         }
 
 
@@ -173,39 +174,37 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
             f"{options.decision.format}; give candidates in one format"
         )
     try:
-        decision = decide_segment(record.columns, record.mt, options.decision)
+        source = options.decision.source_of(record.src)
+        decision = decide_segment(record.columns, record.mt, options.decision, source=source)
     except NoValidCandidateError:
         return NO_VALID
     except InputError as error:
         raise InputError(f"{record.label}: {error}") from None
     if decision.distinct == 1:
         return ONE_ANNOTATION
-    utilities = decision.expected_utility
+    utilities = decision.expected_utilities
     lowest = min(value for value in utilities if value == value)  # invalid candidates have NaN
     if decision.value - lowest <= TIE:
         return EQUAL_UTILITY
     if decision.index is not None:
         chosen = record.texts[decision.index]
     else:
-        chosen, lost = FORMATS[options.decision.format].answer(decision.annotation, record.mt)
+        chosen, lost = get_format(options.decision.format).answer(decision.annotation, record.mt, record.src)
         if lost:
             return UNWRITABLE
     rejected = min(
         (i for i, value in enumerate(utilities) if value <= lowest + TIE),
         key=lambda i: (-_known(record.logprobs[i]), i),
     )
-    texts = (record.src, record.mt, options.direction)
-    walked = FORMATS[options.decision.format].walk(prompt, *texts) is not None
     return Pair(
         record.id,
         record.system,
         record.src,
-        prompt.render(*texts),
+        prompt.render(record.src, record.mt, options.lp),
         chosen,
         record.texts[rejected],
         decision.value,
         utilities[rejected],
-        *((record.mt, options.direction) if walked else ()),
     )
 
 

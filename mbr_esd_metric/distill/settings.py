@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.distill.options import check_numbers, with_changes
+from mbr_esd_metric.distill.training_options import check_numbers, with_changes
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 #: Recipes that ship with the package: NAME.yaml in this folder.

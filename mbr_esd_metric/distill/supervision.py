@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.split import held_out_groups
-from mbr_esd_metric.elicit.formats import FORMATS, AnswerFormat, Walk
+from mbr_esd_metric.elicit.formats import AnswerFormat, Walk, get_format
 from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -30,7 +30,7 @@ class HumanAnnotation:
 
     Attributes:
         source, translation: the texts.
-        direction: such as "en-de"; "" if it is unknown.
+        lp: such as "en-de"; "" if it is unknown.
         annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
             An answer is a set of errors. If two have the same characters and severity, the model learns the first.
         planted_in: the translation without the error that was planted in it, if one was.
@@ -38,7 +38,7 @@ class HumanAnnotation:
 
     source: str
     translation: str
-    direction: str
+    lp: str
     annotation: Annotation
     planted_in: str | None = None
 
@@ -58,7 +58,7 @@ class Example:
     Attributes:
         prompt, answer: the texts.
         group: what a split must not divide.
-        direction: such as "en-de".
+        lp: such as "en-de".
         walk: the answer as a walk through the translation, in formats that have one.
         clean: whether it says that there is no error.
     """
@@ -66,7 +66,7 @@ class Example:
     prompt: str
     answer: str
     group: str
-    direction: str = ""
+    lp: str = ""
     walk: Walk | None = None
     clean: bool = False
 
@@ -129,13 +129,20 @@ def select(
     annotations: Iterable[HumanAnnotation],
     prompt: Prompt,
     selection: Selection,
-    answers: AnswerFormat = FORMATS["json"],
+    answers: AnswerFormat | None = None,
 ) -> Supervision:
     """Draw the examples to learn from. The draw is deterministic and does not depend on the order of the annotations.
+
+    Args:
+        annotations: of human raters, or planted.
+        prompt: of the questions.
+        selection: which annotations to learn from.
+        answers: format of the answers; None takes JSON.
 
     Raises:
         InputError: nothing fits the limits.
     """
+    answers = answers or get_format("json")
     with_errors: list[tuple[str, Example]] = []
     clean: list[tuple[str, Example]] = []
     about: dict[str, tuple[str, str]] = {}
@@ -145,13 +152,13 @@ def select(
             continue
         if any(span.end - span.start > selection.max_span for span in item.annotation):
             continue
-        answer, lost = answers.answer(item.annotation, item.translation)
+        answer, lost = answers.answer(item.annotation, item.translation, item.source)
         inexpressible += lost
         if lost == len(item.annotation) and lost:
             continue  # do not teach that a translation with errors is clean
-        texts = (item.source, item.translation, item.direction or None)
+        texts = (item.source, item.translation, item.lp or None)
         walk = answers.walk(prompt, *texts)
-        example = Example(prompt.render(*texts), answer, item.group, item.direction, walk, not item.annotation)
+        example = Example(prompt.render(*texts), answer, item.group, item.lp, walk, not item.annotation)
         digest = _digest(selection.seed, example)
         about[digest] = (item.source, item.planted_in or item.translation)
         (with_errors if item.annotation else clean).append((digest, example))
@@ -194,27 +201,27 @@ def merged(parts: Sequence[Supervision]) -> Supervision:
 
 
 def mixed(supervision: Supervision, shares: Mapping[str, float]) -> Supervision:
-    """The supervision with directions in given proportions; as many examples as there are in them.
+    """The supervision with language pairs in given proportions; as many examples as there are in them.
 
     Args:
-        supervision: of several directions.
-        shares: direction -> its weight; a direction without one is left out.
+        supervision: of several language pairs.
+        shares: language pair -> its weight; a language pair without one is left out.
 
     Raises:
-        InputError: a direction that no example has.
+        InputError: a language pair that no example has.
     """
-    have = Counter(example.direction for example in supervision.train)
-    for direction in shares:
-        if not have[direction]:
-            raise InputError(f"no example is {direction}; there are {', '.join(sorted(have))}")
-    unit = min(have[direction] / weight for direction, weight in shares.items())
-    left = {direction: round(unit * weight) for direction, weight in shares.items()}
+    have = Counter(example.lp for example in supervision.train)
+    for lp in shares:
+        if not have[lp]:
+            raise InputError(f"no example is {lp}; there are {', '.join(sorted(have))}")
+    unit = min(have[lp] / weight for lp, weight in shares.items())
+    left = {lp: round(unit * weight) for lp, weight in shares.items()}
     train = []
     for example in supervision.train:
-        if left.get(example.direction, 0) > 0:
-            left[example.direction] -= 1
+        if left.get(example.lp, 0) > 0:
+            left[example.lp] -= 1
             train.append(example)
-    validation = tuple(example for example in supervision.validation if example.direction in shares)
+    validation = tuple(example for example in supervision.validation if example.lp in shares)
     clean = sum(example.clean for example in (*train, *validation))
     return replace(supervision, train=tuple(train), validation=validation, clean=clean)
 

@@ -15,8 +15,8 @@ from mbr_esd_metric.distill.settings import DpoOptions, SftOptions
 from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import EngineError, InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
+from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.quiet import quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-#: The trainer's log in a result folder: what `mbr-esd plot loss FOLDER` reads.
+#: The trainer's log in a result folder: what `mbr-esd distill plot FOLDER` reads.
 STATE = "trainer_state.json"
 #: Folder of the checkpoints inside a result folder.
 CHECKPOINTS = "checkpoints"
@@ -277,18 +277,18 @@ def check_same_run(
 
 
 @contextmanager
-def training_errors(memory_mend: str) -> Iterator[None]:
+def training_errors(memory_fix: str) -> Iterator[None]:
     """Turn running out of memory into an error that says what to lower."""
     import torch
 
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise EngineError(f"out of memory while training ({_first_line(error)}): {memory_mend}") from None
+        raise EngineError(f"out of memory while training ({_first_line(error)}): {memory_fix}") from None
     except RuntimeError as error:
         if "can't allocate memory" not in str(error) and "out of memory" not in str(error):
             raise
-        raise EngineError(f"out of memory while training ({_first_line(error)}): {memory_mend}") from None
+        raise EngineError(f"out of memory while training ({_first_line(error)}): {memory_fix}") from None
 
 
 def quiet_libraries() -> None:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mbr_esd_metric.elicit.parse import KEYS, OMITTED
 from mbr_esd_metric.elicit.prompt import CATEGORIES, SEVERITIES
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
-_CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
+CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 
 
@@ -22,16 +23,21 @@ def _one_of(values: Sequence[str]) -> str:
     return "(" + "|".join(re.escape(value).replace(r"\-", "-") for value in values) + ")"
 
 
-def output_grammar(error_span: str = _CHARACTERS + "+") -> str:
+def output_grammar(error_span: str | None = CHARACTERS + "+", omitted_span: str | None = None) -> str:
     """The regular expression of an answer: ``{"errors": [...]}``.
 
     Args:
         error_span: regular expression for the inside of the JSON string of an error span; the default admits any text.
+            None: nothing can be wrong in the translation.
+        omitted_span: the same for what the translation leaves out; None: an answer does not say that.
     """
+    spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED, omitted_span)) if words]
+    if not spans:
+        return r'\{"errors": \[\]\}'
     error = (
-        r'\{"error_span": "'
-        + error_span
-        + r'", "category": "'
+        r"\{"
+        + (spans[0] if len(spans) == 1 else f"({'|'.join(spans)})")
+        + r', "category": "'
         + _one_of(CATEGORIES)
         + r'", "sub_category": "'
         + _SUB_CATEGORY
@@ -42,18 +48,26 @@ def output_grammar(error_span: str = _CHARACTERS + "+") -> str:
     return r'\{"errors": \[(' + error + "(, " + error + r")*)?\]\}"
 
 
-def output_schema() -> dict[str, Any]:
-    """The answer as a JSON schema, for servers that take no grammar; strict: every key is required, and no other."""
-    error = {
-        "error_span": {"type": "string"},
-        "category": {"type": "string", "enum": list(CATEGORIES)},
-        "sub_category": {"type": "string"},
-        "severity": {"type": "string", "enum": list(SEVERITIES)},
-    }
-    item = {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
+def output_schema(omissions: bool = False) -> dict[str, Any]:
+    """The answer as a JSON schema, for servers that take no grammar; strict: every key is required, and no other.
+
+    Args:
+        omissions: an error may be one of what the translation leaves out.
+    """
+
+    def item(first: str) -> dict[str, Any]:
+        error = {
+            first: {"type": "string"},
+            "category": {"type": "string", "enum": list(CATEGORIES)},
+            "sub_category": {"type": "string"},
+            "severity": {"type": "string", "enum": list(SEVERITIES)},
+        }
+        return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
+
+    items = {"anyOf": [item(KEYS[0]), item(OMITTED)]} if omissions else item(KEYS[0])
     return {
         "type": "object",
-        "properties": {"errors": {"type": "array", "items": item}},
+        "properties": {"errors": {"type": "array", "items": items}},
         "required": ["errors"],
         "additionalProperties": False,
     }

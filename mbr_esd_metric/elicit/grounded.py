@@ -41,8 +41,7 @@ def grounded_grammar(translation: str) -> str:
     Args:
         translation: t. Where it has no word at all (white space only), the only answer is that there is no error.
     """
-    spans = grounded_spans(translation, in_json)
-    return r'\{"errors": \[\]\}' if spans is None else output_grammar(spans)
+    return output_grammar(grounded_spans(translation, in_json))
 
 
 def grounded_spans(translation: str, written: Callable[[str], str | None]) -> str | None:

@@ -2,7 +2,9 @@
 
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
 for "no error", and no text whatever raises. A well-formed error whose span does not occur in the translation,
-or whose severity is neutral, is dropped and counted.
+or whose severity is neutral, is dropped and counted. In answers that say what is left out of the source too, such an
+error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An omission is *unplaced*
+if its words are in neither text; it has a severity and counts in the score if the user says so.
 
 Answers of a constrained model have exactly the spacing of `elicit.grammar`, and the errors of one segment's
 samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
@@ -15,16 +17,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity, SpanKey, fold_severity
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity, Side, SpanKey, fold_severity
 from mbr_esd_metric.errors import InputError, unknown
 
 LOCATIONS = ("first", "successive")
 
+#: The most characters of a candidate that are read; no model's answer is as long.
+LONGEST = 1 << 20
+
 #: The keys that every error has, as in the grammar.
 KEYS = ("error_span", "category", "sub_category", "severity")
+#: The first key of what the translation leaves out; its words are the source's.
+OMITTED = "omitted_span"
 
 #: Severities that carry no penalty; whatever is neither here nor in `core.annotation.SEVERITIES` is no severity.
 _NO_PENALTY = ("neutral",)
@@ -32,10 +39,17 @@ _NO_PENALTY = ("neutral",)
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
 _STRING = r'"([^"\\\x00-\x1f]*)"'
-_PIECE = re.compile(", ".join(f'"{key}": {_STRING}' for key in KEYS))
-#: An error as the grammar has it, with the comma before it.
 _ESCAPED = r'"((?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)"'
-_ERROR = re.compile(r"(?:, )?\{" + ", ".join(f'"{key}": {_ESCAPED}' for key in KEYS) + r"\}")
+
+
+def _fields(string: str, first: str) -> str:
+    return f'"({first})": {string}, ' + ", ".join(f'"{key}": {string}' for key in KEYS[1:])
+
+
+#: By whether omissions have words of the source: an error, and one as the grammar has it, with the comma before it.
+_FIRST_KEY = {False: KEYS[0], True: f"{KEYS[0]}|{OMITTED}"}
+_PIECE = {both: re.compile(_fields(_STRING, first)) for both, first in _FIRST_KEY.items()}
+_ERROR = {both: re.compile(r"(?:, )?\{" + _fields(_ESCAPED, first) + r"\}") for both, first in _FIRST_KEY.items()}
 
 
 #: Span -> the characters ``[start, end)`` of an answer that say it.
@@ -53,23 +67,31 @@ class Invalid:
     reason: str
 
 
+#: What a text beyond `LONGEST` is.
+TOO_LONG = Invalid(f"longer than {LONGEST} characters")
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """An annotation as read from a text.
 
     Attributes:
         annotation: the errors that were located.
-        not_found: errors dropped because their span is empty or does not occur in the translation.
+        not_found: errors dropped because their span is empty or does not occur in the translation, or what is left out
+            not in the source.
         no_penalty: errors dropped because their severity is neutral.
+        unplaced: how many of those not found are omissions.
     """
 
     annotation: Annotation
     not_found: int = 0
     no_penalty: int = 0
+    unplaced: int = 0
 
 
 class _Error(NamedTuple):
-    """One error as written: `severity` is None if it carries no penalty, `span` its first occurrence if any.
+    """One error as written: `severity` is None if it carries no penalty, `span` its first occurrence if any, `omission`
+    whether it says that something is left out.
 
     A tuple, as thousands are made a second.
     """
@@ -78,6 +100,7 @@ class _Error(NamedTuple):
     severity: Severity | None
     category: str
     span: ErrorSpan | None
+    omission: bool
 
 
 def check_parser_arguments(translation: object, location: str) -> None:
@@ -100,19 +123,27 @@ class CandidateParser:
         translation: t, in which spans are located.
         location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with
             "successive" a span text that is repeated within one annotation takes its next occurrence.
+        source: s, in which what is left out is located; None where answers do not say that.
+        unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
 
     Raises:
         InputError: the translation is no text.
         OptionError: another location.
     """
 
-    def __init__(self, translation: str, location: str = "first") -> None:
+    def __init__(
+        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+    ) -> None:
         check_parser_arguments(translation, location)
         self._translation = translation
+        self._source = source
+        self._piece_form, self._error_form = _PIECE[source is not None], _ERROR[source is not None]
+        self._with_unplaced = unplaced
         self._successive = location == "successive"
         self._texts: dict[str, Annotation | Invalid] = {_NO_ERROR: EMPTY}
-        #: Of texts with dropped errors alone: how many were not found, and how many carry no penalty.
-        self._dropped: dict[str | None, tuple[int, int]] = {}
+        #: Of texts with dropped errors alone: how many were not found, how many carry no penalty, and how many of the
+        #: first are omissions.
+        self._dropped: dict[str | None, tuple[int, int, int]] = {}
         self._pieces: dict[str, _Error] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
         self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
@@ -122,7 +153,9 @@ class CandidateParser:
         if not isinstance(text, str):
             return Invalid("not a text")
         annotation = self.annotations([text])[0]
-        return annotation if isinstance(annotation, Invalid) else Parsed(annotation, *self._dropped.get(text, (0, 0)))
+        return (
+            annotation if isinstance(annotation, Invalid) else Parsed(annotation, *self._dropped.get(text, (0, 0, 0)))
+        )
 
     def annotations(self, texts: Sequence[str]) -> list[Annotation | Invalid]:
         """The annotation of each text or why it has none; the same object for the same text."""
@@ -137,27 +170,47 @@ class CandidateParser:
         dropped = self._dropped
         return sum([dropped[text][0] for text in texts if text in dropped]) if dropped else 0
 
+    def unplaced(self, texts: Sequence[str | None]) -> int:
+        """How many of those are omissions."""
+        dropped = self._dropped
+        return sum([dropped[text][2] for text in texts if text in dropped]) if dropped else 0
+
+    def stated(self, text: str) -> float | None:
+        """None: an answer states no score."""
+        return None
+
     def said(self, text: str) -> Said:
         """Where an answer says each span; see `AnswerParser.said`. Of equal spans the first is meant."""
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
         found: Said = {}
-        after: dict[str, int] = {}
+        after: dict[tuple[Side, str], int] = {}
         while text.startswith(_FIRST) and at < end:
-            match = _ERROR.match(text, at)
+            match = self._error_form.match(text, at)
             if match is None:
                 return {}
-            words, *_, severity = (json.loads(f'"{value}"', strict=False) for value in match.groups())
-            folded = fold_severity(severity)
-            start = self._translation.find(words, after.get(words, 0) if self._successive else 0) if words else -1
-            if folded is not None and start >= 0:
-                after[words] = start + len(words)
+            error = self._error(match[1], *(json.loads(f'"{value}"', strict=False) for value in match.groups()[1:]))
+            span = self._located_now(error, after)
+            if span is not None:
                 # The quote after the words says that they end.
-                ranges = ((at, match.end(1) + 1), match.span(len(KEYS)))
-                found.setdefault((start, start + len(words), folded), ranges)
+                found.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
             at = match.end()
         return found
 
+    def _located_now(self, error: _Error, after: dict[tuple[Side, str], int]) -> ErrorSpan | None:
+        """The span of an error, given where earlier ones with its words ended."""
+        span = error.span
+        if span is None or not self._successive:
+            return span
+        text = self._translation if span.side == "translation" else self._source or ""
+        start = text.find(error.text, after.get((span.side, error.text), 0))
+        if start < 0:
+            return None
+        after[span.side, error.text] = end = start + len(error.text)
+        return replace(span, start=start, end=end)
+
     def _read(self, text: str) -> Annotation | Invalid:
+        if len(text) > LONGEST:
+            return TOO_LONG
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
             located = self._located
@@ -170,45 +223,49 @@ class CandidateParser:
                 if None in spans or self._successive:
                     return self._annotation(text, [self._pieces[piece] for piece in pieces])
                 return Annotation.of_keys(spans)
-        read = _decode(text)
+        read = _decode(text, self._source is not None)
         return read if isinstance(read, Invalid) else self._annotation(text, [self._error(*error) for error in read])
 
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
-        match = _PIECE.fullmatch(piece)
-        if match is None or not _is_severity(match[len(KEYS)]):
+        match = self._piece_form.fullmatch(piece)
+        if match is None or not _is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
         self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
         return True
 
-    def _error(self, text: str, category: str, sub_category: str, severity: str) -> _Error:
+    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str) -> _Error:
         folded = fold_severity(severity)
         name = f"{category}/{sub_category}" if sub_category else category
-        start = self._translation.find(text) if text else -1
-        found = folded is not None and start >= 0
-        span = ErrorSpan(start, start + len(text), folded, name) if found and folded else None
-        return _Error(text, folded, name, span)
+        omission = key == OMITTED or is_omission(name)
+        span: ErrorSpan | None = None
+        if text and folded is not None:
+            start = -1 if key == OMITTED else self._translation.find(text)
+            if start >= 0:
+                span = ErrorSpan(start, start + len(text), folded, name)
+            elif omission and self._source is not None and (start := self._source.find(text)) >= 0:
+                span = ErrorSpan(start, start + len(text), folded, name, side="source")
+        return _Error(text, folded, name, span, omission)
 
     def _annotation(self, text: str, errors: Sequence[_Error]) -> Annotation:
         spans: list[ErrorSpan] = []
+        unplaced: list[Severity] = []
         no_penalty = 0
-        after: dict[str, int] = {}
+        after: dict[tuple[Side, str], int] = {}
         for error in errors:
             if error.severity is None:
                 no_penalty += 1
-            elif error.span is None:
                 continue
-            elif not self._successive:
-                spans.append(error.span)
-            else:
-                start = self._translation.find(error.text, after.get(error.text, 0))
-                if start >= 0:
-                    after[error.text] = end = start + len(error.text)
-                    spans.append(ErrorSpan(start, end, error.severity, error.category))
+            span = self._located_now(error, after)
+            if span is not None:
+                spans.append(span)
+            elif error.omission:
+                unplaced.append(error.severity)
         if len(spans) < len(errors):
-            self._dropped[text] = (len(errors) - no_penalty - len(spans), no_penalty)
-        return Annotation(spans)
+            self._dropped[text] = (len(errors) - no_penalty - len(spans), no_penalty, len(unplaced))
+        annotation = Annotation(spans)
+        return annotation.missing(unplaced) if self._with_unplaced and unplaced else annotation
 
 
 def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:
@@ -246,8 +303,18 @@ def _is_severity(severity: str) -> bool:
     return fold_severity(severity) is not None or severity.strip().lower() in _NO_PENALTY
 
 
-def _decode(text: str) -> list[tuple[str, str, str, str]] | Invalid:
-    """Span text, category, sub-category and severity of each error."""
+def is_omission(category: str | None) -> bool:
+    """Whether an error's category, as a model or a person wrote it, says that something is left out."""
+    return "omission" in (category or "").lower()
+
+
+def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Invalid:
+    """First key, span text, category, sub-category and severity of each error.
+
+    Args:
+        text: of an answer.
+        both: an error may be one of the source's side.
+    """
     try:
         answer: object = _DECODER.decode(text)
     except _Malformed as error:
@@ -259,15 +326,21 @@ def _decode(text: str) -> list[tuple[str, str, str, str]] | Invalid:
     errors = answer.get("errors") if isinstance(answer, dict) else None
     if not isinstance(errors, list):
         return Invalid("no list of errors")
-    read: list[tuple[str, str, str, str]] = []
+    read: list[tuple[str, str, str, str, str]] = []
     for item in errors:
         if not isinstance(item, dict):
             return Invalid("an error that is no object")
-        values: list[Any] = [item.get(key) for key in KEYS]
+        first = KEYS[0]
+        if both and item.get(OMITTED):
+            if item.get(first):
+                return Invalid(f"an error with {first} and {OMITTED}")
+            first = OMITTED
+        keys = (first, *KEYS[1:])
+        values: list[Any] = [item.get(key) for key in keys]
         if not all(isinstance(value, str) for value in values):
-            missing = any(key not in item for key in KEYS)
+            missing = any(key not in item for key in keys)
             return Invalid("an error without " + "/".join(KEYS) if missing else "an error's field is no text")
         if not _is_severity(values[3]):  # else a major error in other words would be no error
             return Invalid("an error of unknown severity")
-        read.append((values[0], values[1], values[2], values[3]))
+        read.append((first, values[0], values[1], values[2], values[3]))
     return read

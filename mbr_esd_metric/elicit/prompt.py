@@ -37,9 +37,59 @@ Source in {{source_lang}}:
 Translation in {{target_lang}}:
 {{translation}}"""
 
+_ANSWER_V1 = f"""\
+Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
+"severity": "..."}}]}}, or {{"errors": []}} without errors. error_span: the wrong words, copied exactly from the \
+translation. category: {", ".join(CATEGORIES)}. severity: {", ".join(SEVERITIES)}."""
+_TEXTS_V1 = """\
+Source in {source_lang}:
+{source}
+
+Translation in {target_lang}:
+{translation}"""
+#: In the manner of AutoMQM (Fernandes et al. 2023, arXiv 2308.07286), in our own words.
+_AUTOMQM_V1 = f"""\
+{_TEXTS_V1}
+
+Given the source, name the major and the minor errors of this translation. Major errors are errors of translation or \
+grammar. Minor errors are small imperfections and matters of taste.
+{_ANSWER_V1}"""
+#: In the manner of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words: the major errors first.
+_EAPROMPT_V1 = f"""\
+You evaluate the quality of a translation by error analysis.
+{_TEXTS_V1}
+
+First find the major errors: words that change the meaning, that are missing, or that do not belong there. Then find \
+the minor errors: what reads badly, is spelt wrongly or has the wrong register, while the meaning is kept. List the \
+major errors before the minor ones.
+{_ANSWER_V1}"""
+
 #: Built-in prompt texts of `format=json` by version.
 #: A text never changes once released: a better one gets a new version.
-TEMPLATES = {"v1": _V1}
+TEMPLATES = {"v1": _V1, "automqm-v1": _AUTOMQM_V1, "eaprompt-v1": _EAPROMPT_V1}
+
+_OMISSIONS_V1 = f"""\
+You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
+out.
+Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
+"severity": "..."}}, {{"omitted_span": "...", "category": "accuracy", "sub_category": "omission", "severity": "..."}}]}}
+error_span: the wrong words, copied exactly from the translation.
+omitted_span: words whose meaning is missing from the translation, copied exactly from the source.
+category: {", ".join(CATEGORIES)}.
+sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
+register, inconsistency, awkward, inappropriate for context.
+severity: critical (the meaning is lost or dangerous), major (hard to understand or wrong in meaning), minor (noticed, \
+but does not hinder).
+Without errors, answer {{"errors": []}}.
+
+Source in {{source_lang}}:
+{{source}}
+
+Translation in {{target_lang}}:
+{{translation}}"""
+
+#: Those of `format=json-omissions`.
+OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}
 
 #: Placeholder -> what it stands for. The second group is the spelling of the authors' released code.
 FIELDS = {
@@ -156,25 +206,27 @@ class Prompt:
     Attributes:
         version: what the signature says: "v1", or "file:" and eight digits of the text's SHA-256.
         template: the text with its placeholders.
+        turns: what is said before it, such as examples: role and text of each message, as they are.
     """
 
     version: str
     template: str
+    turns: tuple[tuple[str, str], ...] = ()
 
     @property
     def names_languages(self) -> bool:
         """Whether it says of what language source and translation are, where that is known."""
         return any(FIELDS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
-    def render(self, source: str, translation: str, direction: str | None = None) -> str:
+    def render(self, source: str, translation: str, lp: str | None = None) -> str:
         """The user message for one segment.
 
         Args:
             source: source text s.
             translation: translation t.
-            direction: such as "en-de"; without it the prompt says "the source language".
+            lp: such as "en-de"; without it the prompt says "the source language".
         """
-        source_lang, target_lang = language_names(direction)
+        source_lang, target_lang = language_names(lp)
         values = {
             "source": source,
             "translation": translation,
@@ -214,20 +266,20 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
     return Prompt("file:" + hashlib.sha256(template.encode()).hexdigest()[:8], template)
 
 
-def language_names(direction: str | None) -> tuple[str, str]:
-    """Names of source and target language of a direction such as "en-de" or "ja-zh_TW".
+def language_names(lp: str | None) -> tuple[str, str]:
+    """Names of source and target language of a language pair such as "en-de" or "ja-zh_TW".
 
     Raises:
-        OptionError: the direction is not two known codes joined by a hyphen; names the nearest ones.
+        OptionError: the language pair is not two known codes joined by a hyphen; names the nearest ones.
     """
-    if direction is None:
+    if lp is None:
         return "the source language", "the target language"
-    codes = direction.split("-")
+    codes = lp.split("-")
     if len(codes) != 2 or not all(codes):
-        raise OptionError(f"a direction is two language codes such as 'en-de', not {direction!r}")
+        raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
     found = [code.split("_")[0].lower() for code in codes]
     for code in found:
         if code not in LANGUAGES:
             error = unknown("language code", code, LANGUAGES)
-            raise OptionError(f"direction {direction!r}: {error}")
+            raise OptionError(f"language pair {lp!r}: {error}")
     return LANGUAGES[found[0]], LANGUAGES[found[1]]

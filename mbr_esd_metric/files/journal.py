@@ -15,7 +15,7 @@ from types import TracebackType
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.lock import locked
 
-_MEND = "delete it to start again, or write to another file"
+_FIX = "delete it to start again, or write to another file"
 
 
 class Journal:
@@ -46,7 +46,7 @@ class Journal:
                 if line.endswith(b"\n"):  # else the run was stopped while it wrote this line
                     self.done, end = self.done + 1, end + len(line)
             if self.done and header != self._header:
-                raise InputError(f"{self.path} is left of a run with other options or candidates; {_MEND}")
+                raise InputError(f"{self.path} is left of a run with other options or candidates; {_FIX}")
             self._file.truncate(end if self.done else 0)
             self._file.seek(0, os.SEEK_END)
             if not self.done:
@@ -90,4 +90,4 @@ class Journal:
 
     def other(self, why: str) -> InputError:
         """The error of entries that belong to another run, or are damaged."""
-        return InputError(f"{self.path} is left of a run with other candidates: {why}; {_MEND}")
+        return InputError(f"{self.path} is left of a run with other candidates: {why}; {_FIX}")

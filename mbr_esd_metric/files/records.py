@@ -7,14 +7,17 @@ Candidates, a line a segment::
 `system` may be absent. ``"format": "compact"`` beside `mt` names the answer format of the texts; where nothing says it,
 they are JSON, or what the reader is told (`--answers`). A candidate may have ``"truncated": true``, those of several
 models ``"model": NAME``, an only candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its
-spans are made, and those of `format=marked` ``"expected": [minor, major]``, the numbers of error spans that the model
-expected (`ExpectedSpans`), of which `score=conditional` is made. The `*.gen.json` of the authors' released code, one
+spans are made, and those of `format=marked` ``"expected": [minor, major, missing, words, surprisal]``, the numbers of
+error spans that the model expected and what goes with them (`ExpectedSpans`; the last three may be absent), of which
+`score=conditional` is made. The `*.gen.json` of the authors' released code, one
 object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "score_sd"?, "spans": [{"start", "end", "severity", "category", "text",
-     "confidence"}], "expected_utility", "valid", "distinct", "invalid"}
+     "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
 
-`expected_utility` is that of the chosen candidate. Readers stream: memory is that of one segment.
+`omissions` are spans with offsets into the source, where there are any; `unplaced` are the severities of omissions
+without a place, where they count. `expected_utility` is that of the chosen candidate. Readers stream: memory is that
+of one segment.
 """
 
 from __future__ import annotations
@@ -27,15 +30,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.gen_json import released_items, released_segment
 from mbr_esd_metric.files.join import Place
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.released_code import released_items, released_segment
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
+from mbr_esd_metric.files.untrusted import decoded, finite
 
 __all__ = [
     "CandidateRecord",
@@ -203,7 +207,8 @@ class CandidateRecord:
             candidate["model"] = model
         for candidate, spans in zip(candidates, self.expected or (), strict=False):
             if spans is not None:
-                candidate["expected"] = [spans.minor, spans.major]
+                measured = [spans.missing, spans.words, spans.surprisal]
+                candidate["expected"] = [spans.minor, spans.major, *(measured if any(measured) else ())]
         if self.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
@@ -245,7 +250,10 @@ class DecisionRecord:
             decision.index,
             decision.score,
             decision.annotation,
-            tuple(record.mt[span.start : span.end] for span in decision.annotation),
+            tuple(
+                (record.mt if span.side == "translation" else record.src)[span.start : span.end]
+                for span in decision.annotation
+            ),
             decision.value,
             decision.valid,
             decision.distinct,
@@ -266,8 +274,16 @@ class DecisionRecord:
         spans = value.get("spans")
         if not isinstance(spans, list):
             raise InputError(_wrong(value, "spans", "a list"))
-        annotation = Annotation(spans)
-        texts = {(s.get("start"), s.get("end")): s.get("text", "") for s in spans}
+        omissions = value.get("omissions", [])
+        if not isinstance(omissions, list) or not all(isinstance(one, dict) for one in omissions):
+            raise InputError(_wrong(value, "omissions", "a list of objects"))
+        annotation = Annotation([*spans, *({**one, "side": "source"} for one in omissions)])
+        for key, kinds in (("system", str), ("score_sd", int | float)):
+            if value.get(key) is not None and (not isinstance(value[key], kinds) or isinstance(value[key], bool)):
+                raise InputError(_wrong(value, key, "a string" if kinds is str else "a number"))
+        annotation = annotation.missing(_severities(value.get("unplaced", [])))
+        texts = {("translation", s.get("start"), s.get("end")): s.get("text", "") for s in spans}
+        texts |= {("source", s.get("start"), s.get("end")): s.get("text", "") for s in omissions}
         unknown = {key for key in ("index", "expected_utility") if key in value and value[key] is None}
         for key in ("score", "expected_utility"):
             if key not in unknown and (isinstance(value.get(key), bool) or not isinstance(value.get(key), int | float)):
@@ -278,10 +294,10 @@ class DecisionRecord:
         return cls(
             _identifier(value),
             value["index"],
-            float(value["score"]),
+            finite(value["score"]),
             annotation,
-            tuple(str(texts[span.start, span.end]) for span in annotation),
-            math.nan if value["expected_utility"] is None else float(value["expected_utility"]),
+            tuple(str(texts[span.side, span.start, span.end]) for span in annotation),
+            math.nan if value["expected_utility"] is None else finite(value["expected_utility"]),
             value["valid"],
             value["distinct"],
             value["invalid"],
@@ -293,24 +309,29 @@ class DecisionRecord:
         """The object of one line."""
         system = {} if self.system is None else {"system": self.system}
         deviation = {} if self.score_sd is None else {"score_sd": self.score_sd}
-        spans = [
-            {
-                "start": span.start,
-                "end": span.end,
-                "severity": span.severity,
-                "category": span.category,
-                "text": text,
-                "confidence": span.confidence,
-            }
-            for span, text in zip(self.annotation, self.texts, strict=True)
-        ]
+        spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        for span, text in zip(self.annotation, self.texts, strict=True):
+            spans[span.side].append(
+                {
+                    "start": span.start,
+                    "end": span.end,
+                    "severity": span.severity,
+                    "category": span.category,
+                    "text": text,
+                    "confidence": span.confidence,
+                }
+            )
+        omissions = {"omissions": spans["source"]} if spans["source"] else {}
+        unplaced = {"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}
         return {
             "id": self.id,
             **system,
             "index": self.index,
             "score": self.score,
             **deviation,
-            "spans": spans,
+            "spans": spans["translation"],
+            **omissions,
+            **unplaced,
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
             "valid": self.valid,
             "distinct": self.distinct,
@@ -336,7 +357,7 @@ def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
     """
     try:
         if isinstance(value, bytes):
-            return CandidateRecord.from_json(_decoded(value))
+            return CandidateRecord.from_json(decoded(value))
         system, number, candidates = value
         return _released(system, number, candidates)
     except InputError as error:
@@ -368,7 +389,7 @@ def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
-                    yield DecisionRecord.from_json(_decoded(line))
+                    yield DecisionRecord.from_json(decoded(line))
                 except InputError as error:
                     raise InputError(f"{path}, line {number}: {error}") from None
 
@@ -385,19 +406,6 @@ def json_line(value: Mapping[str, Any]) -> bytes:
     return json_text(value).encode() + b"\n"
 
 
-def _decoded(line: bytes) -> object:
-    try:
-        value: object = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 (byte {error.start})") from None
-    except ValueError as error:
-        mend = "give one JSON object a line (mbr-esd sample writes candidates, mbr-esd decide decisions)"
-        raise InputError(f"not JSON ({error}); {mend}") from None
-    except RecursionError:
-        raise InputError("not JSON that can be read (nested too deeply)") from None
-    return value
-
-
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     src, mt, texts, logprobs = released_segment(candidates)
     _check_logprobs(logprobs)
@@ -408,6 +416,8 @@ def _check_logprobs(values: tuple[object, ...]) -> None:
     # NaN alone does not equal itself.
     if not set(map(type, values)) <= {float, int, type(None)} or not all(map(operator.eq, values, values)):
         raise InputError("a candidate's logprob is a number, or null where unknown")
+    if {math.inf, -math.inf} & set(values):
+        raise InputError("a candidate's logprob is infinite; give a finite number, or null where unknown")
 
 
 def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
@@ -428,13 +438,25 @@ def _expected(number: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None
     counts = candidate.get("expected")
     if counts is None:
         return None
-    numbers = isinstance(counts, list) and len(counts) == 2 and {*map(type, counts)} <= {float, int}
+    numbers = isinstance(counts, list) and len(counts) in (2, 5) and {*map(type, counts)} <= {float, int}
     if not numbers or not all(0 <= count < math.inf for count in counts):
         raise InputError(
             f'candidate {number}: "expected" is {json.dumps(counts)}, not the numbers of minor and of major error '
-            "spans that the model expected, such as [0.8, 0.1]"
+            "spans that the model expected, such as [0.8, 0.1], with or without those in the source, the words, and "
+            "their surprisal behind them"
         )
-    return ExpectedSpans(*map(float, counts))
+    minor, major, *measured = counts
+    missing, words, surprisal = measured or (0.0, 0, 0.0)
+    return ExpectedSpans(float(minor), float(major), float(missing), int(words), float(surprisal))
+
+
+def _severities(values: object) -> list[Severity]:
+    folded = (
+        [fold_severity(one) if isinstance(one, str) else None for one in values] if isinstance(values, list) else [None]
+    )
+    if None in folded:
+        raise InputError('"unplaced" is the list of the severities of omissions without a place')
+    return cast("list[Severity]", folded)
 
 
 def _format(name: object) -> str | None:

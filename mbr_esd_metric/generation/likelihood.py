@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.generation.base import Request
+from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 
 
@@ -32,7 +32,7 @@ class LikelihoodEngine(TransformersEngine):
         total = 0.0
         with self._no_grad():
             grammar = self._grammar(request.grammar)
-            logits = self._cache.read(self._model, self._tokens(request.prompt))
+            logits = self._cache.read(self._model, self._tokens(request))
             self._cache.start([len(self._cache.tokens)])
             state = grammar.start
             for at, token in enumerate(tokens):

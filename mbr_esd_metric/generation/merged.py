@@ -6,8 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.cache import made_folder
+from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import model_identity
 
 

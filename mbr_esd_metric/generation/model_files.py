@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.cache import cache_folder
+from mbr_esd_metric.generation.engine import EngineOptions
 
 #: Files of a model or adapter folder that can change what the model writes.
 _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
@@ -94,7 +94,7 @@ def _digest(folder: Path) -> str:
         digest.update(file.name.encode() + b"\0" + file_digest(file))
     # If this fails, the next call only takes longer.
     with contextlib.suppress(OSError, InputError):
-        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(memory, json.dumps({"files": seen, "digest": digest.hexdigest()}))
     return digest.hexdigest()
 

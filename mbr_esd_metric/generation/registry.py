@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.generation.base import Engine
+from mbr_esd_metric.generation.engine import Engine
 
 #: Entry points of other packages: ``mbr_esd_metric.engines``.
 ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]

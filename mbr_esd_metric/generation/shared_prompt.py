@@ -80,7 +80,9 @@ class SharedPromptCache:
         """Read a prompt, except the blocks that it shares with the one before; returns its last logits (1, V)."""
         logits: Tensor | None = None
         for block, start in self._blocks(tokens):
-            output = self._forward_block(model, block, start, logits_to_keep=1)
+            # An index, not the number 1: of a slice torch makes a view, whose product with a frozen output layer of
+            # 262,144 tokens takes 2.4 s on a processor, against 0.06 s.
+            output = self._forward_block(model, block, start, logits_to_keep=torch.tensor([block.shape[1] - 1]))
             logits = output.logits[:, -1]
         assert logits is not None, "a prompt has at least one token"
         return logits
@@ -164,10 +166,10 @@ class SharedPromptCache:
         self._own = self._own + new.counts
         return output
 
-    def _forward_block(self, model: Any, tokens: Tensor, start: int, **options: int) -> Any:
+    def _forward_block(self, model: Any, tokens: Tensor, start: int, **options: Tensor) -> Any:
         return self._forward(model, tokens, torch.arange(start, start + tokens.shape[1])[None], **options)
 
-    def _forward(self, model: Any, tokens: Tensor, positions: Tensor, **options: int) -> Any:
+    def _forward(self, model: Any, tokens: Tensor, positions: Tensor, **options: Tensor) -> Any:
         device = model.get_input_embeddings().weight.device
         return model(
             input_ids=tokens.to(device),

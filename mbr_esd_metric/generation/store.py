@@ -2,9 +2,9 @@
 
 A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
 nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
-that is killed loses at most the part that it was writing. Two processes may use one file at once; the first to store an
-index wins. Each row has a checksum, so a bit that the disk lost is an error and never another score. The file may be
-read-only if everything is stored already.
+that is killed loses at most the part that it was writing. Several processes may use one file at once: `Claims` keep
+them from asking for the same, and the first to store an index wins. Each row has a checksum, so a bit that the disk
+lost is an error and never another score. The file may be read-only if everything is stored already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from typing import Any
 
 from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.base import Sample
 from mbr_esd_metric.generation.cache import cache_folder
+from mbr_esd_metric.generation.engine import Sample
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
@@ -45,7 +45,7 @@ _TABLES = (
     "PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
-_MEND = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
+_FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
 def store_path(path: str | os.PathLike[str] | None = None) -> Path:
@@ -94,6 +94,23 @@ class CandidateStore:
         store._connection = sqlite3.connect(":memory:", isolation_level=None)
         store._create()
         return store
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None if the store is in memory."""
+        return self._path
+
+    def numbers(self, keys: Iterable[str]) -> dict[str, int]:
+        """The number that the file has for each request; a new one gets its own.
+
+        Raises:
+            StoreError: as `put`.
+        """
+        wanted = list(keys)
+        with self._reported("write"), self._transaction():
+            self._connection.executemany("INSERT OR IGNORE INTO request (key) VALUES (?)", ((key,) for key in wanted))
+            found = "SELECT id FROM request WHERE key = ?"
+            return {key: int(self._connection.execute(found, (key,)).fetchone()[0]) for key in wanted}
 
     def get(self, key: str, n: int) -> list[Sample | None]:
         """Samples 0 to n - 1 of the request, None if one is missing.
@@ -182,8 +199,12 @@ class CandidateStore:
         self.close()
 
     def _open_to_write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        # One thread uses it at a time, but an engine's thread may look into a store that another one closes.
+        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._create()
             self._use_wal()
@@ -320,7 +341,20 @@ def _unpacked(packed: bytes) -> TokenLogprobs:
     return TokenLogprobs(values[:count], values[count:])
 
 
-_COUNTS = struct.Struct("<2d")
+_COUNTS, _MEASURED = struct.Struct("<2d"), struct.Struct("<2ddId")
+
+
+def _packed_spans(spans: ExpectedSpans) -> bytes:
+    """Minor and major ones alone where nothing else is known, as stores had them first."""
+    if not (spans.missing or spans.words or spans.surprisal):
+        return _COUNTS.pack(spans.minor, spans.major)
+    return _MEASURED.pack(spans.minor, spans.major, spans.missing, spans.words, spans.surprisal)
+
+
+def _unpacked_spans(packed: bytes) -> ExpectedSpans:
+    return ExpectedSpans(*(_COUNTS if len(packed) == _COUNTS.size else _MEASURED).unpack(packed))
+
+
 #: Token log-probabilities of single answers, and the numbers of error spans that were expected along walks.
 _BESIDE = (
     _Beside("by_token", "sizes_logprobs", "token_logprobs", "tokens", _packed, _unpacked),
@@ -329,8 +363,8 @@ _BESIDE = (
         "minor_major",
         "expected",
         "expected error spans",
-        lambda spans: _COUNTS.pack(spans.minor, spans.major),
-        lambda packed: ExpectedSpans(*_COUNTS.unpack(packed)),
+        _packed_spans,
+        _unpacked_spans,
     ),
 )
 
@@ -368,14 +402,14 @@ def _is_read_only(error: Exception) -> bool:
 def _advice(error: Exception) -> str:
     text = str(error)
     if "full" in text or getattr(error, "errno", None) == 28:
-        return f"the disk is full; what was stored before is kept: free some space and run again, or {_MEND}"
+        return f"the disk is full; what was stored before is kept: free some space and run again, or {_FIX}"
     if "readonly" in text or "unable to open" in text or isinstance(error, PermissionError):
-        return f"no permission to write there ({text}); make it writable, or {_MEND}"
+        return f"no permission to write there ({text}); make it writable, or {_FIX}"
     if "locked" in text:
-        return f"another process keeps it locked for {_BUSY_SECONDS:.0f} s now; wait for it to end, or {_MEND}"
+        return f"another process keeps it locked for {_BUSY_SECONDS:.0f} s now; wait for it to end, or {_FIX}"
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return f"the file is damaged ({text}); it is left as it is: move it away to start anew, or {_MEND}"
-    return f"{text}; {_MEND}"
+        return f"the file is damaged ({text}); it is left as it is: move it away to start anew, or {_FIX}"
+    return f"{text}; {_FIX}"
 
 
 def _check_header(path: Path) -> bool:
@@ -390,17 +424,17 @@ def _check_header(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"cannot open the candidate store {path}: {error.strerror}; {_MEND}") from error
+        raise StoreError(f"cannot open the candidate store {path}: {error.strerror}; {_FIX}") from error
     if not header:
         return False
     if len(header) < _HEADER.size:
-        raise StoreError(f"{path} is no candidate store; it is left as it is: {_MEND}")
+        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
     magic, version, application = _HEADER.unpack(header)
     if magic != _MAGIC or application != _APPLICATION_ID:
-        raise StoreError(f"{path} is no candidate store; it is left as it is: {_MEND}")
+        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
     if version not in (_UNCHECKED, _FORMAT):
         raise StoreError(
             f"{path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
-            f"{_FORMAT}; it is left as it is: update the package, or {_MEND}"
+            f"{_FORMAT}; it is left as it is: update the package, or {_FIX}"
         )
     return True

@@ -5,9 +5,9 @@ without having learnt to judge translations. A model that learns to judge cannot
 next is known only in its last layer, one word too late for the layers below.
 
 So the base model, without any adapter, measures the surprisal in a first pass, and a digit after each word states it.
-This pass first reads three translations in other directions; otherwise a base model would copy the source. Its softmax
-runs over the token itself and the first 65,536 tokens of the vocabulary, which SentencePiece orders by frequency. These
-contain all words that are not rare, for a quarter of the work.
+This pass first reads three translations in other language pairs; otherwise a base model would copy the source. Its
+softmax runs over the token itself and the first 65,536 tokens of the vocabulary, which SentencePiece orders by
+frequency. These contain all words that are not rare, for a quarter of the work.
 
 This module imports torch: import it inside functions.
 """
@@ -31,7 +31,7 @@ SHOTS = (
     "Source: We sold 300 books last year.\nTranslation: В прошлом году мы продали 300 книг.\n\n"
 )
 _MOST_TOKENS = 65536
-_ROWS = 512
+_ROWS = 64
 
 
 def level(surprisal: float) -> int:

@@ -1,6 +1,6 @@
 """A grammar over a tokenizer's vocabulary: which tokens may come next, and where each one leads.
 
-outlines builds the automaton (`outlines_core.Index`) from the regular expression and the bytes of every token. So the
+outlines_core builds the automaton (its `Index`) from the regular expression and the bytes of every token. So the
 bytes of a character may be spread over several tokens. The answer is read back byte by byte: the text is exactly what
 the grammar allowed, whatever a tokenizer's own decoding would clean up.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
@@ -62,14 +63,19 @@ class Vocabulary:
         if tokenizer.eos_token_id is None:
             raise EngineError("the model's tokenizer has no end token; set eos_token in its tokenizer_config.json")
         self.eos: int = tokenizer.eos_token_id
-        special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
-        special |= set(tokenizer.all_special_tokens)
-        to_bytes = _token_bytes(tokenizer)
-        added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-        self._bytes: dict[int, bytes] = {}
-        for token, number in tokenizer.get_vocab().items():
-            if token not in special:
-                self._bytes[number] = token.encode() if token in added else to_bytes(token)
+        self._tokenizer, self._to_bytes = tokenizer, _token_bytes(tokenizer)
+
+    @cached_property
+    def _bytes(self) -> dict[int, bytes]:
+        """The bytes of each token; made where a grammar or a text needs them, which takes seconds."""
+        known = self._tokenizer.added_tokens_decoder.values()
+        special = {token.content for token in known if token.special} | set(self._tokenizer.all_special_tokens)
+        added = {token.content for token in known}
+        return {
+            number: token.encode() if token in added else self._to_bytes(token)
+            for token, number in self._tokenizer.get_vocab().items()
+            if token not in special
+        }
 
     def text(self, tokens: Iterable[int]) -> str:
         """The text of these tokens; the end token has no text, and an incomplete character at the end is left out."""
@@ -89,12 +95,12 @@ class Vocabulary:
 
         Raises:
             EngineError: the expression is malformed, or no sequence of tokens matches it.
-            MissingDependencyError: outlines is not installed.
+            MissingDependencyError: outlines_core is not installed.
         """
         try:
             import outlines_core
         except ImportError:
-            raise MissingDependencyError("outlines", "transformers", "engine=transformers") from None
+            raise MissingDependencyError("outlines_core", "transformers", "engine=transformers") from None
         tokens: dict[bytes, list[int]] = {}
         for number, spelled in self._bytes.items():
             if spelled and number < width:
@@ -108,8 +114,9 @@ class Vocabulary:
 
 def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
     """The function from a vocabulary entry to the bytes that it stands for."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    decoder = str(json.loads(backend.to_str())["decoder"]) if backend is not None else ""
+    # Of the decoder alone: that of a whole tokenizer with 262,144 entries takes a second.
+    own = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    decoder = str(json.loads(own.__getstate__())) if own is not None else ""
     if "'ByteLevel'" in decoder:
         byte_of = {character: byte for byte, character in enumerate(_byte_characters())}
         return lambda token: bytes(byte_of[character] for character in token)

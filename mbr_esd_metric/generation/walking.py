@@ -1,8 +1,9 @@
 """Walks through a translation (`format=marked`) on a transformers model: words are read, marks are sampled.
 
-The words of an answer are known; only its marks are not. So the model reads ahead. A draft of all marks goes through it
-in one pass, which gives the distribution of every mark, given the draft's marks before it. Each sample draws its marks
-from these distributions, with random numbers of its own, up to its first mark that differs from the draft. That mark is
+With `format=marked-omissions` a walk goes on through the source, and "word" below means one of either text. The words
+of an answer are known; only its marks are not. So the model reads ahead. A draft of all marks goes through it in one
+pass, which gives the distribution of every mark, given the draft's marks before it. Each sample draws its marks from
+these distributions, with random numbers of its own, up to its first mark that differs from the draft. That mark is
 still drawn from the right distribution. There the sample leaves the draft and goes on with a new one; samples that
 agree so far share one row of the next pass. Every mark comes from the distribution that reading word by word would
 give, with the same random number. So drafts change how long it takes, and nothing else.
@@ -14,16 +15,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+#: From the marks' logits, (choices, marks), and the sample and the word of each choice, the mark of each.
+Choose: TypeAlias = "Callable[[Tensor, Sequence[int], Sequence[int]], Tensor]"
 
 
 #: How often a word has the mark of the word before it: for the first mark (fine), and for any other. These are guesses;
@@ -77,6 +81,15 @@ class _Draft:
         return read[:-1], ends
 
 
+class Question(NamedTuple):
+    """What a model reads of a walk: the tokens of the prompt, and those of each unit with the digit that says how
+    surprising it is; and the surprisal of the whole translation, in nats."""
+
+    prompt: list[int]
+    units: list[list[int]]
+    surprisal: float
+
+
 class Walker:
     """Samples walks from one model.
 
@@ -95,17 +108,18 @@ class Walker:
         config = model.config.get_text_config()
         self._softcap: float | None = getattr(config, "final_logit_softcapping", None)
 
-    def question(self, walk: Walk) -> tuple[list[int], list[list[int]]]:
-        """The tokens of the prompt, and those of each unit with the digit that says how surprising it is."""
+    def question(self, walk: Walk) -> Question:
+        """What the model reads of a walk, measured."""
         from mbr_esd_metric.generation.surprisal import level
 
-        read, digits = self._tokenizer.walk(walk), self._tokenizer.digits
-        return self._tokenizer.question(read), [
-            [*unit, digits[level(x)]] for unit, x in zip(read.units, self._measured(read), strict=True)
-        ]
+        read, turned = self._tokenizer.walk(walk), self._tokenizer.turned(walk)
+        measured = self._measured(read)
+        levels = [level(x) for x in (*measured, *(self._measured(turned) if turned.units else ()))]
+        answer = self._tokenizer.answer(walk, read, turned, levels)
+        return Question(self._tokenizer.question(read), answer, sum(measured))
 
     def surprisals(self, walk: Walk) -> list[float]:
-        """How surprising each unit is to the base model, in nats."""
+        """How surprising each unit of the translation is to the base model, in nats."""
         return self._measured(self._tokenizer.walk(walk))
 
     def _measured(self, read: WalkTokens) -> list[float]:
@@ -121,9 +135,9 @@ class Walker:
     def sample(
         self,
         walk: Walk,
-        question: tuple[list[int], list[list[int]]],
+        question: Question,
         count: int,
-        choose: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
+        choose: Choose,
         by_mark: bool = False,
     ) -> list[Sample]:
         """Samples, each with the number of error spans that the model expects along it.
@@ -138,61 +152,17 @@ class Walker:
         """
         import torch
 
-        prompt, units = question
+        prompt, units = question.prompt, question.units
         decoder, output = self._model.get_decoder(), self._model.get_output_embeddings().weight
         marks = self._tokenizer.marks(walk)
         rows = output[torch.tensor(marks, device=output.device)].float()
-        chosen = [[0] * len(units) for _ in range(count)]
-        gains = [[0.0] * len(units) for _ in range(count)]
-        shares: list[list[list[float]]] = [[[]] * len(units) for _ in range(count)]
-
-        def advance(states: Tensor, drafts: Sequence[_Draft]) -> list[tuple[int, int, _Draft]]:
-            """Draw each sample's marks up to the first that was not drafted, and return the drafts that follow.
-
-            `states` are those after the words of the drafts. Each new draft comes with the number of the draft that it
-            leaves, and how many words of that still hold.
-            """
-            logits = states.float() @ rows.T
-            if self._softcap is not None:
-                logits = torch.tanh(logits / self._softcap) * self._softcap
-            at = 0
-            every: list[int] = []
-            samples: list[int] = []
-            numbers: list[int] = []
-            for draft in drafts:
-                for sample in draft.samples:
-                    every += range(at, at + len(draft.marks))
-                    samples += [sample] * len(draft.marks)
-                    numbers += range(draft.first, draft.first + len(draft.marks))
-                at += len(draft.marks)
-            wanted = logits[torch.tensor(every, device=logits.device)]
-            drawn = choose(wanted, samples, numbers)
-            gained = wanted.log_softmax(1).gather(1, drawn[:, None])[:, 0].tolist()
-            probabilities = wanted.double().softmax(1).tolist()
-            drawn, at = drawn.tolist(), 0
-            left: dict[tuple[int, int, int], list[int]] = {}
-            for which, draft in enumerate(drafts):
-                for sample in draft.samples:
-                    for held, drafted in enumerate(draft.marks):
-                        mark = drawn[at + held]
-                        chosen[sample][draft.first + held] = mark
-                        gains[sample][draft.first + held] = gained[at + held]
-                        shares[sample][draft.first + held] = probabilities[at + held]
-                        if mark != drafted or held + 1 == len(draft.marks):
-                            left.setdefault((which, held, mark), []).append(sample)
-                            break
-                    at += len(draft.marks)
-            return [
-                (which, held + 1, _Draft(drafts[which].first + held + 1, mark, tuple(found), len(units)))
-                for (which, held, mark), found in left.items()
-                if drafts[which].first + held + 1 < len(units)
-            ]
+        drawing = _Drawing(rows, self._softcap, choose, count, len(units))
 
         # The first draft is read as part of the prompt, because all samples share it until they leave it.
         draft = _Draft(0, None, tuple(range(count)), len(units))
         tokens, ends = draft.tokens(units, marks)
         states = self._cache.read_states(decoder, [*prompt, *tokens])[len(prompt) :]
-        going = advance(states[torch.tensor(ends)], [draft])
+        going = drawing.advance(states[torch.tensor(ends)], [draft])
         if going:
             self._cache.start([len(prompt) + ends[held - 1] + 1 for _, held, _ in going])
         while going:
@@ -201,18 +171,92 @@ class Walker:
             states = self._cache.walk(decoder, [tokens for tokens, _ in read])
             starts = itertools.accumulate((len(tokens) for tokens, _ in read), initial=0)
             places = [start + end for start, (_, ends) in zip(starts, read, strict=False) for end in ends]
-            going = advance(states[torch.tensor(places)], drafts)
+            going = drawing.advance(states[torch.tensor(places)], drafts)
             if going:
                 forgotten = [len(read[which][0]) - 1 - read[which][1][held - 1] for which, held, _ in going]
                 self._cache.keep(torch.tensor([which for which, _, _ in going]), torch.tensor(forgotten))
-        words = [walk.units[0].removeprefix(" "), *walk.units[1:]]
+        words = walk.pieces
         done = []
-        for row, each, known in zip(chosen, gains, shares, strict=True):
+        for row, each, known in zip(drawing.chosen, drawing.gains, drawing.shares, strict=True):
             pieces = [word + walk.marks[mark] for word, mark in zip(words, row, strict=True)]
             by_token = _by_mark(pieces, each) if by_mark else None
-            expected = walk.expected(row, known)
+            expected = replace(walk.expected(row, known), words=len(walk.units), surprisal=question.surprisal)
             done.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token, expected=expected))
         return done
+
+
+class _Drawing:
+    """The marks of all samples of one walk, as they are drawn.
+
+    Args:
+        rows: of the output layer, those of the marks, (marks, D).
+        softcap: of the model's logits; None where it has none.
+        choose: as of `Walker.sample`.
+        count, words: S samples of W words.
+
+    Attributes:
+        chosen, gains, shares: of each sample and word: its mark, the mark's log-probability, and the probability of
+            every mark.
+    """
+
+    def __init__(self, rows: Tensor, softcap: float | None, choose: Choose, count: int, words: int) -> None:
+        self._rows, self._softcap, self._choose, self._words = rows, softcap, choose, words
+        self.chosen = [[0] * words for _ in range(count)]
+        self.gains = [[0.0] * words for _ in range(count)]
+        self.shares: list[list[list[float]]] = [[[]] * words for _ in range(count)]
+
+    def advance(self, states: Tensor, drafts: Sequence[_Draft]) -> list[tuple[int, int, _Draft]]:
+        """Draw each sample's marks up to the first that was not drafted, and return the drafts that follow.
+
+        Args:
+            states: after the words of the drafts, those of one draft after another's.
+            drafts: what was read.
+
+        Returns:
+            Each new draft with the number of the draft that it leaves, and how many words of that still hold.
+        """
+        import torch
+
+        logits = states.float() @ self._rows.T
+        if self._softcap is not None:
+            logits = torch.tanh(logits / self._softcap) * self._softcap
+        at = 0
+        every: list[int] = []
+        samples: list[int] = []
+        numbers: list[int] = []
+        for draft in drafts:
+            for sample in draft.samples:
+                every += range(at, at + len(draft.marks))
+                samples += [sample] * len(draft.marks)
+                numbers += range(draft.first, draft.first + len(draft.marks))
+            at += len(draft.marks)
+        wanted = logits[torch.tensor(every, device=logits.device)]
+        drawn = self._choose(wanted, samples, numbers)
+        gained = wanted.log_softmax(1).gather(1, drawn[:, None])[:, 0].tolist()
+        return self._taken(drafts, drawn.tolist(), gained, wanted.double().softmax(1).tolist())
+
+    def _taken(
+        self, drafts: Sequence[_Draft], drawn: list[int], gained: list[float], probabilities: list[list[float]]
+    ) -> list[tuple[int, int, _Draft]]:
+        """Write down what was drawn while it is as drafted, and the first that is not; returns as `advance`."""
+        at = 0
+        left: dict[tuple[int, int, int], list[int]] = {}
+        for which, draft in enumerate(drafts):
+            for sample in draft.samples:
+                for held, drafted in enumerate(draft.marks):
+                    mark = drawn[at + held]
+                    self.chosen[sample][draft.first + held] = mark
+                    self.gains[sample][draft.first + held] = gained[at + held]
+                    self.shares[sample][draft.first + held] = probabilities[at + held]
+                    if mark != drafted or held + 1 == len(draft.marks):
+                        left.setdefault((which, held, mark), []).append(sample)
+                        break
+                at += len(draft.marks)
+        return [
+            (which, held + 1, _Draft(drafts[which].first + held + 1, mark, tuple(found), self._words))
+            for (which, held, mark), found in left.items()
+            if drafts[which].first + held + 1 < self._words
+        ]
 
 
 def _by_mark(pieces: Sequence[str], logprobs: Sequence[float]) -> TokenLogprobs | None:

@@ -16,6 +16,7 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
+from mbr_esd_metric.metaeval.omissions import OmissionScores, evaluate_omissions
 from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import EarlyStop, PermBoth, perm_both
 from mbr_esd_metric.metaeval.spa import spa
@@ -31,6 +32,7 @@ __all__ = [
     "EarlyStop",
     "Evaluation",
     "Evaluator",
+    "OmissionScores",
     "PairwiseAccuracy",
     "PermBoth",
     "Ranking",
@@ -43,6 +45,7 @@ __all__ = [
     "average_ranking",
     "correlation",
     "decline_ratio",
+    "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",
     "paired_bootstrap",

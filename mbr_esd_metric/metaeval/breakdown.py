@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.contestants import Contestants, Key
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
+from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
 from mbr_esd_metric.metaeval.score_statistics import STATISTICS, score_statistic
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import Raters, SpanEvaluator, SpanScores
@@ -37,7 +37,7 @@ class Part:
 
 
 def breakdown(
-    data: Contestants,
+    data: MetricSet,
     labels: Sequence[str],
     measures: Sequence[str],
     raters: Raters = "mean",
@@ -48,7 +48,7 @@ def breakdown(
     """Evaluate every metric on every part.
 
     Args:
-        data: the metrics of one direction.
+        data: the metrics of one language pair.
         labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
         raters: what several raters of one translation count.
@@ -70,7 +70,7 @@ def breakdown(
                 try:
                     spans[entry.key] = evaluator.evaluate(entry.spans)
                 except InputError as error:
-                    raise InputError(f"{entry.name} in {data.direction}: {error}") from None
+                    raise InputError(f"{entry.name} in {data.lp}: {error}") from None
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)

@@ -1,15 +1,15 @@
 """Calibration: how often does a human confirm what a metric marks with confidence c?
 
-A *claim* is an error span that a metric marks, or one of its characters, with a confidence c. A human *confirms* it to
+A *predicted span* is an error span of a metric, or one of its characters, with a confidence c. A human *confirms* it to
 the degree y in [0, 1]. For a span, y is the share of its characters that the human marks; for a character it is 1 or 0;
 of several raters the mean counts. Severity plays no part, because a confidence says that there is an error, not how bad
 it is. (`precision_recall` has curves of the span measures of leaderboards, in which severity counts.)
 
-* Reliability: claims in bins of c; for each bin the mean of c beside the mean of y.
-* Expected calibration error: the mean over claims of ``|mean c - mean y|`` of their bin.
-* Precision and recall at each threshold on c: the mean of y over the claims that stay, and the share of what humans
-  mark that these cover (for spans the mean over human spans, for characters over characters).
-* Risk and coverage: with claims in order of falling confidence, the share that is kept, and 1 - its precision.
+* Reliability: predicted spans in bins of c; for each bin the mean of c beside the mean of y.
+* Expected calibration error: the mean over predicted spans of ``|mean c - mean y|`` of their bin.
+* Precision and recall at each threshold on c: the mean of y over the predicted spans that stay, and the share of what
+  humans mark that these cover (for spans the mean over human spans, for characters over characters).
+* Risk and coverage: with predicted spans in order of falling confidence, the share that is kept, and 1 - its precision.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ LEVELS: tuple[Level, ...] = ("span", "character")
 
 
 @dataclass(frozen=True)
-class Claims:
+class Predicted:
     """What a metric marks, and what humans mark.
 
     Attributes:
-        confidence: c of each claim, in [0, 1], shape (n,).
-        confirmed: y of each claim, in [0, 1], shape (n,).
-        weight: of each claim, shape (n,).
-        found: for each thing that humans mark, the highest confidence of a claim over it, or -1; shape (m,).
+        confidence: c of each predicted span, in [0, 1], shape (n,).
+        confirmed: y of each predicted span, in [0, 1], shape (n,).
+        weight: of each predicted span, shape (n,).
+        found: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
         found_weight: of each of these things, shape (m,).
-        segment: the number of the translation that the claim is about, shape (n,).
+        segment: the number of the translation that the predicted span is about, shape (n,).
     """
 
     confidence: Floats
@@ -55,16 +55,16 @@ class Claims:
     def __len__(self) -> int:
         return len(self.confidence)
 
-    def recalibrated(self, by: Recalibration) -> Claims:
-        """The same claims with recalibrated confidences; things without a claim stay without one."""
+    def recalibrated(self, by: Recalibration) -> Predicted:
+        """The same predicted spans with recalibrated confidences; things without a predicted span stay without one."""
         found = np.where(self.found < 0, -1.0, by.of(np.maximum(self.found, 0)))
-        return Claims(by.of(self.confidence), self.confirmed, self.weight, found, self.found_weight, self.segment)
+        return Predicted(by.of(self.confidence), self.confirmed, self.weight, found, self.found_weight, self.segment)
 
 
-def claims(
+def predicted_spans(
     predicted: AnnotationMatrix, human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, level: Level = "span"
-) -> Claims:
-    """The claims of a metric about every translation that somebody rated.
+) -> Predicted:
+    """The predicted spans of a metric about every translation that somebody rated.
 
     Args:
         predicted: systems x segments of spans with confidences; needed wherever a rater has one.
@@ -85,22 +85,24 @@ def claims(
     rated = 0
     for system, row in enumerate(predicted):
         for segment, cell in enumerate(row):
-            raters = [as_annotation(rater[system][segment]) for rater in human if rater[system][segment] is not None]  # type: ignore[arg-type]
+            given = [spans for rater in human if (spans := rater[system][segment]) is not None]
+            raters = [as_annotation(spans).on("translation") for spans in given]
             if not raters:
                 continue
             where = place(system, segment)
             if cell is None:
                 raise InputError(f"no prediction for {where}, which is rated")
+            cell = as_annotation(cell).on("translation")
             at, length = rated, int(sizes[system, segment])
             rated += 1
             try:
                 marked = np.array([_covered(rater, length) for rater in raters], dtype=np.float64)
-                confidence = _confidences(as_annotation(cell), length)
+                confidence = _confidences(cell, length)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from None
             share = marked.mean(0)
             if level == "span":
-                for span in as_annotation(cell):
+                for span in cell:
                     rows.append((float(span.confidence or 0), float(share[span.start : span.end].mean()), 1.0, at))
                 for rater in raters:
                     for span in rater:
@@ -114,49 +116,49 @@ def claims(
         raise InputError("no rater has rated any translation")
     confidence, confirmed, weight, number = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     highest, mass = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return Claims(confidence, confirmed, weight, highest, mass, number.astype(np.intp))
+    return Predicted(confidence, confirmed, weight, highest, mass, number.astype(np.intp))
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Claims of about the same confidence.
+    """Predicted spans of about the same confidence.
 
     Attributes:
         low, high: confidences in [low, high), in the last bin up to 1.
-        claims: the number of claims.
+        count: how many they are.
         confidence, confirmed: their means; NaN in an empty bin.
     """
 
     low: float
     high: float
-    claims: int
+    count: int
     confidence: float
     confirmed: float
 
 
-def reliability(claims: Claims, bins: int = 10) -> list[Bin]:
-    """The claims in bins of equal width.
+def reliability(predicted: Predicted, bins: int = 10) -> list[Bin]:
+    """The predicted spans in bins of equal width.
 
     Raises:
         OptionError: fewer than one bin.
     """
     if bins < 1:
         raise OptionError(f"{bins} bins are too few; give 1 or more")
-    at = np.minimum((claims.confidence * bins + 1e-12).astype(np.intp), bins - 1)
+    at = np.minimum((predicted.confidence * bins + 1e-12).astype(np.intp), bins - 1)
     count = np.bincount(at, minlength=bins)
-    mass = np.bincount(at, claims.weight, bins)
+    mass = np.bincount(at, predicted.weight, bins)
     safe = np.where(mass > 0, mass, np.nan)
-    c = np.bincount(at, claims.weight * claims.confidence, bins) / safe
-    y = np.bincount(at, claims.weight * claims.confirmed, bins) / safe
+    c = np.bincount(at, predicted.weight * predicted.confidence, bins) / safe
+    y = np.bincount(at, predicted.weight * predicted.confirmed, bins) / safe
     return [Bin(k / bins, (k + 1) / bins, int(count[k]), float(c[k]), float(y[k])) for k in range(bins)]
 
 
-def calibration_error(claims: Claims, bins: int = 10) -> float:
-    """The expected calibration error, in [0, 1], lower is better; NaN without any claim."""
-    if not len(claims):
+def calibration_error(predicted: Predicted, bins: int = 10) -> float:
+    """The expected calibration error, in [0, 1], lower is better; NaN without any predicted span."""
+    if not len(predicted):
         return float("nan")
-    parts = [b.claims * abs(b.confidence - b.confirmed) for b in reliability(claims, bins) if b.claims]
-    return sum(parts) / len(claims)
+    parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted, bins) if b.count]
+    return sum(parts) / len(predicted)
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,9 @@ class ThresholdCurve:
     """Precision, recall and coverage at each threshold; one point for each confidence, from the highest down.
 
     Attributes:
-        threshold: claims of at least this confidence stay, shape (t,).
-        precision, recall: of the claims that stay, in [0, 1].
-        coverage: the share of the claims that stay.
+        threshold: predicted spans of at least this confidence stay, shape (t,).
+        precision, recall: of the predicted spans that stay, in [0, 1].
+        coverage: the share of the predicted spans that stay.
     """
 
     threshold: Floats
@@ -181,37 +183,37 @@ class ThresholdCurve:
 
     @property
     def average_precision(self) -> float:
-        """The area under precision over recall, as steps; NaN without any claim."""
+        """The area under precision over recall, as steps; NaN without any predicted span."""
         if not len(self.threshold):
             return float("nan")
         return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
 
     @property
     def mean_risk(self) -> float:
-        """The area under risk over coverage, as steps; lower is better; NaN without any claim."""
+        """The area under risk over coverage, as steps; lower is better; NaN without any predicted span."""
         if not len(self.threshold):
             return float("nan")
         return float((np.diff(self.coverage, prepend=0.0) * self.risk).sum())
 
     @property
     def best_f1(self) -> float:
-        """The highest harmonic mean of precision and recall over all thresholds; 0 without any claim."""
+        """The highest harmonic mean of precision and recall over all thresholds; 0 without any predicted span."""
         total = self.precision + self.recall
         f1 = np.divide(2 * self.precision * self.recall, total, out=np.zeros_like(total), where=total > 0)
         return float(f1.max(initial=0.0))
 
 
-def threshold_curve(claims: Claims) -> ThresholdCurve:
+def threshold_curve(predicted: Predicted) -> ThresholdCurve:
     """Precision, recall and coverage at each threshold."""
-    threshold, of = np.unique(-claims.confidence, return_inverse=True)
+    threshold, of = np.unique(-predicted.confidence, return_inverse=True)
     threshold = -threshold
-    mass = np.bincount(of, claims.weight, len(threshold)).cumsum()
-    right = np.bincount(of, claims.weight * claims.confirmed, len(threshold)).cumsum()
-    order = np.argsort(-claims.found, kind="stable")
-    covered = np.concatenate([[0.0], claims.found_weight[order].cumsum()])
+    mass = np.bincount(of, predicted.weight, len(threshold)).cumsum()
+    right = np.bincount(of, predicted.weight * predicted.confirmed, len(threshold)).cumsum()
+    order = np.argsort(-predicted.found, kind="stable")
+    covered = np.concatenate([[0.0], predicted.found_weight[order].cumsum()])
     # A thing that humans mark is found if its confidence reaches the threshold.
-    reached = covered[np.searchsorted(-claims.found[order], -threshold, "right")]
-    total = claims.found_weight.sum()
+    reached = covered[np.searchsorted(-predicted.found[order], -threshold, "right")]
+    total = predicted.found_weight.sum()
     recall = reached / total if total else np.zeros_like(reached)
     whole = mass[-1] if len(mass) else 1.0
     return ThresholdCurve(threshold, right / np.where(mass > 0, mass, 1.0), recall, mass / whole)

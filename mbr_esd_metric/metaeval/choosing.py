@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.core.similarity import Similarity, get_similarity
+from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, unknown
@@ -34,11 +34,13 @@ class Sampled:
         translation: its text.
         candidates: in the order in which they were sampled.
         label: how messages name the translation; "" for its place in the matrix.
+        source: of the translation, where candidates say what is left out of it.
     """
 
     translation: str
     candidates: Sequence[Candidate]
     label: str = ""
+    source: str | None = None
 
 
 #: Systems x segments; None if there are no candidates.
@@ -77,11 +79,12 @@ def choose_all(
     """
     if options.rule not in choosing_rules():
         raise unknown("rule", options.rule, choosing_rules())
-    if size is not None and size < 1:
-        raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
     prefixes = _each(sampled, lambda cell: replace(cell, candidates=_prefix(cell.candidates, size)))
     if not options.whole_set:
-        return _each(prefixes, lambda cell: decide_segment(cell.candidates, cell.translation, options).annotation)
+        return _each(
+            prefixes,
+            lambda cell: decide_segment(cell.candidates, cell.translation, options, source=cell.source).annotation,
+        )
     cells = [
         (cell, cell.label or place(i, j))
         for i, row in enumerate(prefixes)
@@ -89,12 +92,16 @@ def choose_all(
         if cell is not None
     ]
     pairs = [(cell.candidates, cell.translation) for cell, _ in cells]
-    chosen = iter(decide_corpus(pairs, options, labels=[label for _, label in cells]).decisions)
+    sources = [cell.source for cell, _ in cells if cell.source is not None] or None
+    chosen = iter(decide_corpus(pairs, options, sources=sources, labels=[label for _, label in cells]).decisions)
     return _each(prefixes, lambda _: next(chosen).annotation)
 
 
 def oracle(
-    sampled: SampledMatrix, human: Sequence[AnnotationMatrix], utility: str | Similarity = "softf1"
+    sampled: SampledMatrix,
+    human: Sequence[AnnotationMatrix],
+    utility: str | Similarity = "softf1",
+    size: int | None = None,
 ) -> list[list[Annotation | None]]:
     """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
 
@@ -102,9 +109,10 @@ def oracle(
         sampled: systems x segments; needed wherever somebody rated.
         human: annotations of one or more raters, systems x segments each; of several raters the mean counts.
         utility: the similarity that is maximised.
+        size: use only the first `size` candidates; None uses all.
 
     Raises:
-        InputError: a rated translation without a valid candidate; names it.
+        InputError: a rated translation without a valid candidate, or with fewer than `size`; names it.
         OptionError: for an unknown utility.
     """
     options = DecisionOptions("oracle", get_similarity(utility))
@@ -120,7 +128,11 @@ def oracle(
     raters = iter([given for row in references for given in row if given])
     return _each(
         rated,
-        lambda cell: decide_segment(cell.candidates, cell.translation, options, references=next(raters)).annotation,
+        lambda cell: (
+            decide_segment(
+                _prefix(cell.candidates, size), cell.translation, options, source=cell.source, references=next(raters)
+            ).annotation
+        ),
     )
 
 
@@ -145,6 +157,8 @@ def scaling(
 
 
 def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candidate]:
+    if size is not None and size < 1:
+        raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
     if size is not None and len(candidates) < size:
         raise InputError(f"there are {len(candidates)} candidates, fewer than {size}")
     return candidates[:size]

@@ -38,7 +38,12 @@ class Drawn:
 
 
 def drawn_score(
-    candidates: CandidateColumns, translation: str, options: DecisionOptions, resamples: int, rng: np.random.Generator
+    candidates: CandidateColumns,
+    translation: str,
+    options: DecisionOptions,
+    resamples: int,
+    rng: np.random.Generator,
+    source: str | None = None,
 ) -> Drawn:
     """The score of a segment, and its variance between draws.
 
@@ -48,6 +53,7 @@ def drawn_score(
         options: rule and score.
         resamples: how often N candidates are drawn from the N, with replacement.
         rng: the generator that draws them.
+        source: of the translation, where candidates say what is left out of it.
 
     Raises:
         InputError, NoValidCandidateError: as `decide`.
@@ -59,7 +65,7 @@ def drawn_score(
         )
     if resamples < 2:
         raise OptionError(f"{resamples} resamples have no variance; give 2 or more")
-    score = decide_segment(candidates, translation, options).score
+    score = decide_segment(candidates, translation, options, source=source).score
     n = len(candidates)
     if n < 2:
         return Drawn(score, 0.0)
@@ -67,7 +73,7 @@ def drawn_score(
     for _ in range(resamples):
         of = rng.integers(0, n, n).tolist()
         try:
-            scores.append(decide_segment(candidates.picked(of), translation, options).score)
+            scores.append(decide_segment(candidates.picked(of), translation, options, source=source).score)
         except NoValidCandidateError:
             continue
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.
@@ -99,6 +105,13 @@ class Comparison:
     def other_segments(self) -> tuple[float, float]:
         """95% interval for new samples of other segments of the same kind."""
         return self.difference - _Z * self.total_sd, self.difference + _Z * self.total_sd
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of the difference on other segments of the same kind, ``erfc(|d| / (sd sqrt 2))``."""
+        if not self.total_sd:
+            return float(self.difference == 0)
+        return math.erfc(abs(self.difference) / self.total_sd / math.sqrt(2))
 
     @property
     def sampling_share(self) -> float:

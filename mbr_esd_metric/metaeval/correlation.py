@@ -116,12 +116,12 @@ def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: 
 
 
 def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> PairwiseAccuracy:
-    """Pairwise accuracy of system scores, over the pairs of one or several directions together.
+    """Pairwise accuracy of system scores, over the pairs of one or several language pairs together.
 
     A pair agrees if the differences of gold and of the metric have the same sign; a tie counts as a third sign.
 
     Args:
-        scores: (gold, metric) of each direction, shape (systems,) each; NaN in gold where there is none.
+        scores: (gold, metric) of each language pair, shape (systems,) each; NaN in gold where there is none.
 
     Raises:
         InputError: for vectors that do not fit, or no pair at all.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import as_annotation
+from mbr_esd_metric.core.annotation import AnnotationLike, as_annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.acc_eq import calibrated, gold_pairs
@@ -98,5 +98,10 @@ class Evaluator:
 
 
 def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper") -> FloatMatrix:
-    """Score(E) of each translation, (systems, segments), NaN for None."""
-    return np.array([[np.nan if spans is None else mqm_score(spans, weights) for spans in row] for row in predicted])
+    """Score(E) of each translation, (systems, segments), NaN for None. E is a set: a repeated span counts once."""
+    return np.array([[np.nan if spans is None else _score(spans, weights) for spans in row] for row in predicted])
+
+
+def _score(spans: AnnotationLike, weights: str | MqmWeights) -> float:
+    annotation = as_annotation(spans)
+    return mqm_score(annotation.with_spans(annotation), weights)

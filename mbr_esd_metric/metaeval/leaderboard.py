@@ -1,7 +1,7 @@
 """A leaderboard: how well metrics agree with human judgement, in sentence scores and in error spans.
 
 Every metric of a test set gets SPA and acc_eq* with significance clusters. A metric with error spans also gets SoftF1,
-F1, softdice, MPP and numbers of spans, compared with the human ones. Several directions also get their average.
+F1, softdice, MPP and numbers of spans, compared with the human ones. Several language pairs also get their average.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.contestants import Contestants, Entry, Key
 from mbr_esd_metric.metaeval.matrices import Missing
+from mbr_esd_metric.metaeval.metric_set import Entry, Key, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import STATISTICS, Progress, Statistic
-from mbr_esd_metric.metaeval.spa import constant_notes
+from mbr_esd_metric.metaeval.significance import STATISTICS, Progress
+from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.span_significance import Resampled, mean_resampled, rank_spans, resampled
 from mbr_esd_metric.metaeval.spans import (
     Raters,
     SpanCounts,
@@ -31,18 +32,20 @@ from mbr_esd_metric.metaeval.spans import (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one metric, in one direction or on average.
+    """The figures of one metric, in one language pair or on average.
 
     Attributes:
         values: measure -> its value in [0, 1], higher is better: "spa", "acc_eq" and, for a metric with error
             spans, those of `span_measures`.
-        ranks: "spa" and "acc_eq" -> significance cluster from 1; empty if nothing was tested.
-        counts: numbers of error spans, added up over the directions; None if the metric has no spans.
+        ranks: statistic or measure -> significance cluster from 1; empty if nothing was tested.
+        counts: numbers of error spans, added up over the language pairs; None if the metric has no spans.
+        intervals: span measure -> the middle 95% of its bootstrap; empty if nothing was tested.
     """
 
     values: Mapping[str, float]
     ranks: Mapping[str, int]
     counts: SpanCounts | None = None
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,9 @@ class Row:
 
     Attributes:
         name, uses_reference, signature: as in `Entry`.
-        results: one for each direction, None if the metric is missing.
-        average: over the directions, None if one is missing.
-        daggers: the measures in which it beats every rival significantly in every direction.
+        results: one for each language pair, None if the metric is missing.
+        average: over the language pairs, None if one is missing.
+        daggers: the measures in which it beats every rival significantly in every language pair.
     """
 
     name: str
@@ -72,21 +75,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows, best average SPA first; metrics that miss a direction come last.
+    """The rows, best average SPA first; metrics that miss a language pair come last.
 
     Attributes:
         test_set: its name.
-        directions: in the order of the rows' results.
+        lps: in the order of the rows' results.
         rows: the metrics.
         measures: the span measures, in the order in which they are shown.
-        human: major and minor spans of the humans in each direction, None if there are no human spans.
+        human: major and minor spans of the humans in each language pair, None if there are no human spans.
         rivals, alpha: the rivals of the tests behind the daggers, and the p-value up to which a test is significant.
         settings: everything besides the data that the numbers depend on.
         notes: what was repaired or left out.
+        comparisons: "average", where there are several language pairs, and each pair -> statistic or measure -> the
+            comparison of its metrics, whose names end in "-src" or "-ref"; empty if nothing was tested.
     """
 
     test_set: str
-    directions: tuple[str, ...]
+    lps: tuple[str, ...]
     rows: tuple[Row, ...]
     measures: tuple[str, ...]
     human: tuple[tuple[float, float] | None, ...]
@@ -94,6 +99,20 @@ class Leaderboard:
     alpha: float
     settings: str
     notes: tuple[str, ...]
+    comparisons: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Metrics by one statistic or measure, tested in pairs.
+
+    Attributes:
+        ranking: order, clusters and p-values.
+        resampled: bootstrap of a span measure; None for SPA and acc_eq*.
+    """
+
+    ranking: Ranking
+    resampled: Resampled | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +139,13 @@ class Settings:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     several: Raters = "mean"
     against: tuple[str, ...] = ()
-    missing: Missing = "toolkit"
+    missing: Missing = "common"
     workers: int = 1
     exact: bool = False
     order: str = "as-given"
 
     def __str__(self) -> str:
-        missing = f"|missing:{self.missing}" if self.missing == "common" else ""
+        missing = f"|missing:{self.missing}" if self.missing == "toolkit" else ""
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
         spa = "spa:exact" if self.exact else f"order:{self.order}"
         return f"leaderboard|{tests}|{spa}|raters:{self.several}{missing}|v:{__version__}"
@@ -134,31 +153,31 @@ class Settings:
 
 def compute_leaderboard(
     test_set: str,
-    directions: Sequence[Contestants],
+    sets: Sequence[MetricSet],
     settings: Settings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Leaderboard:
-    """Evaluate every metric in every direction, rank, average, and test against rivals.
+    """Evaluate every metric in every language pair, rank, average, and test against rivals.
 
     Args:
         test_set: its name, for the title.
-        directions: one or more.
+        sets: one or more.
         settings: tests and measures.
         progress: called with the number of further draws of SPA's tests that are done, and with the number of all of
             them. These draws take nearly all of the time.
 
     Raises:
-        InputError: no direction, or data that do not fit; see `metaeval`.
+        InputError: no language pair, or data that do not fit; see `metaeval`.
         OptionError: an unknown measure, or a rival that is not there.
     """
     settings = settings or Settings()
-    if not directions:
-        raise InputError("a leaderboard needs a direction")
-    draws = sum(math.comb(len(direction.entries), 2) for direction in directions) * settings.draws
+    if not sets:
+        raise InputError("a leaderboard needs a language pair")
+    draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
     done = (lambda more: progress(more, draws)) if progress is not None else None
-    evaluated = [_Evaluated.of(direction, settings, done) for direction in directions]
+    evaluated = [_Evaluated.of(one, settings, done) for one in sets]
     keys = list(dict.fromkeys(key for one in evaluated for key in one.entries))
-    means = {statistic: _mean_ranking([e.rankings[statistic] for e in evaluated], settings) for statistic in STATISTICS}
+    averaged = _averaged(evaluated, settings)
     signatures = {key: _signature(evaluated, key) for key in keys}
     rivals = {key: _rivals(key, keys, signatures, settings.against) for key in keys}
     rows = [
@@ -166,27 +185,32 @@ def compute_leaderboard(
             *key,
             signatures[key],
             tuple(one.results.get(key) for one in evaluated),
-            _average([one.results.get(key) for one in evaluated], {s: means[s].get(key) for s in STATISTICS}),
+            _average([one.results.get(key) for one in evaluated], _text(key), averaged),
             _daggers(key, rivals[key], evaluated, settings),
         )
         for key in keys
     ]
+    constant = {one.lp: constant_metrics(one.gold, one.scores) for one in sets}
     rows.sort(key=lambda row: (-row.average.values["spa"] if row.average else 1.0, row.name, row.uses_reference))
     return Leaderboard(
         test_set,
-        tuple(direction.direction for direction in directions),
+        tuple(one.lp for one in sets),
         tuple(rows),
         settings.measures if any(one.spans for one in evaluated) else (),
         tuple(one.human for one in evaluated),
         settings.against if settings.draws else (),
         settings.alpha,
         str(settings),
-        tuple(
-            note
-            for one in directions
-            for note in (*one.notes, *constant_notes(one.direction, one.gold, one.scores, settings.exact))
-        ),
+        (*(note for one in sets for note in one.notes), *constant_notes(constant, settings.exact)),
+        _comparisons(sets, evaluated, averaged) if settings.draws else {},
     )
+
+
+def _comparisons(
+    sets: Sequence[MetricSet], evaluated: Sequence[_Evaluated], averaged: Mapping[str, Comparison]
+) -> dict[str, Mapping[str, Comparison]]:
+    each = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
+    return {"average": averaged, **each} if len(each) > 1 else each
 
 
 def signature_field(signature: str | None, name: str) -> str | None:
@@ -197,33 +221,35 @@ def signature_field(signature: str | None, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """One direction, with everything that depends on no other direction."""
+    """One language pair, with everything that depends on no other language pair."""
 
     entries: Mapping[Key, Entry]
-    rankings: Mapping[Statistic, Ranking]
+    comparisons: Mapping[str, Comparison]
     spans: Mapping[Key, SpanScores]
     results: Mapping[Key, Result]
     human: tuple[float, float] | None
 
     @classmethod
-    def of(cls, data: Contestants, settings: Settings, progress: Progress | None) -> _Evaluated:
+    def of(cls, data: MetricSet, settings: Settings, progress: Progress | None) -> _Evaluated:
         entries = {entry.key: entry for entry in data.entries}
         if len(entries) < len(data.entries):
             twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
-            raise InputError(f"{data.direction}: metric {twice} is there twice; choose one of them by its full name")
+            raise InputError(f"{data.lp}: metric {twice} is there twice; choose one of them by its full name")
         scores = {_text(key): entry.scores for key, entry in entries.items()}
-        rankings = {
-            statistic: rank_metrics(
-                data.gold,
-                scores,
-                statistic,
-                settings.draws,
-                settings.seed,
-                alpha=settings.alpha,
-                missing=settings.missing,
-                exact=settings.exact,
-                workers=settings.workers,
-                progress=progress if statistic == "spa" else None,
+        comparisons = {
+            str(statistic): Comparison(
+                rank_metrics(
+                    data.gold,
+                    scores,
+                    statistic,
+                    settings.draws,
+                    settings.seed,
+                    alpha=settings.alpha,
+                    missing=settings.missing,
+                    exact=settings.exact,
+                    workers=settings.workers,
+                    progress=progress if statistic == "spa" else None,
+                )
             )
             for statistic in STATISTICS
         }
@@ -233,18 +259,26 @@ class _Evaluated:
             evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.several)
             for key, entry in entries.items():
                 if entry.spans is not None:
-                    spans[key] = _evaluated_spans(evaluator, entry, data.direction)
+                    spans[key] = _evaluated_spans(evaluator, entry, data.lp)
             nothing = evaluator.evaluate([[()] * len(row) for row in data.lengths]).counts
             human = (nothing.gold_major, nothing.gold_minor)
-        results = {key: _result(_text(key), rankings, spans.get(key), settings) for key in entries}
-        return cls(entries, rankings, spans, results, human)
+        if spans:
+            named = {_text(key): found for key, found in spans.items()}
+            comparisons |= {measure: _of_spans(named, measure, settings) for measure in settings.measures}
+        results = {key: _result(_text(key), comparisons, spans.get(key), settings) for key in entries}
+        return cls(entries, comparisons, spans, results, human)
 
 
-def _evaluated_spans(evaluator: SpanEvaluator, entry: Entry, direction: str) -> SpanScores:
+def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: Settings) -> Comparison:
+    ranking = rank_spans(spans, measure, settings.draws, settings.seed, alpha=settings.alpha)
+    return Comparison(ranking, resampled(spans, measure, settings.draws, settings.seed) if settings.draws else None)
+
+
+def _evaluated_spans(evaluator: SpanEvaluator, entry: Entry, lp: str) -> SpanScores:
     try:
         return evaluator.evaluate(entry.spans or ())
     except InputError as error:
-        raise InputError(f"{entry.name} in {direction}: {error}") from None
+        raise InputError(f"{entry.name} in {lp}: {error}") from None
 
 
 def _text(key: Key) -> str:
@@ -252,43 +286,57 @@ def _text(key: Key) -> str:
     return f"{key[0]}-{'ref' if key[1] else 'src'}"
 
 
-def _result(name: str, rankings: Mapping[Statistic, Ranking], spans: SpanScores | None, settings: Settings) -> Result:
-    values: dict[str, float] = {statistic: ranking.value(name) for statistic, ranking in rankings.items()}
-    ranks: dict[str, int] = {}
-    if settings.draws:
-        ranks = {statistic: ranking.rank(name) for statistic, ranking in rankings.items()}
-    if spans is None:
-        return Result(values, ranks)
-    return Result({**values, **spans.values}, ranks, spans.counts)
+def _result(name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: Settings) -> Result:
+    own = {what: one for what, one in comparisons.items() if name in one.ranking.names}
+    values = {what: one.ranking.value(name) for what, one in own.items()}
+    # As evaluated: sums in another order differ in the last bit.
+    values |= spans.values if spans else {}
+    ranks, intervals = _tested(name, own) if settings.draws else ({}, {})
+    return Result(values, ranks, spans.counts if spans else None, intervals)
 
 
-def _mean_ranking(rankings: Sequence[Ranking], settings: Settings) -> Mapping[Key, int]:
-    """Clusters by the mean over the directions; empty if nothing was tested or no metric is in all of them."""
-    common = set.intersection(*(set(ranking.names) for ranking in rankings))
-    if not settings.draws or not common:
-        return {}
-    mean = average_ranking(rankings, alpha=settings.alpha)
-    return {(n.rpartition("-")[0], n.endswith("-ref")): rank for n, rank in zip(mean.names, mean.ranks, strict=True)}
+def _averaged(evaluated: Sequence[_Evaluated], settings: Settings) -> dict[str, Comparison]:
+    """Statistic or measure -> the comparison by the mean over the language pairs; empty if nothing was tested."""
+    found: dict[str, Comparison] = {}
+    for what in (*STATISTICS, *settings.measures) if settings.draws else ():
+        each = [one.comparisons[what] for one in evaluated if what in one.comparisons]
+        if len(each) < len(evaluated) or not set.intersection(*(set(one.ranking.names) for one in each)):
+            continue
+        parts = [one.resampled for one in each if one.resampled is not None]
+        found[what] = Comparison(
+            average_ranking([one.ranking for one in each], alpha=settings.alpha),
+            mean_resampled(parts) if parts else None,
+        )
+    return found
 
 
-def _average(results: Sequence[Result | None], ranks: Mapping[Statistic, int | None]) -> Result | None:
+def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str, Comparison]) -> Result | None:
     there = [result for result in results if result is not None]
     if len(there) < len(results):
         return None
-    shared = [name for name in there[0].values if all(name in result.values for result in there)]
+    shared = [what for what in there[0].values if all(what in result.values for result in there)]
     counts = [result.counts for result in there if result.counts is not None]
     total = None
     if len(counts) == len(there):
         total = SpanCounts(*(sum(getattr(c, f.name) for c in counts) for f in fields(SpanCounts)))
-    return Result(
-        {name: sum(result.values[name] for result in there) / len(there) for name in shared},
-        {statistic: rank for statistic, rank in ranks.items() if rank is not None},
-        total,
-    )
+    own = {what: one for what, one in averaged.items() if name in one.ranking.names}
+    ranks, intervals = _tested(name, own)
+    return Result({what: sum(r.values[what] for r in there) / len(there) for what in shared}, ranks, total, intervals)
+
+
+def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:
+    """Clusters and intervals of one metric; the only one with error spans has no cluster in their measures."""
+    ranks = {
+        what: one.ranking.rank(name)
+        for what, one in comparisons.items()
+        if what in STATISTICS or len(one.ranking.names) > 1
+    }
+    bootstraps = {what: one.resampled for what, one in comparisons.items() if one.resampled is not None}
+    return ranks, {what: one.interval(name) for what, one in bootstraps.items()}
 
 
 def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
-    """What the metric's scores depend on; the directions' own signatures where they differ."""
+    """What the metric's scores depend on; the language pairs' own signatures where they differ."""
     found = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
     texts = [text for text in found if text is not None]
     return " ; ".join(texts) if texts else None
@@ -320,7 +368,7 @@ def _same_model(a: str | None, b: str | None) -> bool:
 
 
 def _daggers(key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], settings: Settings) -> frozenset[str]:
-    """Measures in which `key` beats every rival in every direction."""
+    """Measures in which `key` beats every rival in every language pair."""
     others = [rival for rival in rivals if rival != key]
     if not others or len(others) < len(rivals) or not settings.draws:
         return frozenset()
@@ -337,7 +385,7 @@ def _daggers(key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], s
 
 def _beats(one: _Evaluated, measure: str, key: Key, rival: Key, settings: Settings) -> bool:
     if measure in STATISTICS:
-        ranking = one.rankings[measure]
+        ranking = one.comparisons[measure].ranking
         i, j = ranking.names.index(_text(key)), ranking.names.index(_text(rival))
         return i < j and bool(ranking.p_values[i, j] <= settings.alpha)
     if key not in one.spans or rival not in one.spans:

@@ -19,7 +19,7 @@ FloatMatrix = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
 #: What SPA does if not every system is rated on the same segments; see `packed`.
-Missing = Literal["toolkit", "common", "auto"]
+Missing = Literal["toolkit", "common"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
     if scores.shape[0] < systems:
         raise InputError(
             f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, "
-            "`mbr-esd spans` compares error spans, and `mbr-esd correlations --statistics seg-spearman-none` scores"
+            "`mbr-esd leaderboard --tasks spans` compares error spans, and --statistics seg-spearman-none scores"
         )
     if np.isinf(scores).any():
         raise InputError(
@@ -88,10 +88,9 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
 def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
     """The rated scores alone, systems x rated segments, as SPA needs them.
 
-    If all systems are rated on the same segments, as in every MQM set of WMT so far, all values of `missing` drop the
+    If all systems are rated on the same segments, as in every MQM set of WMT so far, both values of `missing` drop the
     unrated columns. Otherwise "common" keeps the segments that are rated for every system. "toolkit" does what
     mt-metrics-eval does: it moves each system's rated scores together, so that a column may hold different segments.
-    "auto" is "toolkit" if the systems have equal numbers of ratings, else "common".
 
     Raises:
         InputError: with "toolkit", systems with different numbers of ratings (mt-metrics-eval either fails there or
@@ -99,15 +98,16 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
     """
     rated = data.rated
     counts = rated.sum(axis=1)
-    if missing == "auto":
-        missing = "toolkit" if (counts == counts[0]).all() else "common"
     if missing == "common" or bool((rated == rated[0]).all()):
         columns = rated.all(axis=0)
         if not columns.any():
-            raise InputError("no segment is rated for every system, so systems cannot be compared pair by pair")
+            raise InputError(
+                "no segment is rated for every system, so systems cannot be compared pair by pair; leave systems out "
+                "with --exclude, or compare different segments as mt-metrics-eval does with --missing toolkit"
+            )
         return _select(data, lambda values: values[:, columns])
     if missing != "toolkit":
-        raise unknown("treatment of missing ratings", missing, ("toolkit", "common", "auto"))
+        raise unknown("treatment of missing ratings", missing, ("toolkit", "common"))
     if (counts != counts[0]).any():
         system = int(np.flatnonzero(counts != counts[0])[0])
         raise InputError(

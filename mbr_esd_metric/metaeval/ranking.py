@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing
-from mbr_esd_metric.metaeval.significance import EarlyStop, PermBoth, Progress, Statistic, prepare
+from mbr_esd_metric.metaeval.significance import Contest, EarlyStop, PermBoth, Progress, Statistic, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,20 @@ def rank_metrics(
         OptionError: for an unknown statistic.
     """
     contest = prepare(gold, dict(metrics), statistic, missing, exact)
+    return rank_contest(contest, k, seed, alpha=alpha, stop=stop, workers=workers, progress=progress)
+
+
+def rank_contest(
+    contest: Contest,
+    k: int,
+    seed: int,
+    *,
+    alpha: float = 0.05,
+    stop: EarlyStop | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Ranking:
+    """The ranking of metrics that are prepared for tests; arguments as of `rank_metrics`."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
     tests: dict[tuple[str, str], PermBoth] = {}
     if k:
@@ -91,7 +105,7 @@ def rank_metrics(
 def average_ranking(
     rankings: Sequence[Ranking], weights: Sequence[float] | None = None, *, alpha: float = 0.05
 ) -> Ranking:
-    """The ranking by the weighted mean of several rankings' values, such as SPA and acc_eq over three directions.
+    """The ranking by the weighted mean of several rankings' values, such as SPA and acc_eq over three language pairs.
 
     The draws of the single tests are added up, draw by draw, into draws of the mean. If a test stopped early, its draws
     are repeated.

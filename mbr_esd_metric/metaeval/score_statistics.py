@@ -16,7 +16,6 @@ import numpy as np
 
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.acc_eq import acc_eq
-from mbr_esd_metric.metaeval.contestants import Key
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
     GROUPINGS,
@@ -29,7 +28,8 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
-from mbr_esd_metric.metaeval.spa import constant_notes, spa
+from mbr_esd_metric.metaeval.metric_set import Key
+from mbr_esd_metric.metaeval.spa import constant_metrics, spa
 
 #: What a statistic compares: scores of systems or of segments. SPA compares systems by the scores of their segments.
 Level = Literal["sys", "seg"]
@@ -56,11 +56,11 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredDirection:
-    """Scores of one direction over the same translations.
+class ScoredSet:
+    """Scores of one language pair over the same translations.
 
     Attributes:
-        direction: such as "en-de".
+        lp: such as "en-de".
         domains: the domain of each segment.
         human: whether a system is a human translation, shape (systems,).
         references: the number of references, including the standard one.
@@ -68,7 +68,7 @@ class ScoredDirection:
         notes: what readers of a table should know.
     """
 
-    direction: str
+    lp: str
     domains: tuple[str, ...]
     human: BoolMatrix
     references: int
@@ -76,10 +76,11 @@ class ScoredDirection:
     metrics: Mapping[Key, Scores]
     notes: tuple[str, ...] = ()
 
-    def spa_notes(self, exact: bool) -> list[str]:
-        """What readers of a table with SPA must know: `spa.constant_notes`."""
+    @property
+    def constant(self) -> list[str]:
+        """The metrics that say the same of every translation: `spa.constant_metrics`."""
         there = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
-        return [] if self.gold.segments is None else constant_notes(self.direction, self.gold.segments, there, exact)
+        return [] if self.gold.segments is None else constant_metrics(self.gold.segments, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class ScoreStatistic:
         return correlation(gold, metric, _coefficient(self.kind), self.by).value
 
     def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
-        """The value for (gold, metric) scores of systems; only the accuracy takes several directions.
+        """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs.
 
         Raises:
             InputError: for vectors that do not fit.
@@ -160,34 +161,34 @@ def score_statistic(name: str) -> ScoreStatistic:
 
 def evaluate(
     statistic: ScoreStatistic,
-    directions: Sequence[ScoredDirection],
+    sets: Sequence[ScoredSet],
     *,
     domain: str | None = None,
     human: bool = True,
     missing: Missing = "toolkit",
     exact: bool = False,
 ) -> dict[Key, float]:
-    """One statistic of every metric that has the scores it needs in every direction.
+    """One statistic of every metric that has the scores it needs in every language pair.
 
     Args:
         statistic: what to compute.
-        directions: one; several for the accuracy of systems, whose pairs are counted together.
+        sets: one; several for the accuracy of systems, whose pairs are counted together.
         domain: only these segments; None for all.
         human: whether people's translations are compared as well.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
-        InputError: several directions for another statistic, or scores that do not fit.
+        InputError: several language pairs for another statistic, or scores that do not fit.
     """
-    if len(directions) != 1 and statistic.kind != "accuracy":
-        raise InputError(f"{statistic} is of one direction, not of {len(directions)}")
+    if len(sets) != 1 and statistic.kind != "accuracy":
+        raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
     found = {}
-    for key in directions[0].metrics:
-        if all(key in direction.metrics for direction in directions):
-            pairs = [_pair(statistic, direction, key, domain, human) for direction in directions]
+    for key in sets[0].metrics:
+        if all(key in one.metrics for one in sets):
+            pairs = [_pair(statistic, one, key, domain, human) for one in sets]
             there = [pair for pair in pairs if pair is not None]
             if len(there) == len(pairs):
-                found[key] = _value(statistic, there, key, directions, missing, exact)
+                found[key] = _value(statistic, there, key, sets, missing, exact)
     return found
 
 
@@ -195,7 +196,7 @@ def _value(
     statistic: ScoreStatistic,
     pairs: Sequence[tuple[FloatMatrix, FloatMatrix]],
     key: Key,
-    directions: Sequence[ScoredDirection],
+    sets: Sequence[ScoredSet],
     missing: Missing,
     exact: bool,
 ) -> float:
@@ -204,12 +205,12 @@ def _value(
             return statistic.of_systems(pairs)
         return statistic.of_segments(*pairs[0], missing, exact=exact)
     except InputError as error:
-        where = ", ".join(direction.direction for direction in directions)
+        where = ", ".join(one.lp for one in sets)
         raise InputError(f"{key[0]} in {where}, {statistic}: {error}") from None
 
 
 def _pair(
-    statistic: ScoreStatistic, data: ScoredDirection, key: Key, domain: str | None, human: bool
+    statistic: ScoreStatistic, data: ScoredSet, key: Key, domain: str | None, human: bool
 ) -> tuple[FloatMatrix, FloatMatrix] | None:
     """Gold and metric, of segments or of systems, where gold has something; None if one has no such scores."""
     columns = np.array([domain is None or one == domain for one in data.domains], dtype=np.bool_)

@@ -238,10 +238,10 @@ class _SpaContest(Contest):
             parts = []
             for at in range(0, count, _BLOCK):
                 # (systems, draws, segments)
-                coins = _coins(rng, min(_BLOCK, count - at), systems, segments).swapaxes(0, 1)
-                products = spread(self._flipped_sums, (self._scores[name] for name in wanted), repeat(coins))
+                flips = coins(rng, min(_BLOCK, count - at), systems, segments).swapaxes(0, 1)
+                products = spread(self._flipped_sums, (self._scores[name] for name in wanted), repeat(flips))
                 sums = dict(zip(wanted, products, strict=True))
-                found = spread(self._differences, shares, rooms[: len(shares)], repeat(coins), repeat(sums))
+                found = spread(self._differences, shares, rooms[: len(shares)], repeat(flips), repeat(sums))
                 parts.append([values for share in found for values in share])
             return {pair: np.concatenate(values) for pair, values in zip(pairs, zip(*parts, strict=True), strict=True)}
 
@@ -414,7 +414,7 @@ def _standardised(scores: FloatMatrix) -> FloatMatrix:
     return np.asarray((scores - scores.mean()) / scores.std())
 
 
-def _coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> npt.NDArray[np.bool_]:
+def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> npt.NDArray[np.bool_]:
     """(draws, systems, segments) fair coins; the stream is the same however the draws are cut into calls."""
     count = systems * segments
     words = rng.integers(0, 1 << 64, size=(draws, -(-count // 64)), dtype=np.uint64)

@@ -13,7 +13,7 @@ the fifth digit. mt-metrics-eval takes the order of its data; the reader of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -46,18 +46,36 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     return spa_of_p_values(p_values(data.gold), p_values(data.metrics["metric"]))
 
 
-def constant_note(name: str, direction: str, exact: bool) -> str:
-    """What readers of a table must know of a metric that says the same of every translation."""
-    why = "all its p-values are 1/2" if exact else "it depends on the order of the systems"
-    return f"{name} has one score for everything in {direction}: its SPA says nothing, {why}"
-
-
-def constant_notes(
-    direction: str, gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix]], exact: bool
-) -> list[str]:
-    """`constant_note` of each metric, a name and its scores, that is constant where there is gold."""
+def constant_metrics(gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix]]) -> list[str]:
+    """The names of the metrics, each with its scores, that say the same of every translation that has gold."""
     rated = ~np.isnan(gold)
-    return [constant_note(name, direction, exact) for name, scores in metrics if np.ptp(scores[rated]) == 0]
+    return [name for name, scores in metrics if np.ptp(scores[rated]) == 0]
+
+
+def constant_notes(constant: Mapping[str, Iterable[str]], exact: bool) -> list[str]:
+    """One line for a whole board, or none, on the metrics that say the same of everything.
+
+    Args:
+        constant: language pair -> names of such metrics.
+        exact: which SPA the board has.
+    """
+    pairs: dict[str, list[str]] = {}
+    for pair, names in constant.items():
+        for name in names:
+            pairs.setdefault(name, []).append(pair)
+    where: dict[str, list[str]] = {}
+    for name, own in pairs.items():
+        where.setdefault(", ".join(own), []).append(name)
+    if not where:
+        return []
+    why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
+    found = "; ".join(f"{', '.join(names)} in {own}" for own, names in where.items())
+    return [f"one score for everything, so that SPA says nothing and {why}: {found}"]
+
+
+def exact_notes(exact: bool) -> list[str]:
+    """A line that says so where SPA is exact."""
+    return ["SPA: exact, of infinitely many permutations"] if exact else []
 
 
 def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:

@@ -30,10 +30,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.character_sums import Pairs
 from mbr_esd_metric.core.corpus_f1 import CharacterCounts, wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.severity import severity_vector
-from mbr_esd_metric.core.similarity import Similarity, get_similarity, similarity_names
-from mbr_esd_metric.core.similarity.mpp import Mpp
+from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
@@ -60,6 +61,11 @@ class SpanMeasure(ABC):
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         """The statistics of one translation of `length` characters."""
 
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        """`statistics` of each pair of a prediction and a gold annotation, shape (pairs, width)."""
+        of = zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)
+        return np.array([self.statistics(*pair) for pair in of]).reshape(-1, self.width)
+
     @abstractmethod
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         """The measure, shape (...), of sums of statistics, shape (..., width)."""
@@ -77,6 +83,10 @@ class SegmentMean(SpanMeasure):
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         return (self._similarity.scalar(predicted, gold, length), 1.0)
 
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        values = self._similarity.each(pairs)
+        return np.stack([values, np.ones_like(values)], axis=1)
+
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         return _ratio(sums[..., 0], sums[..., 1])
 
@@ -93,6 +103,9 @@ class SegmentPart(SegmentMean):
         parts = self._similarity.precision_recall(predicted, gold, length)
         assert parts is not None, self.name
         return (parts[self._index], 1.0)
+
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        return SpanMeasure.each(self, pairs)
 
 
 class CorpusMeasure(SpanMeasure):
@@ -147,6 +160,10 @@ class CorpusSoftDice(CorpusOverlap):
         shared = float(np.minimum(v_c, v_s).sum())
         return (shared, float(v_c.sum()), shared, float(v_s.sum()))
 
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        sums = pairs.sums
+        return np.stack([sums.shared, sums.norm_c, sums.shared, sums.norm_s], axis=1)
+
 
 class CorpusF1(CorpusOverlap):
     """Character F1 of a corpus."""
@@ -157,6 +174,15 @@ class CorpusF1(CorpusOverlap):
         counts = self._counts(predicted, gold, length)
         return (counts.credit, counts.candidate, counts.credit, counts.support)
 
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        sums = pairs.sums
+        found = np.stack([sums.credit, sums.marked_c, sums.credit, sums.marked_s], axis=1)
+        # Errors without characters are not in the sums.
+        for at, pair in enumerate(zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)):
+            if pair[0].points or pair[1].points:
+                found[at] = self.statistics(*pair)
+        return found
+
     def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> CharacterCounts:
         return wmt23_counts(predicted, gold, length)
 
@@ -165,6 +191,10 @@ class CorpusF1Wmt25(CorpusF1):
     """Character F1 of a corpus as WMT25 counts overlapping spans."""
 
     name = "f1-wmt25-corpus"
+
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        sums = pairs.sums
+        return np.stack([sums.layered_credit, sums.layers_c, sums.layered_credit, sums.layers_s], axis=1)
 
     def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> CharacterCounts:
         return wmt25_counts(predicted, gold, length)
@@ -181,6 +211,9 @@ class CorpusPart(SpanMeasure):
 
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         return self._whole.statistics(predicted, gold, length)
+
+    def each(self, pairs: Pairs) -> FloatMatrix:
+        return self._whole.each(pairs)
 
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         return self._part(sums)

@@ -1,6 +1,7 @@
 """Compares predicted error spans with those of one or several human raters, over the rated translations.
 
-Only spans in the translation count. Errors that a rater marked in the source are left out.
+Only spans in the translation count. Those of the source are left out: `metaeval.omissions` has what says that something
+is missing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
+from mbr_esd_metric.core.character_sums import Pairs
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, place
@@ -102,11 +104,30 @@ def span_bootstrap(a: SpanScores, b: SpanScores, measure: str, k: int = 1000, se
     return paired_bootstrap(a.statistics[measure], b.statistics[measure], k, seed, measure=span_measure(measure).value)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was predicted last for each rated translation, and its statistics.
+
+    Attributes:
+        said: spans and points; None before the first evaluation.
+        statistics: measure -> (translations, width).
+    """
+
+    said: list[object]
+    statistics: dict[str, FloatMatrix]
+
+    @classmethod
+    def of(cls, translations: int, measures: Mapping[str, SpanMeasure]) -> _Known:
+        """Nothing yet."""
+        nothing = {name: np.zeros((translations, measure.width)) for name, measure in measures.items()}
+        return cls([None] * translations, nothing)
+
+
 class SpanEvaluator:
     """The human side of `evaluate_spans`, checked once and used for many predictions.
 
-    If a translation has the same prediction as in the evaluation before, nothing is computed again. This makes a sweep
-    cheap, because it changes few predictions at each step.
+    If a translation has the same prediction as in the evaluation before, or none as once before, nothing is computed
+    again. This makes a sweep cheap, because it changes few predictions at each step.
     """
 
     def __init__(
@@ -134,31 +155,36 @@ class SpanEvaluator:
                     self._gold.setdefault(cell, []).append(annotation)
         if not self._gold:
             raise InputError("no rater has rated any translation")
-        self._known: dict[tuple[int, int], tuple[Annotation, list[FloatMatrix]]] = {}
+        self._gold_counts = [
+            sum(sum(rater.count(severity) for rater in raters) / len(raters) for raters in self._gold.values())
+            for severity in ("major", "minor")
+        ]
+        self._known = _Known.of(len(self._gold), self._measures)
+        self._nothing = _Known.of(len(self._gold), self._measures)
 
     def evaluate(self, predicted: AnnotationMatrix) -> SpanScores:
         """See `evaluate_spans`."""
-        shape = self._lengths.shape
-        statistics = {name: np.full((*shape, m.width), np.nan) for name, m in self._measures.items()}
-        counts = np.zeros(4)
         cells = self._cells(predicted, "prediction")
-        for cell, raters in self._gold.items():
+        annotations: list[Annotation] = []
+        for cell in self._gold:
             annotation = cells[cell]
             if annotation is None:
                 raise InputError(f"no prediction for {place(*cell)}, which is rated")
-            for name, found in zip(self._measures, self._statistics(cell, annotation, raters), strict=True):
-                statistics[name][cell] = found
-            counts += (
-                annotation.count("major"),
-                annotation.count("minor"),
-                sum(rater.count("major") for rater in raters) / len(raters),
-                sum(rater.count("minor") for rater in raters) / len(raters),
-            )
+            annotations.append(annotation)
+        rows, columns = np.array(list(self._gold), dtype=np.intp).T
+        found = self._statistics(annotations)
+        statistics = {}
+        for name, measure in self._measures.items():
+            statistics[name] = np.full((*self._lengths.shape, measure.width), np.nan)
+            statistics[name][rows, columns] = found[name]
+        major = sum(annotation.count("major") for annotation in annotations)
+        minor = sum(len(annotation) for annotation in annotations) - major
         values = {
             name: float(measure.value(np.nansum(statistics[name], axis=(0, 1))))
             for name, measure in self._measures.items()
         }
-        return SpanScores(values, SpanCounts(*counts.tolist()), len(self._gold), statistics)
+        counts = SpanCounts(float(major), float(minor), *self._gold_counts)
+        return SpanScores(values, counts, len(self._gold), statistics)
 
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
         """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
@@ -186,27 +212,64 @@ class SpanEvaluator:
             before = np.zeros(one.width)
             levels = sorted({confidence_of(span) for span in annotation}, reverse=True)
             for level in (math.inf, *levels):
-                left = Annotation(span for span in annotation if confidence_of(span) >= level)
+                left = Annotation.of_rater(span for span in annotation if confidence_of(span) >= level)
                 found = self._combined(one, left, raters, length)
                 steps[level] = steps.get(level, 0.0) + (found - before)
                 before = found
         thresholds = np.array(sorted(steps, reverse=True))
         return thresholds, np.cumsum([steps[threshold] for threshold in thresholds], axis=0)
 
-    def _statistics(self, cell: tuple[int, int], annotation: Annotation, raters: list[Annotation]) -> list[FloatMatrix]:
-        known = self._known.get(cell)
-        if known is None or known[0] != annotation:
-            length = int(self._lengths[cell])
-            each = [self._combined(measure, annotation, raters, length) for measure in self._measures.values()]
-            known = self._known[cell] = (annotation, each)
-        return known[1]
+    def _statistics(self, annotations: Sequence[Annotation]) -> dict[str, FloatMatrix]:
+        """The statistics of each rated translation by each measure, (translations, width), in the order of `_gold`."""
+        # Equal annotations may repeat a span, or have errors without characters.
+        said = [(annotation.spans, annotation.points) for annotation in annotations]
+        stores = [self._known if any(one) else self._nothing for one in said]
+        new = [at for at, one in enumerate(said) if stores[at].said[at] != one]
+        if new:
+            computed = self._computed(new, annotations)
+            for store in (self._known, self._nothing):
+                own = [number for number, at in enumerate(new) if stores[at] is store]
+                places = [new[number] for number in own]
+                for name, values in computed.items():
+                    store.statistics[name][places] = values[own]
+                for at in places:
+                    store.said[at] = said[at]
+        silent = np.array([store is self._nothing for store in stores])[:, None]
+        return {
+            name: np.where(silent, self._nothing.statistics[name], self._known.statistics[name])
+            for name in self._measures
+        }
+
+    def _computed(self, new: Sequence[int], annotations: Sequence[Annotation]) -> dict[str, FloatMatrix]:
+        """The statistics of these translations, numbers in `_gold`; several raters as one."""
+        cells = list(self._gold)
+        raters = [self._gold[cells[at]] for at in new]
+        each = [at for at, own in zip(new, raters, strict=True) for _ in own]
+        pairs = Pairs(
+            [annotations[at] for at in each],
+            [rater for own in raters for rater in own],
+            [int(self._lengths[cells[at]]) for at in each],
+        )
+        found = {name: measure.each(pairs) for name, measure in self._measures.items()}
+        if len(each) == len(new):
+            return found
+        counts = np.array([len(own) for own in raters])
+        starts = np.cumsum(counts) - counts
+        if not self._best:
+            return {name: np.add.reduceat(values, starts, axis=0) / counts[:, None] for name, values in found.items()}
+        ends = (starts + counts).tolist()
+        nearest = {
+            name: [int(np.argmax(of[start:end])) + start for start, end in zip(starts.tolist(), ends, strict=True)]
+            for name, of in ((name, self._measures[name].value(values)) for name, values in found.items())
+        }
+        return {name: values[nearest[name]] for name, values in found.items()}
 
     def _combined(
         self, measure: SpanMeasure, annotation: Annotation, raters: list[Annotation], length: int
     ) -> FloatMatrix:
-        each = np.array([measure.statistics(annotation, rater, length) for rater in raters])
         if len(raters) == 1:
-            return np.asarray(each[0])
+            return np.asarray(measure.statistics(annotation, raters[0], length))
+        each = np.array([measure.statistics(annotation, rater, length) for rater in raters])
         if self._best:
             return np.asarray(each[int(np.argmax(measure.value(each)))])
         return np.asarray(each.mean(axis=0))
@@ -218,7 +281,7 @@ class SpanEvaluator:
         cells: dict[tuple[int, int], Annotation | None] = {}
         for system, row in enumerate(matrix):
             for segment, spans in enumerate(row):
-                annotation = None if spans is None else as_annotation(spans)
+                annotation = None if spans is None else as_annotation(spans).on("translation")
                 if annotation is not None:
                     try:
                         annotation.check_length(int(self._lengths[system, segment]))

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy.typing as npt
-
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
-from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
-from mbr_esd_metric.metaeval.matrices import Missing, place
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
+from mbr_esd_metric.metaeval.matrices import place
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 #: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -31,35 +28,23 @@ class SweepPoint:
 
 
 def lambda_sweep(
-    gold: npt.ArrayLike,
-    predicted: AnnotationMatrix,
-    lambdas: Sequence[float] = LAMBDAS,
-    *,
-    human: Sequence[AnnotationMatrix] = (),
-    lengths: npt.ArrayLike | None = None,
-    measures: Sequence[str] = ("softf1", "f1"),
-    raters: Raters = "mean",
-    weights: str | MqmWeights = "paper",
-    missing: Missing = "toolkit",
-    exact_spa: bool = False,
+    evaluator: Evaluator, predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
 ) -> list[SweepPoint]:
     """Evaluate a metric at each threshold of its spans' confidence.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
+        evaluator: the human side.
         predicted: systems x segments of spans with confidences; None only where gold is unrated.
         lambdas: thresholds in [0, 1].
-        human, lengths, measures, raters, weights, missing, exact_spa: as for `evaluation.Evaluator`.
 
     Raises:
-        InputError: a span without a confidence in [0, 1], and what `Evaluator` raises.
-        OptionError: a threshold outside [0, 1], or unknown names.
+        InputError: a span without a confidence in [0, 1], and what `Evaluator.evaluate` raises.
+        OptionError: a threshold outside [0, 1].
     """
     for threshold in lambdas:
         if not 0 <= threshold <= 1:
             raise OptionError(f"lambda is {threshold}; a confidence, and so its threshold, is in [0, 1]")
     annotations = _with_confidence(predicted)
-    evaluator = Evaluator(gold, human, lengths, measures, raters, weights, missing, exact_spa)
     return [
         SweepPoint(threshold, evaluator.evaluate([[_above(cell, threshold) for cell in row] for row in annotations]))
         for threshold in lambdas
@@ -70,7 +55,7 @@ def _above(annotation: Annotation | None, threshold: float) -> Annotation | None
     if annotation is None:
         return None
     spans = [span for span in annotation if (span.confidence or 0.0) >= threshold]
-    return annotation if len(spans) == len(annotation) else Annotation(spans)
+    return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
 
 
 def _with_confidence(predicted: AnnotationMatrix) -> list[list[Annotation | None]]:

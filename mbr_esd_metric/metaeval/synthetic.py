@@ -7,7 +7,7 @@ each. Its decline ratio is the share of edits after which it is strictly lower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.similarity import Similarity, get_similarity
+from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 Edit = Literal["add", "delete"]
@@ -78,6 +78,7 @@ def decline_ratio(
     similarities: str | Similarity | Sequence[str | Similarity] = ("softf1", "f1"),
     edits: int = 6,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[DeclineRatio]:
     """The decline ratio of several similarities under the same edits.
 
@@ -88,6 +89,7 @@ def decline_ratio(
         similarities: names, means of them, or `Similarity` values; a single one needs no list.
         edits: the most edits of a translation; there are fewer if no free stretch, or no error, is left.
         seed: of the edits.
+        progress: called with the number of further annotations that are done, and with that of all.
 
     Returns:
         One result for each similarity.
@@ -109,7 +111,7 @@ def decline_ratio(
     # For each similarity: (severity, whether there were errors) -> tally.
     tallies = [{(s, m): Declines(0, 0) for s in SEVERITY_NAMES for m in (False, True)} for _ in measures]
     for number, (spans, length) in enumerate(zip(annotations, lengths, strict=True), 1):
-        original = as_annotation(spans)
+        original = as_annotation(spans).on("translation")
         try:
             original.check_length(length)
         except InputError as error:
@@ -121,6 +123,8 @@ def decline_ratio(
             values = [measure.scalar(annotation, original, length) for annotation in (original, *chain)]
             for severity, before, after in zip(edited, values, values[1:], strict=False):
                 tally[severity, len(original) > 0] += Declines(1, int(after < before))
+        if progress is not None:
+            progress(1, len(annotations))
     results = []
     for measure, tally in zip(measures, tallies, strict=True):
         by_severity = {severity: (tally[severity, False], tally[severity, True]) for severity in SEVERITY_NAMES}

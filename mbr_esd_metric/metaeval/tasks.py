@@ -5,13 +5,13 @@
 So correlations (from -1 to 1) and accuracies (from 0 to 1) have the same weight, as in mt-metrics-eval's
 ``TaskSetResults.AverageCorrs``.
 
-    wmt22   pairwise accuracy of systems over all directions; and for each direction, all of it and each domain, with
+    wmt22   pairwise accuracy of systems over all language pairs; and for each pair, all of it and each domain, with
             and without people's translations where there are several references: Pearson and Kendall, of systems, and
-            of segments over everything, by system and by item (201 tasks for its three directions). Weights are shared
-            out evenly by direction, then domain, level, people, grouping and correlation.
-    wmt23   pairwise accuracy of systems over all directions, which weighs as much as a task a direction; and for each
-            direction Pearson of systems, Pearson of segments, and acc_eq*.
-    wmt24   SPA and acc_eq* for each direction, all alike.
+            of segments over everything, by system and by item (201 tasks for its three pairs). Weights are shared
+            out evenly by language pair, then domain, level, people, grouping and correlation.
+    wmt23   pairwise accuracy of systems over all language pairs, which weighs as much as a task a pair; and for each
+            pair Pearson of systems, Pearson of segments, and acc_eq*.
+    wmt24   SPA and acc_eq* for each language pair, all alike.
     wmt25   the same.
 """
 
@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown
-from mbr_esd_metric.metaeval.contestants import Key
 from mbr_esd_metric.metaeval.correlation import GROUPINGS
 from mbr_esd_metric.metaeval.matrices import Missing
+from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.score_statistics import ScoredDirection, ScoreStatistic, evaluate, score_statistic
+from mbr_esd_metric.metaeval.score_statistics import ScoredSet, ScoreStatistic, evaluate, score_statistic
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic
 
 
@@ -35,14 +35,14 @@ class Task:
 
     Attributes:
         statistic: what is computed.
-        directions: the directions of the data; several for the accuracy of systems.
+        lps: the language pairs of the data; several for the accuracy of systems.
         domain: the domain of the segments; None for all.
         human: whether human translations are compared.
         weight: of its value in the overall score; the weights of a task set add up to 1.
     """
 
     statistic: ScoreStatistic
-    directions: tuple[str, ...]
+    lps: tuple[str, ...]
     domain: str | None = None
     human: bool = True
     weight: float = 0.0
@@ -67,23 +67,23 @@ class Overall:
     overall: Mapping[Key, float]
 
 
-def wmt_tasks(name: str, directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
-    """The tasks of a year, for these directions.
+def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
+    """The tasks of a year, for these language pairs.
 
     Raises:
-        InputError: no direction.
+        InputError: no language pair.
         OptionError: an unknown task set.
     """
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
-    if not directions:
-        raise InputError("a set of tasks needs a direction")
-    return TASK_SETS[name](directions)
+    if not sets:
+        raise InputError("a set of tasks needs a language pair")
+    return TASK_SETS[name](sets)
 
 
 def overall(
     tasks: Sequence[Task],
-    directions: Sequence[ScoredDirection],
+    sets: Sequence[ScoredSet],
     missing: Missing = "toolkit",
     *,
     exact: bool = False,
@@ -92,17 +92,17 @@ def overall(
 
     Args:
         tasks: of `wmt_tasks`, or made otherwise; weights add up to 1.
-        directions: those of the tasks.
+        sets: those of the tasks.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
         InputError: scores that do not fit.
     """
-    by_name = {direction.direction: direction for direction in directions}
+    by_name = {one.lp: one for one in sets}
     found = [
         evaluate(
             task.statistic,
-            [by_name[name] for name in task.directions],
+            [by_name[name] for name in task.lps],
             domain=task.domain,
             human=task.human,
             missing=missing,
@@ -110,7 +110,7 @@ def overall(
         )
         for task in tasks
     ]
-    keys = dict.fromkeys(key for direction in directions for key in direction.metrics)
+    keys = dict.fromkeys(key for one in sets for key in one.metrics)
     values = {key: tuple(values.get(key) for values in found) for key in keys}
     averages = {
         key: sum(task.weight * _share(task, value) for task, value in zip(tasks, row, strict=True))
@@ -122,13 +122,13 @@ def overall(
 
 
 def testable(tasks: Sequence[Task]) -> bool:
-    """Whether `clusters` can test these tasks: SPA and acc_eq* on whole directions, as in WMT24 and later."""
+    """Whether `clusters` can test these tasks: SPA and acc_eq* on whole language pairs, as in WMT24 and later."""
     return all(task.statistic.kind in STATISTICS and task.domain is None and task.human for task in tasks)
 
 
 def clusters(
     tasks: Sequence[Task],
-    directions: Sequence[ScoredDirection],
+    sets: Sequence[ScoredSet],
     k: int = 1000,
     seed: int = 0,
     *,
@@ -141,7 +141,7 @@ def clusters(
 
     Args:
         tasks: with weights; see `testable`.
-        directions: those of the tasks.
+        sets: those of the tasks.
         k, seed, alpha, missing, exact, workers: as for `ranking.rank_metrics`.
 
     Raises:
@@ -150,17 +150,17 @@ def clusters(
     """
     if not testable(tasks):
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
-    by_name = {direction.direction: direction for direction in directions}
+    by_name = {one.lp: one for one in sets}
     keys: dict[str, Key] = {}
     rankings = []
     for task in tasks:
-        data = by_name[task.directions[0]]
+        data = by_name[task.lps[0]]
         scores = {
             f"{key[0]} {key[1]}": metric.segments for key, metric in data.metrics.items() if metric.segments is not None
         }
         keys |= {f"{key[0]} {key[1]}": key for key in data.metrics}
         if data.gold.segments is None:
-            raise InputError(f"no gold scores of segments in {data.direction}")
+            raise InputError(f"no gold scores of segments in {data.lp}")
         statistic: Statistic = "spa" if task.statistic.kind == "spa" else "acc_eq"
         rankings.append(
             rank_metrics(
@@ -185,18 +185,18 @@ def _share(task: Task, value: float | None) -> float:
     return (value - lowest) / (1 - lowest)
 
 
-def _wmt22(directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
-    names = tuple(direction.direction for direction in directions)
+def _wmt22(sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
+    names = tuple(one.lp for one in sets)
     tasks = [Task(score_statistic("sys-accuracy"), names, human=False)] if len(names) > 1 else []
-    for direction in directions:
-        for domain in (None, *dict.fromkeys(direction.domains)):
+    for one in sets:
+        for domain in (None, *dict.fromkeys(one.domains)):
             for statistic in (
                 *(f"sys-{kind}" for kind in ("pearson", "kendall")),
                 *(f"seg-{kind}-{by}" for by in GROUPINGS for kind in ("pearson", "kendall")),
             ):
-                for human in (True, False) if direction.references > 1 else (False,):
-                    tasks.append(Task(score_statistic(statistic), (direction.direction,), domain, human))
-    return _shared_out(tasks, 1.0, ("directions", "domain", "level", "human", "by", "kind"))
+                for human in (True, False) if one.references > 1 else (False,):
+                    tasks.append(Task(score_statistic(statistic), (one.lp,), domain, human))
+    return _shared_out(tasks, 1.0, ("lps", "domain", "level", "human", "by", "kind"))
 
 
 def _shared_out(tasks: Sequence[Task], weight: float, attributes: Sequence[str]) -> tuple[Task, ...]:
@@ -211,8 +211,8 @@ def _shared_out(tasks: Sequence[Task], weight: float, attributes: Sequence[str])
     return tuple(task for group in shared for task in group)
 
 
-def _wmt23(directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
-    names = tuple(direction.direction for direction in directions)
+def _wmt23(sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
+    names = tuple(one.lp for one in sets)
     total = 4 * len(names)
     tasks = [Task(score_statistic("sys-accuracy"), names, weight=len(names) / total)]
     for name in names:
@@ -221,16 +221,16 @@ def _wmt23(directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def _wmt24(directions: Sequence[ScoredDirection]) -> tuple[Task, ...]:
+def _wmt24(sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
     return tuple(
-        Task(score_statistic(statistic), (direction.direction,), weight=1 / (2 * len(directions)))
-        for direction in directions
+        Task(score_statistic(statistic), (one.lp,), weight=1 / (2 * len(sets)))
+        for one in sets
         for statistic in ("spa", "acc_eq")
     )
 
 
 #: Name -> what makes the tasks.
-TASK_SETS: Mapping[str, Callable[[Sequence[ScoredDirection]], tuple[Task, ...]]] = {
+TASK_SETS: Mapping[str, Callable[[Sequence[ScoredSet]], tuple[Task, ...]]] = {
     "wmt22": _wmt22,
     "wmt23": _wmt23,
     "wmt24": _wmt24,

@@ -13,7 +13,7 @@ is the expected gain from better estimates of the utilities of the candidates se
     gain(n) = U_n(h*) - U_n(the choice after n/2)
 
 is the gain of the last doubling, which includes its new candidates. Sampling stops when neither is above `TOLERANCE`.
-There is no guarantee for a single segment; `scripts/bench_adaptive.py` measures how often decisions change, and the
+There is no guarantee for a single segment; `research/bench_adaptive.py` measures how often decisions change, and the
 utility that is lost.
 """
 
@@ -65,6 +65,7 @@ def settled(
     translation: str,
     options: DecisionOptions,
     *,
+    source: str | None = None,
     tolerance: float = TOLERANCE,
 ) -> bool:
     """Whether the MBR decision over these candidates is expected to lose at most `tolerance` by stopping here.
@@ -75,10 +76,11 @@ def settled(
         candidates: the first n of a segment, in the order of their index.
         translation: t.
         options: how the decision is taken.
+        source: s, if candidates say what is left out of it.
         tolerance: expected utility that may be lost.
     """
     try:
-        case, _ = read_case(candidates, translation, options)
+        case, _ = read_case(candidates, translation, options, source=source)
     except NoValidCandidateError:
         return False
     similarities = case.utility.matrix(case.table, case.rows, case.columns)

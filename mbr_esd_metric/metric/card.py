@@ -9,19 +9,26 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.core.similarity import similarity_names
+from mbr_esd_metric.core.similarities import similarity_names
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices
 from mbr_esd_metric.errors import OptionError, unknown, useless
-from mbr_esd_metric.generation.base import EngineOptions, Sampling
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
+from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
-from mbr_esd_metric.generation.server.detection import dialect_option
+from mbr_esd_metric.generation.server.detection import dialect_option, only_model
 from mbr_esd_metric.metric.catalogue import CATALOGUE
+
+
+def _plain(text: str) -> str:
+    """A number as people write it: `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return text
 
 
 def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
     def convert(text: str) -> int:
-        value = int(text)
+        value = int(_plain(text))
         if value < low or (high is not None and value > high):
             raise ValueError
         return value
@@ -32,7 +39,7 @@ def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
 
 def _number(low: float, high: float) -> Callable[[str], float]:
     def convert(text: str) -> float:
-        value = float(text)
+        value = float(_plain(text))
         if not low <= value <= high:
             raise ValueError
         return value
@@ -88,6 +95,9 @@ def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place:
     return field(default=default, metadata={"convert": convert, "help": meaning, "place": place})
 
 
+#: The name of the card for any model on a server of the user's.
+OWN_MODEL = "mbr-esd-server"
+
 #: What the candidates of one of several joined models, or settings of one model, are in the common decision.
 ROLES = ("both", "hypotheses", "supports")
 
@@ -130,7 +140,9 @@ class ModelCard:
     role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")
     grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
-    lp: str | None = _option(None, _text, "direction such as en-de, so that the prompt can name the languages")
+    lp: str | None = _option(None, _text, "language pair such as en-de, so that the prompt can name the languages")
+    shots: str | None = _option(None, _text, "JSON lines of annotated translations, given to the model as examples")
+    nearest: int = _option(0, _whole(0), "how many of them, those with the nearest sources; 0 takes all")
     calibration: str | None = _option(None, _text, "file of `mbr-esd calibrate` that recalibrates the confidences")
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
     device: str = _option("auto", _text, "auto, cpu, cuda, cuda:1, or a device map")
@@ -147,6 +159,18 @@ class ModelCard:
     candidates: str | None = _option(None, _text, "file of stored candidates, for engine=replay", place=True)
     store: str | None = _option(None, _text, "file that keeps the candidates; default in the cache folder", place=True)
     others: tuple[ModelCard, ...] = ()
+
+    @property
+    def own_model(self) -> bool:
+        """Whether this card is for any model that a server of the user's serves."""
+        return self.name == OWN_MODEL
+
+    @property
+    def title(self) -> str:
+        """The name in spans, headings and tables: the card's, or the model's own where the card is for any."""
+        if not (self.own_model and self.model):
+            return self.name
+        return Path(self.model).name if Path(self.model).is_absolute() else self.model
 
     @property
     def hosted(self) -> bool:
@@ -184,7 +208,8 @@ class ModelCard:
                 works.
 
         Raises:
-            EngineError: the weights of an embedded model are missing and cannot be downloaded.
+            EngineError: the weights of an embedded model are missing and cannot be downloaded; or the card names no
+                model, and no server that answers serves just one.
         """
         model, cls = self.model, engine_class(engine)
         if cls.place == "candidates":
@@ -193,24 +218,16 @@ class ModelCard:
             model = self.candidates
         elif fetch and cls.loads_weights and model in EMBEDDED:
             model = str(embedded_weights(model))
-        return EngineOptions(
-            model=_at_home(model),
-            adapter=self.adapter and _at_home(self.adapter),
-            revision=self.revision,
-            dtype=self.dtype,
-            device=self.device,
-            server=self.servers,
-            max_model_len=self.max_model_len,
-            tensor_parallel=self.tensor_parallel,
-            data_parallel=self.data_parallel,
-            concurrency=self.concurrency,
-            dialect=self.dialect,
-            reasoning_effort=self.reasoning_effort,
-            price_in=self.price_in,
-            price_out=self.price_out,
-            max_cost=self.max_cost,
-            weights_gb=self.memory_gb,
-        )
+        # The card's fields of the same name, but for those whose value depends on this machine.
+        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name != "weights_gb"}
+        values |= {
+            "model": _at_home(model),
+            "adapter": self.adapter and _at_home(self.adapter),
+            "server": self.servers,
+            "weights_gb": self.memory_gb,
+        }
+        options = EngineOptions(**values)
+        return options if model else dataclasses.replace(options, model=only_model(options))
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -266,6 +283,8 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
     if "n_max" in options and changed.n != "auto":
         raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")
+    if changed.nearest and changed.shots is None:
+        raise useless(f"nearest={changed.nearest}", "a model without examples; give them with shots=FILE")
     if changed.max_cost is not None and (changed.price_in is None or changed.price_out is None):
         raise OptionError("max_cost needs the prices: add price_in=P&price_out=P, per million tokens")
     return changed

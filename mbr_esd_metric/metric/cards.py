@@ -8,15 +8,21 @@ path/to/folder                                   a folder with a COMET-style ``h
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError, unknown
-from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.metric.card import OWN_MODEL, ModelCard, with_options
 from mbr_esd_metric.metric.catalogue import CATALOGUE, Entry
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, folder_card, is_model_folder
+
+#: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
+#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/models.md has the figures).
+_EXPECTED = DecisionOptions(score="expected")
 
 
 def _paper(name: str, description: str, memory_gb: float, model: str, context: int = 131_072) -> ModelCard:
@@ -36,16 +42,26 @@ def _of_entry(entry: Entry) -> ModelCard:
         dialect=entry.dialects[0] if entry.hosted else "auto",
         reasoning_effort=entry.reasoning_effort,
         temperature=entry.temperature,
+        decision=_EXPECTED,
         # Reasoning counts as part of the answer.
         max_tokens=4096 if entry.reasons else 512,
     )
 
 
+_PACKAGE = Path(__file__).parents[1]
+
+
 def _embedded(name: str, folder: str, description: str, memory_gb: float) -> ModelCard:
     """The card of a model folder that comes with this package; its ``hparams.yaml`` says how to decode it."""
-    card = folder_card(Path(__file__).parents[1] / folder)
+    card = folder_card(_PACKAGE / folder)
     return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb, engine="transformers")
 
+
+#: Models that the tests ask for JSON, grammars and servers. They judge nothing, and are in a checkout alone.
+_FOR_TESTS = (
+    ("mbr-esd-demo", "demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
+    ("mbr-esd-demo-distill", "demo/distill", "the same, distilled from its own MBR decisions: one greedy pass", 0.3),
+)
 
 CARDS: dict[str, ModelCard] = {
     card.name: card
@@ -64,33 +80,29 @@ CARDS: dict[str, ModelCard] = {
             decision=DecisionOptions("greedy"),
             n=1,
         ),
+        ModelCard(
+            OWN_MODEL,
+            "your own model, on a server of yours: ?model=NAME&server=URL; without model=, the only one served there",
+            recommended=("vllm", "llamacpp", "sglang", "ollama"),
+            engine="server",
+            decision=_EXPECTED,
+        ),
         *map(_of_entry, CATALOGUE),
         _embedded(
             "mbr-esd-small",
-            "small/sft",
-            "Gemma 3 270M trained on MQM and post-edits, for a laptop: a weak judge (figures: docs/small-model.md)",
+            "small",
+            "Gemma 3 270M trained on MQM, post-edits and spoilt translations: a weak judge (docs/small-model.md)",
             0.6,
         ),
-        _embedded(
-            "mbr-esd-small-distill",
-            "small/distill",
-            "the small model distilled from its own MBR decisions: one greedy pass, a weak judge too",
-            0.6,
-        ),
-        _embedded(
-            "mbr-esd-demo",
-            "demo/sft",
-            "SmolLM2 135M, embedded: shows the whole path on any machine; too small to judge translations",
-            0.3,
-        ),
-        _embedded(
-            "mbr-esd-demo-distill",
-            "demo/distill",
-            "the demo model distilled from its own MBR decisions: one greedy pass",
-            0.3,
-        ),
+        *(_embedded(*one) for one in _FOR_TESTS if (_PACKAGE / one[1]).is_dir()),
     )
 }
+
+
+def listed() -> list[ModelCard]:
+    """The cards that lists of models show; those of the tests where ``MBR_ESD_DEMO=1`` says so."""
+    shown = os.environ.get("MBR_ESD_DEMO") == "1"
+    return [card for card in CARDS.values() if shown or card.name not in {name for name, *_ in _FOR_TESTS}]
 
 
 def load_card(name: str) -> ModelCard:
@@ -98,7 +110,8 @@ def load_card(name: str) -> ModelCard:
 
     Args:
         name: a card's name or a model folder, optionally followed by ``?option=value&...``. If several are joined,
-            options at the end are for all that have no options of their own.
+            an option at the end is for every model that does not set it, but for those that say which weights or
+            candidates a model has, and its role.
 
     Raises:
         OptionError: an unknown name, option or value (the message names the nearest valid ones), or joined models with
@@ -106,10 +119,9 @@ def load_card(name: str) -> ModelCard:
         InputError: not a text, or a folder whose ``hparams.yaml`` is not one of ours.
     """
     if not isinstance(name, str) or not name:
-        raise InputError(f"a model name is a text such as 'mbr-esd-demo', not {name!r}; `mbr-esd models` lists them")
-    parts = joined_names(name)
-    last = parts[-1].partition("?")[2]
-    cards = [_one_card(part if "?" in part or not last else f"{part}?{last}") for part in parts]
+        raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
+    parts = spelled_out(name)
+    cards = [_one_card(part) for part in parts]
     if len(cards) > 1:
         return _pool(parts, cards)
     if cards[0].role != "both":
@@ -120,19 +132,66 @@ def load_card(name: str) -> ModelCard:
     return cards[0]
 
 
+#: Options that a model does not take from the end of a name: they say what it is, and not how it is asked.
+_OWN = ("model", "adapter", "revision", "candidates", "role")
+
+
+def spelled_out(name: str) -> list[str]:
+    """The models that a name joins, each with its own options and those at the end that it does not set.
+
+    The answer format of a file of candidates is the file's.
+    """
+    *others, last = joined_names(name)
+    shared = [option for option in last.partition("?")[2].split("&") if option.partition("=")[0] not in _OWN]
+    found = []
+    for part in others:
+        own = [option for option in part.partition("?")[2].split("&") if option]
+        keys = {option.partition("=")[0] for option in own}
+        keys |= {"format"} if "candidates" in keys else set()
+        more = [option for option in shared if option and option.partition("=")[0] not in keys]
+        found.append("?".join(filter(None, (part.partition("?")[0], "&".join([*own, *more])))))
+    return [*found, last]
+
+
 def joined_names(name: str) -> list[str]:
     """The models that a name joins by ``+``, each with its own options. A name without ``+`` is one model."""
     parts = name.split("+")[:1]
     for piece in name.split("+")[1:]:
-        base = piece.partition("?")[0]
-        if base in CARDS or is_model_folder(base):
+        if _named(piece):
             parts.append(piece)
         else:  # a plus in a path or a value
             parts[-1] += f"+{piece}"
     return parts
 
 
+def is_ours(model: str) -> bool:
+    """Whether a name is that of one or several models of this package, or of a model folder."""
+    return _named(joined_names(model)[0])
+
+
+def _named(model: str) -> bool:
+    """Whether a name, with options, begins with one of ours; also where its first option is written with an &."""
+    base = model.partition("?")[0]
+    return base in CARDS or base.partition("&")[0] in CARDS or is_model_folder(base)
+
+
 def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
+    """The first card, with the others; two language models of one card are numbered."""
+    _check_decided_together(names, cards)
+    _check_roles(cards)
+    # Settings of one language model are one model.
+    weights = [(card.model or card.servers, card.adapter, card.revision, card.candidates) for card in cards]
+    bases = [card.title if card.own_model else name.partition("?")[0] for name, card in zip(names, cards, strict=True)]
+    of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
+    named = []
+    for card, base, which in zip(cards, bases, weights, strict=True):
+        numbered = base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}"
+        named.append(card if card.own_model else dataclasses.replace(card, name=numbered))
+    return dataclasses.replace(named[0], others=tuple(named[1:]))
+
+
+def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) -> None:
+    """See that one decision can take the candidates of all."""
     first = cards[0]
     for card in cards:
         # How a model says its errors is its own matter.
@@ -148,6 +207,11 @@ def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
         )
     if len(set(names)) < len(names):
         raise OptionError("the name has one model with the same options twice; leave one out")
+
+
+def _check_roles(cards: Sequence[ModelCard]) -> None:
+    """See that there are hypotheses and supports, and that the decision can tell them apart."""
+    first = cards[0]
     roles = [card.role for card in cards]
     for role in ("hypotheses", "supports"):
         if set(roles) <= {role}:
@@ -159,15 +223,6 @@ def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
             )
         if first.decision.preset is not None:
             raise OptionError(f"preset={first.decision.preset} has no supports but the hypotheses; leave role out")
-    # Settings of one language model are one model.
-    weights = [(card.model, card.adapter, card.revision, card.candidates) for card in cards]
-    bases = [name.partition("?")[0] for name in names]
-    of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
-    named = [
-        dataclasses.replace(card, name=base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}")
-        for card, base, which in zip(cards, bases, weights, strict=True)
-    ]
-    return dataclasses.replace(named[0], others=tuple(named[1:]))
 
 
 def _one_card(name: str) -> ModelCard:
@@ -178,14 +233,31 @@ def _one_card(name: str) -> ModelCard:
         card = folder_card(Path(base))
     elif Path(base).is_dir():
         raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
+    elif base.partition("&")[0] in CARDS:
+        raise OptionError(
+            f"the first option of a model begins with ?, not with &: {base.partition('&')[0]}?option=value&option=value"
+        )
     else:
-        raise OptionError(f"{unknown('model', base, CARDS, '`mbr-esd models`')}; or give the path of a model folder")
+        raise OptionError(f"{unknown('model', base, CARDS, '`mbr-esd models`')}; or give {_own(base, query)}")
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
         if not equals:
-            raise OptionError(f"model option {part!r} has no value; write {base}?option=value&option=value")
+            raise OptionError(f"model option {shown(part)!r} has no value; write {base}?option=value&option=value")
         if key in options:
             raise OptionError(f"model option {key!r} is given twice")
         options[key] = unquote(value)
     return with_options(card, options)
+
+
+def _own(base: str, query: str) -> str:
+    """What a user may mean by a name that is no card's: a model of their own."""
+    given = [part for part in query.split("&") if part]
+    if base.endswith(".gguf"):
+        server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
+        return f"{OWN_MODEL}?{'&'.join(given) if any(part.startswith('server=') for part in given) else server}"
+    if not any(part.startswith("model=") for part in given):
+        given.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
+    if not any(part.startswith("server=") for part in given):
+        given.append("server=URL")
+    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(given)}"

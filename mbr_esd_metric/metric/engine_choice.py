@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, MbrEsdError
-from mbr_esd_metric.generation.base import Engine
+from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.generation.registry import ENGINES
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -22,12 +22,13 @@ class Way:
 def ways(card: ModelCard) -> list[Way]:
     """Each engine that could run the card, with the reason if it cannot run it on this machine.
 
-    The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates.
+    The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates, and
+    what loads weights from this machine where the model is one on a server of the user's.
     """
     return [
         Way(name, _problem(card, cls))
         for name, cls in _ranked().items()
-        if cls.stored or getattr(card, cls.place, True)
+        if (cls.stored or getattr(card, cls.place, True)) and not (card.own_model and cls.loads_weights)
     ]
 
 
@@ -57,7 +58,7 @@ def choose_engine(card: ModelCard) -> str:
     raise EngineError(
         f"{card.name} cannot run here. "
         + " ".join(f"[{number}] {text}." for number, text in enumerate(problems, 1))
-        + " `mbr-esd doctor` shows what works on this machine."
+        + " `mbr-esd models --check` shows what works on this machine."
     )
 
 
@@ -79,6 +80,8 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
             f"format={card.decision.format} tells the model how surprising each word is, which engine={cls.name} "
             "cannot; use engine=transformers"
         )
+    if card.own_model and not card.servers and cls.stored:
+        return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
     if cls.place and not getattr(card, cls.place):
         return cls.how_to_place.format(card=card.name)
     try:

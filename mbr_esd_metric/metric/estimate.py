@@ -21,8 +21,6 @@ from mbr_esd_metric.metric.pipeline import Segment, Timing, plan, timed
 from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.sampler import missing
 
-#: Tokens of a candidate if the store holds none to measure: the mean of the demo model on TED talks.
-TOKENS_A_CANDIDATE = 64
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
 
@@ -40,11 +38,11 @@ class Estimate:
         tokens: the estimated number of tokens to generate.
         requests: HTTP requests of `engine=server`, or prompts for the other engines.
         adaptive: whether sampling stops early.
-        measured: whether the tokens of a candidate are a mean over stored candidates.
+        mean_tokens: of the stored candidates whose number of tokens is known; None if there are none.
         prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
         cost: the estimated cost at the card's prices, and the most that it can be; None if no prices are given.
         max_cost: the cost at which the run would stop, if any.
-        note: why another engine than this machine's is counted; "" if none is.
+        note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
         timing: of segments sampled on trial; None without a trial.
     """
 
@@ -59,7 +57,7 @@ class Estimate:
     tokens: int
     requests: int
     adaptive: bool
-    measured: bool
+    mean_tokens: float | None
     prompt_tokens: int
     cost: tuple[float, float] | None
     max_cost: float | None
@@ -68,16 +66,23 @@ class Estimate:
 
     @property
     def seconds(self) -> float | None:
-        """How long the rest takes, loading included, at the speed of the trial; None without one."""
+        """How long the rest takes at the speed of the trial, with loading unless a server does it; None without a
+        trial."""
         if self.timing is None or not self.timing.candidates:
             return None
         left = self.candidates - self.stored
-        return self.timing.first + left * self.timing.seconds / self.timing.candidates if left else 0.0
+        rest = left * self.timing.seconds / self.timing.candidates
+        return (self.timing.first if self._loads else 0.0) + rest if left else 0.0
+
+    @property
+    def _loads(self) -> bool:
+        """Whether the run begins by loading the model; a server has done so."""
+        return engine_class(self.engine).loads_weights
 
     def lines(self) -> list[str]:
         """The lines that a terminal shows."""
         most = "at most " if self.adaptive else ""
-        source = "the mean of what is stored" if self.measured else "a guess, as nothing is stored yet"
+        source = "the mean of what is stored" if self.mean_tokens is not None else "a guess, as nothing is stored yet"
         lines = [
             f"segments             {self.segments:,}",
             f"distinct pairs       {self.pairs:,}",
@@ -107,9 +112,10 @@ class Estimate:
         if self.seconds is None or self.timing is None:
             return "not known; --try 4 samples 4 of the segments, which are kept, and measures"
         one = self.timing
+        loading = f"; {one.first:,.0f} s to load the model and sample one" if self._loads else ""
         return (
             f"{_in_words(self.seconds)} (at {one.candidates / one.seconds:,.2f} candidates/s, as in {one.segments} "
-            f"segments sampled just now and kept; {one.first:,.0f} s to load the model and sample one)"
+            f"segments sampled just now and kept{loading})"
         )
 
 
@@ -151,7 +157,7 @@ def _countable(card: ModelCard) -> tuple[ModelCard, str]:
         # Only this engine reads an answer that goes through the translation word by word.
         engine = "transformers" if get_format(card.decision.format).surprisals else "server"
         return replace(card, engine=engine), (
-            f"{card.name} does not run here as things are (mbr-esd doctor says why); counted for engine={engine}"
+            f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={engine}"
         )
     return card, ""
 
@@ -169,7 +175,8 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     if todo.engine == "replay":
         raise useless("a dry run", "engine=replay, which samples nothing")
     keep = engine_class(todo.engine).stored and store_path(card.store).exists()
-    stored = tokens = prompts = characters = requests = prompt_bytes = 0
+    form = get_format(card.decision.format)
+    stored = tokens = counted = guess = prompts = characters = requests = prompt_bytes = 0
     bound = 0.0
     prices = None if card.price_in is None or card.price_out is None else Prices(card.price_in, card.price_out)
     options = card.engine_options(todo.engine, fetch=False)
@@ -179,22 +186,27 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
             have = store.get(request.key, request.n)
             held = [sample for sample in have if sample is not None]
             stored += len(held)
-            tokens += sum(sample.tokens for sample in held)
+            known = [sample.tokens for sample in held if sample.tokens]
+            tokens, counted = tokens + sum(known), counted + len(known)
             parts = list(missing(request, have))
             if parts:
+                guess += (request.n - len(held)) * min(form.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1
-                characters += len(request.prompt)
+                characters += len(request.text)
                 asked = [min(per_request, part.n - done) for part in parts for done in range(0, part.n, per_request)]
                 requests += len(asked)
-                prompt_bytes += len(asked) * len(request.prompt.encode("utf-8", "surrogatepass"))
+                prompt_bytes += len(asked) * len(request.text.encode("utf-8", "surrogatepass"))
                 if prices is not None:
-                    bound += sum(prices.bound(request.prompt, n * card.max_tokens) for n in asked)
+                    bound += sum(prices.bound(request.text, n * card.max_tokens) for n in asked)
     candidates = sum(request.n for request in todo.requests.values())
-    each = tokens / stored if stored else min(TOKENS_A_CANDIDATE, card.max_tokens)
-    left = round(each * (candidates - stored))
+    mean = tokens / counted if counted else None
+    left = guess if mean is None else round(mean * (candidates - stored))
+    cls = engine_class(todo.engine)
+    if not note and candidates > stored and not cls.loads_weights and (problem := cls.problem(options)):
+        note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
-        name=card.name,
+        name=card.title,
         engine=todo.engine,
         segments=len(segments),
         pairs=len(todo.requests),
@@ -205,7 +217,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         tokens=left,
         requests=requests,
         adaptive=card.adaptive,
-        measured=stored > 0,
+        mean_tokens=mean,
         prompt_tokens=prompt_tokens,
         cost=None if prices is None else (prices.of(Usage(prompt_tokens, left)), bound),
         max_cost=card.max_cost,

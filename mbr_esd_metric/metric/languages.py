@@ -1,6 +1,6 @@
-"""Which direction the texts of a run look like, told by py3langid where it is installed (extra `langid`).
+"""Which language pair the texts of a run look like, told by py3langid where it is installed (extra `langid`).
 
-It only words a suggestion: a direction in the prompt changes what a model answers, so the user gives it.
+It only words a suggestion: a language pair in the prompt changes what a model answers, so the user gives it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mbr_esd_metric.elicit.prompt import LANGUAGES
 _ENOUGH = 5000
 
 
-def suggested_direction(sources: Iterable[str], translations: Iterable[str]) -> str | None:
-    """A direction such as "en-de"; None if the two sides look alike, or like no language that a prompt can name.
+def suggested_lp(sources: Iterable[str], translations: Iterable[str]) -> str | None:
+    """A language pair such as "en-de"; None if the two sides look alike, or like no language that a prompt can name.
 
     Raises:
         ImportError: py3langid is not installed.
@@ -39,11 +39,11 @@ def language_note(name: str, sources: Iterable[str], translations: Iterable[str]
             f"{note}; name them in the model name, such as {name}?lp=en-de (pip install 'mbr-esd-metric[langid]', and "
             "this note suggests the pair)"
         )
-    direction = suggested_direction(sources, translations)
-    if direction is None:
+    lp = suggested_lp(sources, translations)
+    if lp is None:
         return f"{note}; name them in the model name, such as {name}?lp=en-de"
-    source, target = (LANGUAGES[code] for code in direction.split("-"))
-    return f"{note}. They look like {source} and {target}: {name}?lp={direction} tells it"
+    source, target = (LANGUAGES[code] for code in lp.split("-"))
+    return f"{note}. They look like {source} and {target}: {name}?lp={lp} tells it"
 
 
 def _beginning(texts: Iterable[str]) -> str:

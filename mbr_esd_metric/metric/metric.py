@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
-from mbr_esd_metric.errors import InputError, number_of, printable
-from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.errors import InputError, OptionError, printable
+from mbr_esd_metric.metric.card import ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
+from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.suspects import counted, suspicion
 
 
@@ -23,8 +26,11 @@ class Prediction(dict[str, Any]):
     (Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates, and its standard
     deviation in ``mqm_sd``), ``expected_utility`` (of the chosen annotation), ``valid``, ``distinct`` and ``invalid``
     (numbers of candidates), ``dropped`` (error spans of all valid candidates that are not in the translation) and
-    ``suspects`` (what looks like a mistake in a pair, or None), each a list with one item for each sample; and
-    ``signature``.
+    ``suspects`` (what looks like a mistake in a pair, or None), each a list with one item for each sample;
+    ``summary`` (how many candidates and spans were lost, in a line), ``advice`` (lines about what makes the scores say
+    little, and the options that help) and ``signature``. Of a model that says what is left out of the
+    source also ``omissions`` (as ``error_spans``, of the source) and ``unplaced`` (how many omissions are among the
+    dropped).
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -32,6 +38,30 @@ class Prediction(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(f"a prediction has {', '.join(self)}, not {name!r}") from None
+
+
+#: Settings of a model that `repr` shows.
+_SHOWN = ("model", "n", "decision", "utility", "format", "score", "engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score of one translation or many.
+
+    Attributes:
+        name: of the metric.
+        score: in [0, 1], higher is better; the mean of those of the translations.
+        mqm: the same as Score(E), in [-25, 0].
+        signature: what it depends on.
+    """
+
+    name: str
+    score: float
+    mqm: float
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.score:.3f}"
 
 
 class Metric:
@@ -49,45 +79,90 @@ class Metric:
         `mbr_esd_metric.metric.pipeline.annotate`."""
         return annotate(self.card, segments, progress=progress)
 
-    def predict(self, samples: Sequence[Mapping[str, str]], *, progress_bar: bool = True, **_: object) -> Prediction:
+    def __repr__(self) -> str:
+        values = settings(self.card)
+        said = ", ".join(f"{name}={values[name]}" for name in _SHOWN)
+        return f"Metric({self.card.name}: {said})"
+
+    def predict(
+        self,
+        samples: Sequence[Mapping[str, str]] | Mapping[str, Sequence[str]],
+        batch_size: int = 16,
+        gpus: int = 1,
+        devices: Sequence[int] | str | int | None = None,
+        mc_dropout: int = 0,
+        progress_bar: bool = True,
+        accelerator: str = "auto",
+        num_workers: int | None = None,
+        length_batching: bool = True,
+    ) -> Prediction:
         """Scores and error spans, with the arguments and the result of COMET's ``predict``.
 
         Args:
             samples: dicts with the texts "src" and "mt", and perhaps "system", which tells equal translations apart if
-                candidates come from a file; other keys, such as "ref", are ignored.
+                candidates come from a file; other keys, such as "ref", are ignored. Or one dict of such lists.
+            gpus: 0 keeps the model on the CPU, unless its name says ``device=``; with any other number the engine
+                chooses.
+            mc_dropout: must be 0.
             progress_bar: show progress on standard error.
-            **_: COMET's other arguments (batch_size, gpus, accelerator, num_workers, length_batching), which have no
-                meaning here; devices are options of the model name.
+            batch_size, devices, accelerator, num_workers, length_batching: not used; the model's name takes
+                ``device=``, ``concurrency=``, ``tensor_parallel=`` and ``data_parallel=``.
 
         Returns:
             A `Prediction`. Empty `samples` give empty lists and a system score of NaN.
 
         Raises:
-            InputError: not a list, or a sample without "src" or "mt" or with a value that is not a text; names it.
+            InputError: no samples, lists of different lengths, or a sample without "src" or "mt" or with a value that
+                is not a text; names it.
+            OptionError: `mc_dropout` is not 0.
             EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.
         """
+        if mc_dropout:
+            raise OptionError("mc_dropout is for COMET's regression models; leave it at 0 with this model")
+        if isinstance(samples, Mapping):
+            samples = _rows(samples)
         if not isinstance(samples, Iterable):
             raise InputError(f"samples are {type(samples).__name__}; give a list of dicts with 'src' and 'mt'")
-        return self.predict_segments(
-            [_segment(sample, index) for index, sample in enumerate(samples)], progress=progress_bar
-        )
+        segments = [_segment(sample, index) for index, sample in enumerate(samples)]
+        on_cpu = gpus == 0 and self.card.device == "auto"
+        metric = Metric(replace(self.card, device="cpu")) if on_cpu else self
+        return metric.predict_segments(segments, progress=progress_bar)
+
+    def corpus_score(self, hypotheses: Sequence[str], sources: Sequence[str]) -> Score:
+        """The mean score of translations, as sacreBLEU's metrics have it, with sources for references.
+
+        Raises:
+            InputError: lists of different lengths; and as `predict`.
+        """
+        return self._score({"src": sources, "mt": hypotheses})
+
+    def sentence_score(self, hypothesis: str, source: str) -> Score:
+        """The score of one translation; errors as `predict`."""
+        return self._score({"src": [source], "mt": [hypothesis]})
+
+    def _score(self, samples: Mapping[str, Sequence[str]]) -> Score:
+        found = self.predict(samples, progress_bar=False)
+        return Score(self.card.name, found.system_score, mean(found.metadata.mqm), found.metadata.signature)
 
     def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
         """`predict` of segments whose labels messages name; errors are the same."""
         run = self.annotate(segments, progress=progress)
         decisions = run.decisions
         spans = [error_spans(d, s.translation) for d, s in zip(decisions, segments, strict=True)]
-        for marked, models in zip(spans, run.origins, strict=False):
-            for span, which in zip(marked, models, strict=True):
+        left_out = [error_spans(d, s.source, "source") for d, s in zip(decisions, segments, strict=True)]
+        for marked, missing, models in zip(spans, left_out, run.origins, strict=False):
+            for span, which in zip([*marked, *missing], models, strict=True):
                 span["models"] = list(which)
         mqm = [decision.score for decision in decisions]
         averaged = self.card.decision.score != "chosen"
+        both = any(card.decision.both_sides() for card in members(self.card))
         scores = [unit_score(score, self.card.decision.mqm) for score in mqm]
         return Prediction(
             scores=scores,
             system_score=mean(scores),
             metadata=Prediction(
                 error_spans=spans,
+                **({"omissions": left_out} if both else {}),
                 mqm_scores=list(scores),
                 mqm=mqm,
                 **({"mqm_sd": [decision.score_sd for decision in decisions]} if averaged else {}),
@@ -96,7 +171,10 @@ class Metric:
                 distinct=[decision.distinct for decision in decisions],
                 invalid=[decision.invalid for decision in decisions],
                 dropped=[decision.dropped for decision in decisions],
+                **({"unplaced": [decision.unplaced for decision in decisions]} if both else {}),
                 suspects=[suspicion(s.source, s.translation) for s in segments],
+                summary=run.summary.line,
+                advice=list(run.summary.advice),
                 signature=run.signature,
             ),
         )
@@ -106,16 +184,6 @@ def mean(scores: Sequence[float]) -> float:
     """The mean of the scores that are not NaN (`blank=skip` gives NaN); NaN if there are none."""
     numbers = [score for score in scores if not math.isnan(score)]
     return sum(numbers) / len(numbers) if numbers else math.nan
-
-
-def losses(metadata: Mapping[str, Any]) -> str:
-    """One line for users: how many candidates could not be read, and how many error spans were not found."""
-    invalid, dropped = sum(metadata["invalid"]), sum(metadata["dropped"])
-    candidates = invalid + sum(metadata["valid"])
-    if not candidates:
-        return "no candidates, as there is nothing to mark in blank translations"
-    lost = number_of(dropped, "error span")
-    return f"{invalid} of {number_of(candidates, 'candidate')} could not be read, {lost} not found in the translation"
 
 
 def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
@@ -132,22 +200,34 @@ def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
     return line
 
 
-def error_spans(decision: Decision, translation: str) -> list[dict[str, Any]]:
-    """The chosen spans as xCOMET's dicts: text, confidence, severity, start, end; and category.
+def error_spans(decision: Decision, text: str, side: Side = "translation") -> list[dict[str, Any]]:
+    """The chosen spans of one side as xCOMET's dicts: text, confidence, severity, start, end; and category.
 
     A model wrote the category. COMET prints and writes it unchanged, so characters that UTF-8 lacks are removed here.
     """
     return [
         {
-            "text": translation[span.start : span.end],
+            "text": text[span.start : span.end],
             "confidence": span.confidence,
             "severity": span.severity,
             "start": span.start,
             "end": span.end,
             "category": span.category and printable(span.category),
         }
-        for span in decision.annotation
+        for span in decision.annotation.on(side)
     ]
+
+
+def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Parallel lists as one dict a sample."""
+    for key, texts in lists.items():
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise InputError(f"samples[{key!r}] is {type(texts).__name__}; give a list of texts")
+    lengths = {key: len(texts) for key, texts in lists.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{key!r} {length}" for key, length in lengths.items())
+        raise InputError(f"the lists of samples have different lengths: {said}")
+    return [dict(zip(lists, texts, strict=True)) for texts in zip(*lists.values(), strict=True)]
 
 
 def _segment(sample: Mapping[str, str], index: int) -> Segment:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.elicit.prompt import TEMPLATES
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, printable
+from mbr_esd_metric.files.flat_yaml import LARGEST, read_flat
 from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -17,7 +19,10 @@ CLASS_IDENTIFIER = "mbr_esd_metric"
 def is_model_folder(path: str | Path) -> bool:
     """Whether a folder holds an ``hparams.yaml`` with our class identifier."""
     hparams = Path(path) / "hparams.yaml"
-    return hparams.is_file() and CLASS_IDENTIFIER in hparams.read_text(encoding="utf-8", errors="replace")
+    if not hparams.is_file():
+        return False
+    with hparams.open("rb") as file:
+        return CLASS_IDENTIFIER.encode() in file.read(LARGEST)
 
 
 def folder_card(folder: Path) -> ModelCard:
@@ -27,25 +32,20 @@ def folder_card(folder: Path) -> ModelCard:
         InputError: an ``hparams.yaml`` that is not one of ours, or that names a place that only the user may name.
         OptionError: an unknown option, or a value that it does not take; names the file.
     """
-    import yaml
-
     path = folder / "hparams.yaml"
-    try:
-        hparams = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(hparams, dict) or hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
+    hparams = read_flat(path)
+    if hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
         raise InputError(f"{path} needs the line class_identifier: {CLASS_IDENTIFIER}")
-    description = str(hparams.pop("description", f"model folder {folder}"))
+    description = printable(hparams.pop("description", None) or f"model folder {folder}")
     for key in hparams:
         if key in OPTIONS and OPTIONS[key].metadata.get("place"):
             raise InputError(
                 f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
                 f"take the line out, and write {folder}?{key}=... where you want it"
             )
-    for key in ("model", "adapter", "prompt", "calibration"):
-        if hparams.get(key) is not None:
-            hparams[key] = _of_folder(folder, key, str(hparams[key]))
+    for key in ("model", "adapter", "prompt", "shots", "calibration", "score"):
+        if (value := hparams.get(key)) is not None:
+            hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
     try:
         return with_options(ModelCard(str(folder), description), hparams)
@@ -70,8 +70,10 @@ def _of_folder(folder: Path, key: str, value: str) -> str:
     known = {
         "model": not elsewhere or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
-        "prompt": value in TEMPLATES,
+        "prompt": value in TEMPLATES or value == "gemba-mqm",
+        "shots": False,
         "calibration": False,
+        "score": value in SCORES,
     }
     if not known[key]:
         raise InputError(

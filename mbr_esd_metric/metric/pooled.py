@@ -13,25 +13,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, SpanKey
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.engine_choice import choose_engine
 
 #: The models that have each span of a decision, in the order of its spans.
 Origins = tuple[tuple[str, ...], ...]
 
 
 def members(card: ModelCard) -> list[ModelCard]:
-    """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file.
+    """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file; one
+    that leaves its model to the server has the model that is served there.
 
     Raises:
         InputError: such a file is malformed.
+        EngineError: the server does not answer, or serves several models.
     """
-    return [_as_stored(one) for one in (card, *card.others)]
+    return [_as_stored(_as_served(one)) for one in (card, *card.others)]
+
+
+def _as_served(card: ModelCard) -> ModelCard:
+    if card.model or card.candidates is not None:
+        return card
+    return replace(card, model=card.engine_options(choose_engine(card)).model)
 
 
 def _as_stored(card: ModelCard) -> ModelCard:
@@ -39,21 +48,27 @@ def _as_stored(card: ModelCard) -> ModelCard:
     return card if form is None else replace(card, decision=replace(card.decision, format=form))
 
 
-def origins(decision: Decision, candidates: Sequence[Candidate], translation: str, options: DecisionOptions) -> Origins:
+def origins(
+    decision: Decision,
+    candidates: Sequence[Candidate],
+    translation: str,
+    options: DecisionOptions,
+    source: str | None = None,
+) -> Origins:
     """For each span of the answer the models that have it in one of their candidates, with its severity.
 
     Args:
         decision: over these candidates.
         candidates: with the models that wrote them.
-        translation, options: as for the decision.
+        translation, options, source: as for the decision.
     """
-    read = read_annotations(candidates, translation, options)
-    found: dict[tuple[int, int, str], dict[str, None]] = {}
+    read = read_annotations(candidates, translation, options, source)
+    found: dict[SpanKey, dict[str, None]] = {}
     for candidate, annotation in zip(candidates, read, strict=True):
         if isinstance(annotation, Annotation) and candidate.model is not None:
             for span in annotation:
-                found.setdefault((span.start, span.end, span.severity), {})[candidate.model] = None
-    return tuple(tuple(found.get((span.start, span.end, span.severity), ())) for span in decision.annotation)
+                found.setdefault(span.key, {})[candidate.model] = None
+    return tuple(tuple(found.get(span.key, ())) for span in decision.annotation)
 
 
 def with_models(decision: Decision, found: Origins) -> Decision:
@@ -65,15 +80,4 @@ def with_models(decision: Decision, found: Origins) -> Decision:
         replace(span, category=f"{span.category or ''} ({', '.join(which)})".strip()) if which else span
         for span, which in zip(decision.annotation, found, strict=True)
     ]
-    return replace(decision, annotation=Annotation(spans))
-
-
-def joined(signatures: Sequence[str]) -> str:
-    """The signature of a pool: what its models share once, where they differ one value for each; the version last."""
-    read = [dict(field.partition(":")[::2] for field in text.split("|")[1:]) for text in signatures]
-    names = sorted(dict.fromkeys(name for fields in read for name in fields), key=lambda name: name == "v")
-    head = signatures[0].split("|")[0]
-    values = {name: [fields.get(name, "-") for fields in read] for name in names}
-    return "|".join(
-        [head, *(f"{name}:{found[0] if len(set(found)) == 1 else '+'.join(found)}" for name, found in values.items())]
-    )
+    return replace(decision, annotation=decision.annotation.with_spans(spans))

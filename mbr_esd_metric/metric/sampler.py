@@ -1,4 +1,5 @@
-"""Draws the candidates that the store lacks: loads the engine when it is needed, stores each part, shows progress."""
+"""Draws the candidates that the store lacks: loads the engine when it is needed, stores each part, shows progress.
+Processes on one store share the work."""
 
 from __future__ import annotations
 
@@ -6,15 +7,23 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.generation.base import Engine, Request, Sample, Sampling
+from mbr_esd_metric.generation.claims import Claims
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.languages import language_note
 from mbr_esd_metric.metric.waiting import Watch
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+#: Seconds between two looks at what other processes have stored.
+PAUSE = 0.2
 
 
 def missing(request: Request, have: Sequence[Sample | None]) -> Iterator[Request]:
@@ -57,7 +66,7 @@ class Sampler:
         self._card, self._engine_name, self._sampling, self._different = card, engine, sampling, different
         self._store, self._progress = store, progress
         self._engine: Engine | None = None
-        self._done, self._started = 0, time.monotonic()
+        self._done, self._wanted, self._stored, self._started = 0, 0, 0, time.monotonic()
 
     def __enter__(self) -> Sampler:
         return self
@@ -67,40 +76,69 @@ class Sampler:
             self._engine.close()
 
     def draw(self, requests: Sequence[Request]) -> None:
-        """Put every missing sample of these requests into the store."""
+        """Put every missing sample of these requests into the store; what another process is about to put there is
+        waited for."""
         from tqdm import tqdm
 
-        wanted = [part for request in requests for part in missing(request, self._store.get(request.key, request.n))]
-        if not wanted:
+        self._wanted = sum(request.n for request in requests)
+        lacking = self._lacking(requests)
+        if not lacking:
             return
         if self._progress and self._engine is None and engine_class(self._engine_name).stored:
             _advise_languages(self._card, requests)
-        remaining: dict[str, int] = {}
-        for part in wanted:
-            remaining[part.key] = remaining.get(part.key, 0) + part.n
-        with Watch(f"{self._name} is being loaded", quiet=not self._progress) as watch:
+        with (
+            Watch(f"{self._name} is being loaded", quiet=not self._progress) as watch,
+            Claims(self._store.path) as claims,
+        ):
+            turn = _Turn(self._store, claims)
             if self._engine is None:
                 self._engine = engine_class(self._engine_name)(self._card.engine_options(self._engine_name))
             with tqdm(
                 total=len(requests),
-                initial=len(requests) - len(remaining),
+                initial=len(requests) - len(lacking),
                 unit="segment",
                 desc="sampling",
                 file=sys.stderr,
                 disable=not self._progress,
                 smoothing=0.1,
             ) as bar:
-                watch.moved(self._next_step(len(remaining)))
-                for generated in self._engine.generate(wanted, self._sampling):
-                    self._store.put(generated.key, generated.first, generated.samples)
-                    self._done += len(generated.samples)
-                    remaining[generated.key] -= len(generated.samples)
-                    if remaining[generated.key] == 0:
-                        del remaining[generated.key]
-                        bar.update()
-                    rate = self._done / max(time.monotonic() - self._started, 1e-9)
-                    bar.set_postfix_str(f"{rate:.1f} candidates/s", refresh=False)
-                    watch.moved(self._next_step(len(remaining)))
+                watch.moved(self._next_step(len(lacking)))
+                while lacking:
+                    if (parts := turn.take(lacking)) is not None:
+                        self._ask(parts, turn, len(lacking), bar, watch)
+                    began = time.monotonic()
+                    left = self._lacking([one for one in lacking if one.key not in turn.asked])
+                    if len(left) < len(lacking):
+                        bar.update(len(requests) - len(left) - bar.n)
+                        watch.moved(f"another process samples for {self._store.path} what {len(left)} segments lack")
+                    elif parts is None:
+                        # Looking takes a small part of the time, however many there are.
+                        time.sleep(max(PAUSE, 10 * (time.monotonic() - began)))
+                    lacking = left
+
+    def _lacking(self, requests: Sequence[Request]) -> list[Request]:
+        """Those that the store does not hold whole, in the order in which they are asked. Those with the same source
+        stand together, so that the prompts' cache of an engine or server helps."""
+        found, self._stored = [], self._wanted
+        for request in requests:  # one at a time: the samples of all may not fit into memory
+            if absent := self._store.get(request.key, request.n).count(None):
+                self._stored -= absent
+                found.append(request)
+        return sorted(found, key=lambda request: (request.turns, request.prompt))
+
+    def _ask(self, parts: Iterator[Request], turn: _Turn, segments: int, bar: tqdm[Any], watch: Watch) -> None:
+        """Sample these parts, and store each piece as it comes."""
+        assert self._engine is not None
+        for generated in self._engine.generate(parts, self._sampling):
+            self._store.put(generated.key, generated.first, generated.samples)
+            self._done += len(generated.samples)
+            self._stored += len(generated.samples)
+            if turn.came(generated):
+                segments -= 1
+                bar.update()
+            rate = self._done / max(time.monotonic() - self._started, 1e-9)
+            bar.set_postfix_str(f"{rate:.1f} candidates/s", refresh=False)
+            watch.moved(self._next_step(segments))
 
     @property
     def _name(self) -> str:
@@ -110,15 +148,69 @@ class Sampler:
         n = self._card.samples
         fewer = f"Fewer candidates (?n={n // 4}) take less time. " if n >= 8 else ""
         return (
-            f"{self._name} is sampling; {self._done} candidates are stored, and {segments} of "
+            f"{self._name} is sampling; {self._stored} candidates are stored, and {segments} of "
             f"{self._different} different segments lack some. {fewer}An interrupted run "
             "goes on where it stopped"
         )
 
 
+class _Turn:
+    """What this process asks for, of what the store lacks: the requests that no other process has claimed.
+
+    Attributes:
+        asked: the keys of the requests that it has claimed.
+    """
+
+    def __init__(self, store: CandidateStore, claims: Claims) -> None:
+        self._store, self._claims = store, claims
+        self._open: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+        self.asked: set[str] = set()
+
+    def take(self, requests: Sequence[Request]) -> Iterator[Request] | None:
+        """The parts that are missing, each claimed when it is taken; None if all are claimed by others."""
+        if not self._numbers:
+            self._numbers = self._store.numbers(request.key for request in requests)
+        parts = self._parts(requests)
+        first = next(parts, None)
+        return None if first is None else chain([first], parts)
+
+    def _parts(self, requests: Sequence[Request]) -> Iterator[Request]:
+        path = self._store.path
+        if path is None:
+            yield from [part for request in requests for part in self._claimed(request, self._store)]
+            return
+        # An engine may take them in a thread of its own, beside the one that stores.
+        with CandidateStore(path) as store:
+            for request in requests:
+                yield from self._claimed(request, store)
+
+    def _claimed(self, request: Request, store: CandidateStore) -> Iterator[Request]:
+        """The missing parts of a request, if it can be claimed."""
+        number = self._numbers[request.key]
+        if not self._claims.take(number):
+            return
+        # What another process had claimed may be there by now.
+        parts = list(missing(request, store.get(request.key, request.n)))
+        if not parts:
+            self._claims.release(number)
+            return
+        self.asked.add(request.key)
+        self._open[request.key] = sum(part.n for part in parts)
+        yield from parts
+
+    def came(self, generated: Generated) -> bool:
+        """Note samples that are stored; whether they were the last of their request, which is then given up."""
+        self._open[generated.key] -= len(generated.samples)
+        if self._open[generated.key]:
+            return False
+        self._claims.release(self._numbers[generated.key])
+        return True
+
+
 def _advise_languages(card: ModelCard, requests: Sequence[Request]) -> None:
-    """Say once for each run that samples what the prompt leaves open without a direction."""
-    prompt = load_prompt(card.prompt, get_format(card.decision.format).templates)
+    """Say once for each run that samples what the prompt leaves open without a language pair."""
+    prompt = get_format(card.decision.format).prompt(card.prompt)
     if card.lp is None and prompt.names_languages:
         texts = [request.source for request in requests], [request.translation for request in requests]
         print(language_note(card.name, *texts), file=sys.stderr)

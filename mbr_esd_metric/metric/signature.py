@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.severity import BETA, GAMMA
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
 from mbr_esd_metric.metric.card import ModelCard
 
-#: Settings of the sampling whose name is shorter in a signature.
-_SHORT = {"temperature": "t", "top_k": "k", "top_p": "p", "min_p": "minp", "epsilon": "eps"}
+#: Settings whose name is shorter in a signature.
+_SHORT = {"temperature": "t", "top_k": "k", "top_p": "p", "min_p": "minp", "epsilon": "eps", "span_cost": "c"}
+#: Options of a decision that are said in a place of their own. Every other one is said where it is not at its default.
+_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "preset")
 
 
-def signature(card: ModelCard, engine: str) -> str:
-    """``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``.
+def signature(runs: Sequence[tuple[ModelCard, str]]) -> str:
+    """The signature of a run: of a model and its engine, or of several that are pooled.
+
+    Raises:
+        EngineError, OptionError: as `signature_fields`.
+    """
+    return joined([signature_fields(card, engine) for card, engine in runs])
+
+
+def joined(read: Sequence[Mapping[str, str]]) -> str:
+    """The fields of one run or of several: what they share once, where they differ one value for each; the version
+    last."""
+    names = sorted(dict.fromkeys(name for fields in read for name in fields), key=lambda name: name == "v")
+    values = {name: [fields.get(name, "-") for fields in read] for name in names}
+    shown = (f"{name}:{found[0] if len(set(found)) == 1 else '+'.join(found)}" for name, found in values.items())
+    return "|".join(["mbr-esd", *shown])
+
+
+def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
+    """Name -> value: ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``.
 
     Everything that can change a score is in it; what is at its default and rarely changed is left out. Of candidates
     from a file (``engine=replay``) nobody knows what sampled them, so eight digits of the file's SHA-256 stand for
@@ -60,7 +81,11 @@ def signature(card: ModelCard, engine: str) -> str:
         fields += [("u", decision.maximised), ("w", decision.weights), ("b", f"{BETA:g}"), ("g", f"{GAMMA:g}")]
     fields.append(("mqm", decision.described()["mqm"]))
     if not replayed:
-        fields.append(("prompt", load_prompt(card.prompt, get_format(decision.format).templates).version))
+        fields.append(("prompt", get_format(decision.format).prompt(card.prompt).version))
+        if card.shots is not None:
+            fields.append(
+                ("shots", file_digest(Path(card.shots)).hex()[:8] + (f"/{card.nearest}" if card.nearest else ""))
+            )
         if card.grounded:
             fields.append(("grounded", "true"))
         if card.lp:
@@ -68,18 +93,25 @@ def signature(card: ModelCard, engine: str) -> str:
     if decision.format != "json":
         fields.append(("format", decision.format))
     fields += [("loc", decision.location), ("invalid", decision.invalid), ("blank", decision.blank)]
-    if decision.span_cost:
-        fields.append(("c", f"{decision.span_cost:g}"))
-    if decision.score != "chosen":
-        fields.append(("score", decision.score))
+    changed = _changed(decision)
+    fields += [(name, changed.pop(name)) for name in ("c", "score") if name in changed]
     if card.calibration is not None:
         fields.append(("cal", file_digest(Path(card.calibration)).hex()[:8]))
-    if decision.merge != "none":
-        fields.append(("merge", decision.merge))
+    fields += changed.items()
     if decision.preset is not None:
         fields.append(("preset", decision.preset))
     fields.append(("v", __version__))
-    return "mbr-esd|" + "|".join(f"{key}:{value}" for key, value in fields)
+    return {key: str(value) for key, value in fields}
+
+
+def _changed(decision: DecisionOptions) -> dict[str, object]:
+    """The options of a decision that have no place of their own above and are not at their default."""
+    values = {name: getattr(decision, name) for name in FIELDS if name not in _PLACED}
+    return {
+        _SHORT.get(name, name): f"{value:g}" if isinstance(value, float) else value
+        for name, value in values.items()
+        if value != FIELDS[name].default
+    }
 
 
 def _digest(card: ModelCard) -> str:

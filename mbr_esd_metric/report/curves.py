@@ -79,7 +79,7 @@ def likelihood_points(
             annotation,
             int(hypotheses.counts[at]),
             finite(float(hypotheses.logprobs[at])),
-            decision.expected_utility[hypotheses.index[at]],
+            decision.expected_utilities[hypotheses.index[at]],
             _mean([similarity.scalar(annotation, human, len(translation)) for human in humans]) if humans else None,
             tuple(choices.get(at, ())),
         )

@@ -29,7 +29,7 @@ def distribution(
         options: how a candidate is read.
         most: number of annotations to keep, the most frequent first; ties in order of appearance.
     """
-    hypotheses = fold(text.translation, candidates, options)
+    hypotheses = fold(text.translation, candidates, options, text.source)
     if hypotheses is None:
         return Distribution(
             text, 0, 0, len(candidates), [(len(text.translation), 0, 0)] if text.translation else [], []
@@ -44,25 +44,32 @@ def distribution(
     )
 
 
-def fold(translation: str, candidates: Sequence[Candidate], options: DecisionOptions) -> Hypotheses | None:
+def fold(
+    translation: str, candidates: Sequence[Candidate], options: DecisionOptions, source: str | None = None
+) -> Hypotheses | None:
     """The distinct annotations among the candidates; None if none is valid."""
     try:
-        return Hypotheses(parsed(translation, candidates, options), [candidate.logprob for candidate in candidates])
+        read = parsed(translation, candidates, options, source)
+        return Hypotheses(read, [candidate.logprob for candidate in candidates])
     except NoValidCandidateError:
         return None
 
 
 def parsed(
-    translation: str, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions()
+    translation: str,
+    candidates: Sequence[Candidate],
+    options: DecisionOptions = DecisionOptions(),
+    source: str | None = None,
 ) -> list[Annotation | None]:
     """The annotation of each candidate, or None if it is invalid. Each text is read once."""
-    read = read_annotations(candidates, translation, options)
+    read = read_annotations(candidates, translation, options, source)
     return [None if isinstance(annotation, Invalid) else annotation for annotation in read]
 
 
 def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
-    """(width, candidates that mark these characters, candidates that mark them as major), over all L characters."""
-    table = AnnotationTable(hypotheses.annotations, length)
+    """(width, candidates that mark these characters, candidates that mark them as major), over all L characters of the
+    translation."""
+    table = AnnotationTable([annotation.on("translation") for annotation in hypotheses.annotations], length)
     found: list[tuple[int, int, int]] = []
 
     def add(width: int, marked: int, major: int) -> None:

@@ -6,21 +6,23 @@ published (TSV, or bio-MQM's JSON lines), and a test set in the folder layout of
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.wmt.test_set import Ratings, TestSet
+from mbr_esd_metric.adapters.wmt.rating_sets import Ratings
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name, short_names
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import decoded
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.sheet import CandidateLayer, Layer, Opinion, Sheet, Text, join
 
@@ -131,8 +133,8 @@ def kind_of(path: Path) -> Kind:
     if head is None:
         raise InputError(f"{path}: the file is empty")
     try:
-        first = json.loads(head)
-    except ValueError:
+        first = decoded(head)
+    except InputError:
         first = None  # the first line of an indented object
     if isinstance(first, Mapping):
         for key, kind in _KEYS.items():
@@ -153,34 +155,16 @@ _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "
 
 
 def comet_layer(source: Source) -> Layer:
-    """``comet-score --to_json``: per system a list of {src, mt, COMET, errors}.
-
-    If no segment has an error list, the file has scores without spans, as metrics without spans write it.
-    """
-    path = source.path
-    try:
-        data = json.loads("\n".join(line for _, line in numbered_lines(path)))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
-    opinions = []
-    if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
-        raise InputError(f"{path}: give what comet-score --to_json writes, an object with a list of segments a system")
-    spans = any("errors" in row for rows in data.values() for row in rows if isinstance(row, Mapping))
-    names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
-    for system, (key, rows) in zip(names, data.items(), strict=True):
-        for number, row in enumerate(rows, 1):
-            where = f"{path}, system {key}, segment {number}"
-            if not isinstance(row, Mapping) or not isinstance(row.get("mt"), str):
-                raise InputError(f"{where}: give an object with src, mt and COMET")
-            text = Text(str(number), system, str(row.get("src", "")), row["mt"])
-            try:
-                annotation = Annotation(row.get("errors", ())) if spans else None
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from None
-            suspect = row.get("suspect")
-            opinions.append(
-                Opinion(text, annotation, _score(row.get("COMET"), where), None if suspect is None else str(suspect))
-            )
+    """What `read_comet_json` reads."""
+    opinions = [
+        Opinion(
+            Text(str(row.number), row.place.system, row.place.source, row.place.translation),
+            row.annotation,
+            row.score,
+            row.suspect,
+        )
+        for row in read_comet_json(source.path)
+    ]
     return Layer(source.label, opinions)
 
 
@@ -199,10 +183,11 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
                 "translation; give the candidates file that they were made from as well"
             )
         for span, said in zip(record.annotation, record.texts, strict=True):
-            if said and said != text.translation[span.start : span.end]:
+            whole = text.translation if span.side == "translation" else text.source
+            if said and said != whole[span.start : span.end]:
                 raise InputError(
                     f"{source.path}: segment {record.id}: the error span {said!r} does not stand at {span.start} of "
-                    f"{text.translation[:60]!r}; give the candidates file that the decisions were made from"
+                    f"{whole[:60]!r}; give the candidates file that the decisions were made from"
                 )
         opinions.append(Opinion(text, record.annotation, record.score))
     return Layer(source.label, opinions)
@@ -237,7 +222,7 @@ def mqm_layers(source: Source) -> list[Layer]:
     by_text: dict[Text, list[tuple[str, Annotation]]] = defaultdict(list)
     for rating in read_mqm(source.path):
         text = Text(rating.segment, rating.system, rating.source, rating.target)
-        by_text[text].append((rating.rater, rating.annotation))
+        by_text[text].append((rating.rater, rating.both))
     raters = sorted({rater for ratings in by_text.values() for rater, _ in ratings})
     each = max(len(ratings) for ratings in by_text.values())
     named = {rater: rater for rater in raters} if len(raters) <= each else {}
@@ -263,13 +248,13 @@ def _layout_layers(
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
     layers = [_rated(test_set, found, None, human=True) for found in human]
-    for name in test_set.find_metrics(metrics) if metrics is not None else ():
-        if not metrics and not test_set.layout.metric_rating(name).is_file():
+    found, said = ([], []) if metrics is None else test_set.read_metrics(metrics)
+    notes += said
+    for metric in found:
+        if not metrics and metric.ratings is None:
             continue
-        metric = test_set.metric(name)
-        notes += metric.notes
         own = {s: [float(v) for v in scores] for s, scores in zip(test_set.systems, metric.scores, strict=True)}
-        layers.append(_rated(test_set, metric.ratings or Ratings(name, {}, {}), own, human=False))
+        layers.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), own, human=False))
     return layers
 
 
@@ -286,8 +271,7 @@ def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float
     opinions = []
     for text in _texts(test_set):
         at = int(text.id) - 1
-        annotations = ratings.annotations.get(text.system)
-        annotation = annotations[at] if annotations else None
+        annotation = ratings.both_of(text.system, at)
         score = own[text.system][at] if own else None
         if annotation is not None or score is not None:
             opinions.append(Opinion(text, annotation, score))
@@ -300,12 +284,3 @@ def _without_endings(file: str) -> str:
 
 def _text(record: CandidateRecord) -> Text:
     return Text(record.id, record.system or "", record.src, record.mt)
-
-
-def _score(value: Any, where: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: the score {value!r} is no number") from None

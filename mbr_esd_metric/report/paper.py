@@ -7,6 +7,7 @@ If a row cannot be computed, it says what is missing: which candidates, for how 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,15 +21,16 @@ from mbr_esd_metric.adapters.wmt.joining import joined
 from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
-from mbr_esd_metric.metaeval.contestants import Key
+from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.sweep import LAMBDAS
 from mbr_esd_metric.metaeval.synthetic import EDITS, SEVERITY_NAMES
 from mbr_esd_metric.report.distribution import parsed
-from mbr_esd_metric.report.leaderboard import MEASURE_TITLES, row_name
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
 from mbr_esd_metric.report.paper_figures import PAPER, PAPER_DAGGERS
 from mbr_esd_metric.report.paper_rows import (
     EMPTY_ROW,
@@ -41,7 +43,7 @@ from mbr_esd_metric.report.paper_rows import (
     sweep_name,
     xcomet_name,
 )
-from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table
+from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, blocks
 
 #: Endings of candidates files.
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
@@ -55,6 +57,33 @@ _MEASURES = {
 }
 _EDITED = ("f1", "softf1", "softdice")
 _SPAN_MEASURES = ("softf1", "f1", "softdice-corpus")
+
+
+#: Numbers of spans, which depend on the translations: those of other test sets are not compared.
+_COUNTS = ("major", "minor", "edits")
+
+
+def legible(table: Table, width: int = 120) -> list[Table]:
+    """The table in blocks of at most so many characters, without empty columns; what rows lack stands below."""
+    last = len(table.columns) - 1
+    filled = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.key != "missing" and (at == 0 or any(row[at].value is not None for row in table.rows))
+    ]
+    lacking: dict[str, list[str]] = {}
+    for row in table.rows:
+        if table.columns[last].key == "missing" and row[last].value:
+            lacking.setdefault(str(row[last].value), []).append(str(row[0].value))
+    notes = [*(f"{', '.join(names)}: {what}" for what, names in lacking.items()), *table.notes]
+    wrapped = (textwrap.wrap(note, width, subsequent_indent="  ", break_on_hyphens=False) for note in notes)
+    kept = replace(
+        table,
+        columns=tuple(table.columns[at] for at in filled),
+        rows=tuple(tuple(row[at] for at in filled) for row in table.rows),
+        notes=tuple(line for lines in wrapped for line in lines),
+    )
+    return blocks(kept, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +130,11 @@ class _Row:
 
 @dataclass
 class Study:
-    """Test sets of several directions, a folder of candidates, and what is computed from them.
+    """Test sets of several language pairs, a folder of candidates, and what is computed from them.
 
     Attributes:
-        test_sets: one for each direction.
-        folder: with MODEL.DIRECTION.jsonl (or .jsonl.gz, .jsonl.zst, .gen.json), or None.
+        test_sets: one for each language pair.
+        folder: with MODEL.LP.jsonl (or .jsonl.gz, .jsonl.zst, .gen.json), or None.
         invalid: as for `decide`.
         cost: for what is missing.
         paper: the paper's figures, see `PAPER`.
@@ -123,7 +152,7 @@ class Study:
             for test_set in self.test_sets
         ]
         self._evaluators = [
-            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="auto")
+            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="common")
             for t, human in zip(self.test_sets, self._human, strict=True)
         ]
         self._chosen: dict[tuple[str, str], dict[RowSpec, Matrix]] = {}
@@ -134,7 +163,7 @@ class Study:
         Raises:
             InputError: a candidates file that is malformed, or a segment without a valid candidate.
         """
-        title = f"{TITLES[name]} ({', '.join(f'{t.name} {t.direction}' for t in self.test_sets)})"
+        title = f"{TITLES[name]} ({', '.join(f'{t.name} {t.lp}' for t in self.test_sets)})"
         if name == "synthetic":
             return self._synthetic(title)
         if name == "lambda":
@@ -148,7 +177,7 @@ class Study:
     # ---- rows ---------------------------------------------------------------------------------------------------
 
     def _decided_row(self, spec: RowSpec) -> _Row:
-        """The row's measures, averaged over the directions, or what is missing."""
+        """The row's measures, averaged over the language pairs, or what is missing."""
         found = self._evaluations(spec)
         if isinstance(found, str):
             return _Row(spec.name, missing=found)
@@ -169,8 +198,8 @@ class Study:
         if spec.file is None:
             return [[EMPTY if rated else None for rated in row] for row in ~np.isnan(test_set.gold)]
         if spec.options.decided_by.needs_references and not self._human[at]:
-            return _no_human(test_set.direction)
-        key = (spec.file, test_set.direction)
+            return _no_human(test_set.lp)
+        key = (spec.file, test_set.lp)
         path = self._file(*key)
         if path is None:
             return self._absent(spec, at)
@@ -184,18 +213,18 @@ class Study:
 
     @property
     def _unrated(self) -> str:
-        """What measures of error spans lack; empty if every direction has human ones."""
+        """What measures of error spans lack; empty if every language pair has human ones."""
         where = self._where(map(bool, self._human))
         return _no_human(where) if where else ""
 
     def _where(self, present: Iterable[bool]) -> str:
-        """The directions in which something is not present."""
-        return ", ".join(t.direction for t, there in zip(self.test_sets, present, strict=True) if not there)
+        """The language pairs in which something is not present."""
+        return ", ".join(t.lp for t, there in zip(self.test_sets, present, strict=True) if not there)
 
-    def _file(self, model: str, direction: str) -> Path | None:
+    def _file(self, model: str, lp: str) -> Path | None:
         if self.folder is None:
             return None
-        paths = (self.folder / f"{model}.{direction}{ending}" for ending in ENDINGS)
+        paths = (self.folder / f"{model}.{lp}{ending}" for ending in ENDINGS)
         return next((path for path in paths if path.is_file()), None)
 
     def _absent(self, spec: RowSpec, at: int) -> str:
@@ -203,7 +232,7 @@ class Study:
         rated = int((~np.isnan(test_set.gold)).sum())
         hours = self.cost.hours(spec.file or "", rated * spec.samples)
         cost = "" if hours is None else f", about {hours:,.1f} GPU h" if hours >= 0.1 else ", less than 0.1 GPU h"
-        return f"{spec.file}.{test_set.direction}.jsonl: {spec.samples} x {rated:,} candidates{cost}"
+        return f"{spec.file}.{test_set.lp}.jsonl: {spec.samples} x {rated:,} candidates{cost}"
 
     def _choose(self, path: Path, specs: Sequence[RowSpec], at: int) -> dict[RowSpec, Matrix]:
         """Read a candidates file once, and decide for every row that uses it."""
@@ -218,7 +247,9 @@ class Study:
             for system, segment in wanted.pop(number, ()):
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
-                read = zip(record.candidates, parsed(translation, record.candidates), strict=True)
+                source = DecisionOptions().source_of(record.src, record.format)
+                annotations = parsed(translation, record.candidates, source=source)
+                read = zip(record.candidates, annotations, strict=True)
                 # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
                 candidates = [Candidate(c.text, a, c.logprob, truncated=a is None) for c, a in read]
                 for spec in specs:
@@ -228,7 +259,7 @@ class Study:
                     matrix = chosen.setdefault(spec, [[None] * test_set.segments for _ in test_set.systems])
                     raters = [human[system][segment] for human in humans] if needs_humans else []
                     try:
-                        matrix[system][segment] = self._decided(translation, candidates, spec, raters)
+                        matrix[system][segment] = self._decided(translation, source, candidates, spec, raters)
                     except (NoValidCandidateError, InputError) as error:
                         raise InputError(f"{path}, {record.label}, {spec.name}: {error}") from None
         return {spec: matrix for spec, matrix in chosen.items() if spec.samples <= fewest}
@@ -236,13 +267,15 @@ class Study:
     def _decided(
         self,
         translation: str,
+        source: str | None,
         candidates: Sequence[Candidate],
         spec: RowSpec,
         raters: Sequence[Annotation | None],
     ) -> Annotation:
         references = [rater for rater in raters if rater is not None]
         options = replace(spec.options, invalid=self.invalid)
-        chosen = decide_segment(candidates[: spec.samples], translation, options, references=references or None)
+        few = candidates[: spec.samples]
+        chosen = decide_segment(few, translation, options, source=source, references=references or None)
         return chosen.annotation
 
     # ---- tables -------------------------------------------------------------------------------------------------
@@ -257,6 +290,8 @@ class Study:
                 Column(f"{key}_difference", "diff.", heading, digits),
             ]
         columns.append(Column("missing", "missing"))
+        there = [(t.name, t.lp) for t in self.test_sets]
+        same = there == [("wmt24", lp) for lp in ("en-de", "en-es", "ja-zh")]
         body = []
         for row in rows:
             cells = [Cell(row.name)]
@@ -264,24 +299,25 @@ class Study:
                 place = (name, row.paper or row.name, key)
                 ours, paper = row.values.get(key), self.paper.get(place)
                 printed = Cell(paper, dagger=paper is not None and place in PAPER_DAGGERS)
-                cells += [Cell(ours), printed, Cell(None if ours is None or paper is None else ours - paper)]
+                comparable = same or key not in _COUNTS
+                difference = None if ours is None or paper is None or not comparable else ours - paper
+                cells += [Cell(ours), printed, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
         sampling = any("GPU h" in str(cells[-1].value) for cells in body)
-        notes = [self.cost.note, self._mend] if sampling else []
+        notes = [self.cost.note, self._fix] if sampling else []
         if any(cell.dagger for cells in body for cell in cells):
             notes.append(f"{DAGGER}: better than MAP and majority voting, p < 0.05, as the paper has it")
-        there = [(t.name, t.direction) for t in self.test_sets]
-        if there != [("wmt24", direction) for direction in ("en-de", "en-es", "ja-zh")]:
+        if not same:
             notes.append("the paper's figures are of wmt24, en-de, en-es and ja-zh")
         repaired = [line for test_set in self.test_sets for line in test_set.notes]
         return Table(title, tuple(columns), tuple(body), (*notes, *repaired))
 
     @property
-    def _mend(self) -> str:
+    def _fix(self) -> str:
         first = self.test_sets[0]
         return (
-            f"Candidates are sampled with: mbr-esd sample --test-set {first.name} --direction {first.direction} "
-            f"--model 'mbr-esd-llama?n=256&lp={first.direction}' -o FOLDER/llama.{first.direction}.jsonl.gz"
+            f"Candidates are sampled with: mbr-esd sample --test-set {first.name} --lp {first.lp} "
+            f"--model 'mbr-esd-llama?n=256&lp={first.lp}' -o FOLDER/llama.{first.lp}.jsonl.gz"
         )
 
     def _counts(self, title: str) -> Table:
@@ -303,7 +339,7 @@ class Study:
 
     @cached_property
     def _metrics(self) -> dict[Key, list[StoredMetric | None]]:
-        """The data folders' metrics, by what names them in every direction; None if a direction lacks one."""
+        """The data folders' metrics, by what names them in every language pair; None if a language pair lacks one."""
         names = [{base_name(full): full for full in t.metric_names()} for t in self.test_sets]
         return {
             key: [t.metric(of[key]) if key in of else None for t, of in zip(self.test_sets, names, strict=True)]
@@ -320,7 +356,7 @@ class Study:
                 rows.append(_Row(row_name(key), missing=lacking, paper=_paper_name(key)))
                 continue
             own = {
-                "spa": float(np.mean([spa(t.gold, m.scores, missing="auto") for t, m in pairs])),
+                "spa": float(np.mean([spa(t.gold, m.scores, missing="common") for t, m in pairs])),
                 "acc_eq": float(np.mean([acc_eq(t.gold, m.scores).accuracy for t, m in pairs])),
             }
             spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
@@ -332,7 +368,7 @@ class Study:
                 rows.append(_Row(row_name(key), own, f"error spans in {where}" if spans else "", _paper_name(key)))
         # A metric that misses something keeps its row; the paper's is printed for each kind that no metric is.
         for kind in ("Reg", "ESD", "ESD-Conf"):
-            rows += [_Row(name, missing=mend) for name, mend in self._absent_xcomet(kind, self._metrics)]
+            rows += [_Row(name, missing=fix) for name, fix in self._absent_xcomet(kind, self._metrics)]
         return self._compared("xcomet", title, _MEASURES, [*map(self._decided_row, TABLES["xcomet"]), *rows])
 
     def _absent_xcomet(self, kind: str, there: Iterable[Key]) -> list[tuple[str, str]]:
@@ -343,11 +379,11 @@ class Study:
             there: the metrics that take their place where they are of this kind.
         """
         first = self.test_sets[0]
-        directions = " ".join(t.direction for t in self.test_sets)
-        mend = f"mbr-esd wmt score --test-set {first.name} --direction {directions} --model Unbabel/XCOMET-XL"
+        lps = " ".join(t.lp for t in self.test_sets)
+        fix = f"mbr-esd wmt score --test-set {first.name} --lp {lps} --model Unbabel/XCOMET-XL"
         seen = {_paper_name(key) for key in there}
         names = [xcomet_name(kind, uses_reference) for uses_reference in (True, False)]
-        return [(name, f"score it with: {mend}") for name in names if name not in seen]
+        return [(name, f"score it with: {fix}") for name in names if name not in seen]
 
     def _synthetic(self, title: str) -> Table:
         """Decline ratio on the human annotations; needs no model."""
@@ -395,8 +431,8 @@ class Study:
             else:
                 where = self._where(r is not None for r in ratings)
                 rows.append(_Row(row_name(key), missing=f"error spans with confidences in {where}"))
-        for name, mend in self._absent_xcomet("ESD", swept):
-            rows += [_Row(sweep_name(name, threshold), missing=mend) for threshold in LAMBDAS]
+        for name, fix in self._absent_xcomet("ESD", swept):
+            rows += [_Row(sweep_name(name, threshold), missing=fix) for threshold in LAMBDAS]
         measures = {**_MEASURES, "major": ("major", 0), "minor": ("minor", 0)}
         return self._compared("lambda", title, measures, rows)
 
@@ -408,12 +444,9 @@ class Study:
         return _Row(spec.name, {**_means(found), **_totals((e.major, e.minor) for e in found)}, self._unrated)
 
     def _swept(self, name: str, paper: str, matrices: Sequence[Matrix]) -> list[_Row]:
-        """One row for each threshold; a matrix a direction. `paper` is what the metric is in the paper, if
+        """One row for each threshold; a matrix a language pair. `paper` is what the metric is in the paper, if
         anything."""
-        swept = [
-            lambda_sweep(t.gold, matrix, human=human, lengths=t.lengths, measures=_SPAN_MEASURES, missing="auto")
-            for t, human, matrix in zip(self.test_sets, self._human, matrices, strict=True)
-        ]
+        swept = [lambda_sweep(e, matrix) for e, matrix in zip(self._evaluators, matrices, strict=True)]
         rows = []
         for points in zip(*swept, strict=True):
             found = [point.evaluation for point in points]
@@ -426,11 +459,11 @@ class Study:
 
 
 def _no_human(where: str) -> str:
-    return f"human error spans of {where} (mbr-esd wmt import-mqm)"
+    return f"human error spans of {where} (mbr-esd wmt import)"
 
 
 def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
-    """Major and minor spans, added up over the directions."""
+    """Major and minor spans, added up over the language pairs."""
     majors, minors = zip(*counts, strict=True)
     return {"major": float(sum(majors)), "minor": float(sum(minors))}
 
@@ -454,7 +487,7 @@ def _confident(ratings: Ratings) -> bool:
 
 
 def _means(evaluations: Sequence[Evaluation]) -> dict[str, float]:
-    """The measures over the directions; without those of error spans where a direction has no human ones."""
+    """The measures over the language pairs; without those of error spans where a language pair has no human ones."""
     spans = [e.spans.values for e in evaluations if e.spans]
     values = [{"spa": e.spa, "acc_eq": e.acc_eq} for e in evaluations]
     if len(spans) == len(evaluations):

@@ -1,7 +1,7 @@
 """The paper's own figures (arXiv 2512.07540), as printed, by the rows and columns of our tables.
 
 `paper_figures.json` has every number of the paper's tables: 119 rows. WMT24, en-de, en-es and ja-zh; means
-over the directions, spans added up.
+over the language pairs, spans added up.
 """
 
 from __future__ import annotations

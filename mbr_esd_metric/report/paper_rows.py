@@ -36,7 +36,7 @@ class RowSpec:
 
     @property
     def file(self) -> str | None:
-        """Name of the candidates file, without direction and ending."""
+        """Name of the candidates file, without language pair and ending."""
         one = self.options.decided_by.candidates == "one"
         return f"{self.model}-greedy" if self.model and one else self.model
 

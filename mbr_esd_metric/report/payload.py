@@ -19,7 +19,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.report.sheet import CandidateColumn, Column, Sheet
+from mbr_esd_metric.report.sheet import CandidateColumn, Column, Said, Sheet
 
 #: A lone surrogate is no character. Two of them would become one character in JavaScript, and offsets would move.
 _LONE = re.compile("[\ud800-\udfff]")
@@ -60,19 +60,27 @@ def _column(column: Column, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
     own: list[float | None] = []
     kept = [None if opinion is None else opinion.kept for opinion in column.opinions]
-    spans: dict[str, list[Any]] = {name: [] for name in ("start", "length", "major", "category", "confidence")}
+    spans: dict[str, list[Any]] = {
+        name: [] for name in ("start", "length", "major", "category", "confidence", "source")
+    }
     for opinion in column.opinions:
         own.append(None if opinion is None else opinion.own)
         if opinion is None or opinion.annotation is None:
             count.append(None)
             continue
-        count.append(len(opinion.annotation))
-        for span in opinion.annotation:
-            spans["start"].append(span.start)
-            spans["length"].append(span.end - span.start)
-            spans["major"].append(int(span.severity == "major"))
-            spans["category"].append(categories.setdefault(span.category or "", len(categories)))
-            spans["confidence"].append(span.confidence)
+        said = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in opinion.annotation]
+        # An omission without a place is an empty span of the source.
+        said += [(0, 0, severity, "omission", None, "source") for severity in opinion.annotation.unplaced]
+        count.append(len(said))
+        for start, end, severity, category, confidence, side in said:
+            spans["start"].append(start)
+            spans["length"].append(end - start)
+            spans["major"].append(int(severity == "major"))
+            spans["category"].append(categories.setdefault(category or "", len(categories)))
+            spans["confidence"].append(confidence)
+            spans["source"].append(int(side == "source"))
+    if not any(spans["source"]):
+        del spans["source"]
     return {
         "name": _clean(column.name),
         "human": column.human,
@@ -91,8 +99,18 @@ def _candidates(column: CandidateColumn) -> dict[str, Any]:
         "distinct": [d.distinct if d else 0 for d in given],
         "invalid": [d.invalid if d else 0 for d in given],
         "runs": [list(d.runs) if d else [] for d in given],
-        "top": [[[s.count, s.logprob, _spans(s.annotation)] for s in d.said] if d else [] for d in given],
+        "top": [[_said(s) for s in d.said] if d else [] for d in given],
     }
+
+
+def _said(said: Said) -> list[Any]:
+    missing = said.annotation.on("source")
+    return [
+        said.count,
+        said.logprob,
+        _spans(said.annotation.on("translation")),
+        *([_spans(missing)] if missing else []),
+    ]
 
 
 def _spans(annotation: Annotation) -> Sequence[tuple[int, int, int]]:

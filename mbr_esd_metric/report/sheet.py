@@ -201,7 +201,10 @@ def _check(opinion: Opinion) -> None:
         raise InputError(f"the score {opinion.own} is no number")
     if opinion.annotation is None:
         return
-    opinion.annotation.check_length(len(opinion.text.translation))
+    opinion.annotation.on("translation").check_length(len(opinion.text.translation))
+    for span in opinion.annotation.on("source"):
+        if span.end > len(opinion.text.source):
+            raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
 
 
 class _Rows:

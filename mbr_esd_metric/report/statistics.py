@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mbr_esd_metric.metaeval.contestants import Key
+from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import ScoreStatistic
 from mbr_esd_metric.metaeval.tasks import Overall, Task
-from mbr_esd_metric.report.leaderboard import MEASURE_TITLES, input_of
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
 #: Tasks up to which each has a column for reading.
@@ -26,28 +26,28 @@ def statistic_title(statistic: ScoreStatistic) -> str:
 
 def correlation_table(
     title: str,
-    directions: Sequence[str],
+    lps: Sequence[str],
     statistics: Sequence[ScoreStatistic],
     values: Mapping[tuple[str, str], Mapping[Key, float]],
     notes: Sequence[str] = (),
 ) -> Table:
-    """One row for each metric; the statistics of each direction, and of several their mean first.
+    """One row for each metric; the statistics of each language pair, and of several their mean first.
 
     Args:
         title: above the table.
-        directions, statistics: in the order of the columns.
-        values: (direction, name of the statistic) -> metric -> value.
+        lps, statistics: in the order of the columns.
+        values: (language pair, name of the statistic) -> metric -> value.
         notes: below the table.
     """
-    several = len(directions) > 1
+    several = len(lps) > 1
     keys = dict.fromkeys(key for column in values.values() for key in column)
     means = {
-        (key, str(statistic)): _mean([values[direction, str(statistic)].get(key) for direction in directions])
+        (key, str(statistic)): _mean([values[lp, str(statistic)].get(key) for lp in lps])
         for key in keys
         for statistic in statistics
     }
-    columns = [Column("metric", "metric"), Column("input", "input")]
-    for group in [*(["average"] if several else []), *directions]:
+    columns = [Column("metric", "metric", label=True), Column("input", "input", label=True)]
+    for group in [*(["average"] if several else []), *lps]:
         columns += [Column(str(s), statistic_title(s), group, best="max") for s in statistics]
     first = str(statistics[0])
     ordered = sorted(keys, key=lambda key: (means[key, first] is None, -(means[key, first] or 0.0), key))
@@ -56,8 +56,8 @@ def correlation_table(
         cells = [Cell(key[0]), Cell(input_of(key[1]))]
         if several:
             cells += [Cell(means[key, str(statistic)]) for statistic in statistics]
-        for direction in directions:
-            cells += [Cell(values[direction, str(statistic)].get(key)) for statistic in statistics]
+        for lp in lps:
+            cells += [Cell(values[lp, str(statistic)].get(key)) for statistic in statistics]
         rows.append(tuple(cells))
     return Table(title, tuple(columns), tuple(rows), tuple(notes))
 
@@ -81,10 +81,14 @@ def overall_table(
         for number, task in enumerate(found.tasks)
         if full or len(found.tasks) <= _MOST or (task.domain is None and task.human == _people(task, found.tasks))
     ]
-    columns = [Column("metric", "metric"), Column("input", "input"), Column("overall", "overall", best="max")]
+    columns = [
+        Column("metric", "metric", label=True),
+        Column("input", "input", label=True),
+        Column("overall", "overall", best="max"),
+    ]
     for number in shown:
         task = found.tasks[number]
-        group = task.directions[0] if len(task.directions) == 1 else "all"
+        group = task.lps[0] if len(task.lps) == 1 else "all"
         words = [task.domain or "", "" if task.human == _people(task, found.tasks) else "without people"]
         title_of = " ".join([statistic_title(task.statistic), *filter(None, words)])
         columns.append(Column(str(task), title_of, group, best="max"))
@@ -107,8 +111,8 @@ def overall_table(
 
 
 def _people(task: Task, tasks: Sequence[Task]) -> bool:
-    """Whether a task of these directions compares people's translations where it can."""
-    return any(other.human for other in tasks if other.directions == task.directions)
+    """Whether a task of these language pairs compares people's translations where it can."""
+    return any(other.human for other in tasks if other.lps == task.lps)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,22 +1,29 @@
-"""One table, five ways to write it: text, Markdown, LaTeX, TSV and JSON.
+"""One table, six ways to write it: text, Markdown, LaTeX, HTML, TSV and JSON.
 
-Text, Markdown and LaTeX are for reading: values are rounded, and the best one of a column is marked if the format
-    can. TSV and
-JSON are for programs: values in full, cluster ranks and daggers in fields of their own.
+Text, Markdown, LaTeX and HTML are for reading: values are rounded, and the best one of a column is marked if they can.
+TSV and JSON are for programs: values in full, cluster ranks and daggers in fields of their own.
 """
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import unknown
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt.metric_status import Status
 
 Value = float | int | str | None
 
 DAGGER = "†"
+
+#: What stands before the name where only text can be written, as in mt-metrics-eval's tables.
+_BEFORE: Mapping[Status | None, str] = {"contrastive": "*", "baseline": "_"}
+STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +34,15 @@ class Cell:
         value: None for an empty cell.
         rank: significance cluster from 1, or None.
         dagger: whether the value is marked as a significant gain.
+        interval: lowest and highest value of a bootstrap, which TSV and JSON have.
+        status: of the metric that the cell names.
     """
 
     value: Value = None
     rank: int | None = None
     dagger: bool = False
+    interval: tuple[float, float] | None = None
+    status: Status | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +52,11 @@ class Column:
     Attributes:
         key: its name in JSON and TSV; unique within its group.
         title: its heading.
-        group: heading above several columns, such as a direction; "" for none.
+        group: heading above several columns, such as a language pair; "" for none.
         digits: after the point, in formats for reading.
         percent: show 100 times the value there.
         best: "max" to mark the highest value, or None.
+        label: whether it names the row; such columns stay where others are chosen.
     """
 
     key: str
@@ -53,16 +65,18 @@ class Column:
     digits: int = 3
     percent: bool = False
     best: str | None = None
+    label: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, and notes below."""
+    """Columns, rows of as many cells, and notes below; JSON also has what stands `beside` the rows, by its key."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 def render(table: Table, form: str = "text") -> str:
@@ -71,17 +85,19 @@ def render(table: Table, form: str = "text") -> str:
     Raises:
         OptionError: for an unknown format.
     """
-    if form not in FORMATS:
-        raise unknown("table format", form, FORMATS)
-    return FORMATS[form](table)
+    if form not in TABLE_FORMATS:
+        raise unknown("table format", form, TABLE_FORMATS)
+    return TABLE_FORMATS[form](table)
 
 
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables one below the other; as JSON, several are one list of them.
+    """Tables one below the other; as JSON, several are one list of them, and as HTML one page.
 
     Raises:
         OptionError: for an unknown format.
     """
+    if form == "html":
+        return _page(tables)
     rendered = [render(table, form) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
@@ -91,8 +107,8 @@ def render_all(tables: Sequence[Table], form: str = "text") -> str:
 def blocks(table: Table, width: int) -> list[Table]:
     """The table as several, one below the other, none wider than `width` characters in text where that can be.
 
-    A table is cut between groups of columns, such as directions; the columns before the first group come again in each
-    block. The title is that of the first, notes and the columns behind the groups are those of the last.
+    A table is cut between groups of columns, such as language pairs; the columns before the first group come again in
+    each block. The title is that of the first, notes and the columns behind the groups are those of the last.
     """
     groups = _groups(table)
     if len(groups) < 2 or _width(table) <= width:
@@ -122,7 +138,8 @@ def _said(table: Table, labels: int) -> Table:
 
 
 def with_columns(table: Table, keys: Sequence[str]) -> Table:
-    """The table with only these columns, by key or heading, in every group; those that name the rows stay.
+    """The table with only these columns, by key or heading, in this order in every group; those that name the rows
+    stay.
 
     Raises:
         OptionError: a name that no column has.
@@ -130,28 +147,29 @@ def with_columns(table: Table, keys: Sequence[str]) -> Table:
     there = {name.lower(): column.key for column in table.columns for name in (column.title, column.key)}
     for key in keys:
         if key.lower() not in there:
-            raise unknown("column", key, {column.key for column in table.columns} - set(_LABELS))
-    wanted = {there[key.lower()] for key in keys} | set(_LABELS)
-    kept = [at for at, column in enumerate(table.columns) if column.key in wanted]
+            raise unknown("column", key, {column.key for column in table.columns if not column.label})
+    order = list(dict.fromkeys(there[key.lower()] for key in keys))
+    kept: list[int] = []
+    for start, end, _ in _groups(table):
+        own = range(start, end)
+        kept += [at for at in own if table.columns[at].label]
+        kept += [at for key in order for at in own if table.columns[at].key == key and not table.columns[at].label]
     return _of_columns(table, kept)
 
 
-#: Keys of columns that name a row.
-_LABELS = (
-    "metric",
-    "input",
-    "n",
-    "rule",
-    "lambda",
-    "similarity",
-    "edit",
-    "row",
-    "domain",
-    "document",
-    "length",
-    "by",
-    "threshold",
-)
+def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:
+    """The table with the status of each metric that its column "metric" names; people have no input beside theirs."""
+    at = next((i for i, column in enumerate(table.columns) if column.key == "metric"), None)
+    if at is None:
+        return table
+    rows = tuple(
+        row
+        if row[at + 1].value is None
+        else (*row[:at], replace(row[at], status=status_of(str(row[at].value))), *row[at + 1 :])
+        for row in table.rows
+    )
+    marked = any(row[at].status in _BEFORE for row in rows)
+    return replace(table, rows=rows, notes=(STATUS_NOTE, *table.notes) if marked else table.notes)
 
 
 def _of_columns(table: Table, at: Sequence[int]) -> Table:
@@ -217,14 +235,53 @@ def _latex(table: Table) -> str:
         cells = []
         for i, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
             plain = Cell(_escaped_latex(cell.value)) if isinstance(cell.value, str) else cell
-            mark = (r"\textbf{", "}") if number in best[i] else ("", "")
+            mark = (r"\textbf{", "}") if number in best[i] else _LATEX_STATUS.get(cell.status, ("", ""))
             cells.append(_shown(plain, column, mark).replace(DAGGER, r"$^{\dagger}$"))
         out.append(" & ".join(cells) + r" \\")
     return "\n".join([*out, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
+_LATEX_STATUS: Mapping[Status | None, tuple[str, str]] = {
+    "contrastive": (r"\textit{", "}"),
+    "baseline": (r"\underline{", "}"),
+}
+
+
+#: What a page of tables looks like. It loads nothing, and has no program.
+_STYLE = """\
+body{font:15px/1.4 system-ui,sans-serif;margin:2rem;color-scheme:light dark}
+table{border-collapse:collapse;margin:.5rem 0}th,td{padding:.15rem .6rem;border-bottom:1px solid #8886}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}ul{color:#777;font-size:13px;padding-left:1.2rem}"""
+
+
+def _page(tables: Sequence[Table]) -> str:
+    """One HTML file."""
+    title = html.escape(next((table.title for table in tables if table.title), "tables"))
+    return (
+        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>\n{_STYLE}\n'
+        "</style>\n" + "".join(map(_section, tables)) + "</html>\n"
+    )
+
+
+def _section(table: Table) -> str:
+    """A heading, a table and its notes."""
+    best = _best(table)
+    of = ["" if _is_text(table, i) else ' class="n"' for i in range(len(table.columns))]
+    groups = "".join(f'<th colspan="{end - start}">{html.escape(name)}</th>' for start, end, name in _groups(table))
+    titles = "".join(f"<th{kind}>{html.escape(c.title)}</th>" for kind, c in zip(of, table.columns, strict=True))
+    out = [f"<h2>{html.escape(table.title)}</h2>"] if table.title else []
+    out += ["<table>", *([f"<tr>{groups}</tr>"] if any(c.group for c in table.columns) else []), f"<tr>{titles}</tr>"]
+    for number, row in enumerate(table.rows):
+        shown = [html.escape(_shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+        shown = [f"<b>{text}</b>" if number in best[i] else text for i, text in enumerate(shown)]
+        out.append("<tr>" + "".join(f"<td{kind}>{text}</td>" for kind, text in zip(of, shown, strict=True)) + "</tr>")
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
+    return "\n".join([*out, "</table>", *([f"<ul>{notes}</ul>"] if notes else [])]) + "\n"
+
+
 def _tsv(table: Table) -> str:
-    """Full values. A column with ranks or daggers has columns ``KEY_rank`` and ``KEY_dagger`` beside it."""
+    """Full values. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``, ``KEY_dagger``,
+    ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
     extra = [_extras(table, i) for i in range(len(table.columns))]
     header = []
     for column, more in zip(table.columns, extra, strict=True):
@@ -235,7 +292,7 @@ def _tsv(table: Table) -> str:
         line: list[str] = []
         for cell, more in zip(row, extra, strict=True):
             line.append(_plain(cell.value))
-            line += [_plain(cell.rank) if suffix == "rank" else str(int(cell.dagger)) for suffix in more]
+            line += [_plain(int(cell.dagger) if suffix == "dagger" else _extra(cell, suffix)) for suffix in more]
         lines.append(line)
     return "".join("\t".join(line) + "\n" for line in lines)
 
@@ -250,19 +307,20 @@ def _json(table: Table) -> str:
             place = item.setdefault(column.group, {}) if column.group else item
             place[column.key] = cell.value
             for suffix in more:
-                place[f"{column.key}_{suffix}"] = cell.rank if suffix == "rank" else cell.dagger
+                place[f"{column.key}_{suffix}"] = _extra(cell, suffix)
         rows.append(item)
-    content = {"title": table.title, "rows": rows, "notes": list(table.notes)}
+    content = {"title": table.title, "rows": rows, "notes": list(table.notes), **table.beside}
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 #: Format -> what writes it.
-FORMATS: Mapping[str, Callable[[Table], str]] = {
+TABLE_FORMATS: Mapping[str, Callable[[Table], str]] = {
     "text": _text,
     "markdown": _markdown,
     "latex": _latex,
     "tsv": _tsv,
     "json": _json,
+    "html": lambda table: _page([table]),
 }
 
 
@@ -279,7 +337,7 @@ def _shown(cell: Cell, column: Column, mark: tuple[str, str] = ("", "")) -> str:
     """A value for reading, with its dagger and cluster: ``0.864† (1)``; `mark` is put around the value."""
     if cell.value is None:
         return ""
-    text = mark[0] + _rounded(cell.value, column) + mark[1]
+    text = mark[0] + _BEFORE.get(cell.status, "") + _rounded(cell.value, column) + mark[1]
     return text + (DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 
@@ -302,8 +360,16 @@ def _is_text(table: Table, index: int) -> bool:
 
 def _extras(table: Table, index: int) -> list[str]:
     cells = [row[index] for row in table.rows]
-    ranked = any(cell.rank is not None for cell in cells)
-    return (["rank"] if ranked else []) + (["dagger"] if any(cell.dagger for cell in cells) else [])
+    found = ["rank"] if any(cell.rank is not None for cell in cells) else []
+    found += ["dagger"] if any(cell.dagger for cell in cells) else []
+    found += ["status"] if any(cell.status is not None for cell in cells) else []
+    return found + (["low", "high"] if any(cell.interval is not None for cell in cells) else [])
+
+
+def _extra(cell: Cell, suffix: str) -> Value:
+    if suffix in ("low", "high"):
+        return None if cell.interval is None else cell.interval[suffix == "high"]
+    return {"rank": cell.rank, "dagger": cell.dagger, "status": cell.status}[suffix]
 
 
 def _best(table: Table) -> list[set[int]]:

@@ -13,7 +13,7 @@ from typing import Protocol
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import printable
-from mbr_esd_metric.report.sheet import Opinion, Sheet
+from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -43,8 +43,10 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
         lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(opinion, weights)))
         if opinion.annotation is None:
             continue
-        lines.append("  " + mark(text.translation, opinion.annotation, color=color))
-        lines += [f"  {dim}{line}{reset}" for line in _errors(text.translation, opinion.annotation)]
+        lines.append("  " + mark(text.translation, opinion.annotation.on("translation"), color=color))
+        if missing := opinion.annotation.on("source"):
+            lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
+        lines += [f"  {dim}{line}{reset}" for line in _errors(text, opinion.annotation)]
     for strip in sheet.candidates:
         said = strip.distributions[row]
         if said is not None:
@@ -54,7 +56,10 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
             )
             for one in said.said:
                 probability = "" if one.logprob is None else f"  log-prob. {one.logprob:.1f}"
-                lines.append(f"  {one.count:>5} x{probability}  {mark(text.translation, one.annotation, color=color)}")
+                shown = mark(text.translation, one.annotation.on("translation"), color=color)
+                if missing := one.annotation.on("source"):
+                    shown += f"  left out of  {mark(text.source, missing, color=color)}"
+                lines.append(f"  {one.count:>5} x{probability}  {shown}")
     return "\n".join(lines) + "\n"
 
 
@@ -100,11 +105,13 @@ def visible(text: str) -> str:
     return printable(text.replace("\r\n", "\n").replace("\n", "⏎"))
 
 
-def _errors(translation: str, annotation: Annotation) -> Iterator[str]:
+def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
     for span in annotation:
-        yield "  ".join(
-            [span.severity, f"[{span.start}, {span.end})", *_details(span), visible(translation[span.start : span.end])]
-        )
+        whole, where = (text.translation, "") if span.side == "translation" else (text.source, "source ")
+        place = f"{where}[{span.start}, {span.end})"
+        yield "  ".join([span.severity, place, *_details(span), visible(whole[span.start : span.end])])
+    for severity in annotation.unplaced:
+        yield f"{severity}  omission without a place"
 
 
 def _details(span: ErrorSpan) -> Iterator[str]:

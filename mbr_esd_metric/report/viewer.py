@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.mqm import MqmWeights
-from mbr_esd_metric.report.calibration import calibration_html
+from mbr_esd_metric.report.calibration_tables import calibration_html
 from mbr_esd_metric.report.payload import encode, payload
 from mbr_esd_metric.report.sheet import Sheet
 

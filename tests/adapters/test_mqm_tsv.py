@@ -245,7 +245,7 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"bio.jsonl{suffix}"
     write_whole(path, line + "\n")
     (rating,) = read_mqm(path)
-    assert (rating.direction, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
+    assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
     path = tmp_path / "bad.jsonl"
     path.write_text(line + "\n" + line.replace('"end": 6', '"end": 7') + "\n")
@@ -278,7 +278,24 @@ def test_real_three_rater_set(mqm_folder: Path) -> None:
     assert set(raters.values()) == {3}
 
 
-def test_real_biomedical_set(mqm_folder: Path) -> None:
-    data = read_mqm(mqm_folder / "bio_mqm_en-de_de-en.jsonl.gz")
-    assert Counter(rating.direction for rating in data) == {"de-en": 11444, "en-de": 9578}
+def test_real_biomedical_set(bio_mqm: Path) -> None:
+    data = read_mqm(bio_mqm)
+    assert Counter(rating.lp for rating in data) == {"de-en": 11444, "en-de": 9578}
     assert data.left_out == ()
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_marots_files(header: bool, tmp_path: Path) -> None:
+    """Its columns; the header may be missing, segments may have no number of their own, rows may have no rater."""
+    lines = [
+        "system\tdoc\tdocSegId\tglobalSegId\trater\tsource\ttarget\tcategory\tseverity\tmetadata",
+        'A\td\t1\t0\tr1\tone\t<v>eins</v>\tAccuracy/Mistranslation\tMajor\t{"timestamp": 1}',
+        "A\td\t2\t0\tr1\ttwo\tzwei\tNo-error\tNo-error\t{}",
+        'A\td\t2\t0\t\ttwo\tzwei\t\t\t{"segment": {"metrics": {"BLEURT-X": 0.5}}}',
+    ]
+    path = tmp_path / "marot.tsv"
+    path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
+    data = read_mqm_tsv(path)
+    found = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
+    assert found == [("r1", "eins", 1), ("r1", "zwei", 0)]
+    assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]

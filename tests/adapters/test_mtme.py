@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.mtme import annotation_of, contestants_of, evaluate_spans_of
+from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metrics_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.contestants import contestants
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.leaderboard import Settings, compute_leaderboard
@@ -85,7 +85,7 @@ OURS: dict[str, list[Any]] = {"good": [Annotation([ErrorSpan(0, 4, "minor")]), E
 
 
 def test_systems_metrics_and_spans() -> None:
-    data = contestants_of(EvalSet(), spans={"ours-src": OURS})
+    data = metrics_of(EvalSet(), spans={"ours-src": OURS})
     np.testing.assert_array_equal(data.gold, [[-6, np.nan], [-1, np.nan]])
     assert [(e.name, e.uses_reference) for e in data.entries] == [("BLEU", True), ("ours", False)]
     np.testing.assert_array_equal(data.entries[0].scores, [[10, 2], [90, 1]])
@@ -102,19 +102,19 @@ def test_what_is_left_out_or_cut_is_said() -> None:
             marked = [Error(0, 4, "Style", "minor"), Error(0, 4, "Fluency", "minor"), Error(1, 1, "z", "minor")]
             return {"good": [Rating(marked), None], "bad": [Rating([Error(0, 5, "x", "major")]), None]}
 
-    assert contestants_of(EvalSet()).notes == ("BLEU-refC is left out in en-de: the standard reference is refB",)
-    data = contestants_of(
+    assert metrics_of(EvalSet()).notes == ("BLEU-refC is left out in en-de: the standard reference is refB",)
+    data = metrics_of(
         Past(), ["ours-src"], spans={"ours-src": {"good": Past().Ratings("")["good"], "bad": OURS["bad"]}}
     )
     assert data.notes == ("error spans of people, en-de: in 1 translations some end past the text and are cut there",)
     bad, good = (row[0] for row in data.human[0])
     assert bad == Annotation([ErrorSpan(0, 4, "major")])
-    # A person marks a span twice; a metric's prediction is a set.
+    # A span that is marked twice is kept twice, a person's and a metric's; measures of characters see the set.
     assert isinstance(good, Annotation)
     assert good.count("minor") == 2
     predicted = data.entries[0].spans
     assert predicted is not None
-    assert [len(row[0] or ()) for row in predicted] == [0, 1]  # type: ignore[arg-type]
+    assert [len(row[0] or ()) for row in predicted] == [0, 2]  # type: ignore[arg-type]
 
 
 def test_span_measures_on_an_eval_set() -> None:
@@ -138,15 +138,17 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
         files.write_scores(layout.metric_scores(name, "seg"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     files.write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
-    stored = compute_leaderboard("wmt24", [contestants(load_test_set(tmp_path, "wmt24", "en-de"))], Settings(draws=20))
-    bridged = compute_leaderboard("wmt24", [contestants_of(EvalSet())], Settings(draws=20))
+    stored = compute_leaderboard(
+        "wmt24", [stored_metrics(load_test_set(tmp_path, "wmt24", "en-de"))], Settings(draws=20)
+    )
+    bridged = compute_leaderboard("wmt24", [metrics_of(EvalSet())], Settings(draws=20))
     assert stored.rows == bridged.rows
     assert stored.human == bridged.human
 
 
 def test_problems() -> None:
     with pytest.raises(OptionError, match="did you mean 'ours-src'"):
-        contestants_of(EvalSet(), ["our-src"])
+        metrics_of(EvalSet(), ["our-src"])
     with pytest.raises(OptionError, match="unknown set of human ratings 'mqm.rater9'"):
         evaluate_spans_of(EvalSet(), OURS, raters=["mqm.rater9"])
     with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
@@ -156,11 +158,11 @@ def test_problems() -> None:
         metric_names = frozenset()
 
     with pytest.raises(InputError, match="read_stored_metric_scores=True"):
-        contestants_of(Unscored())
+        metrics_of(Unscored())
 
     class Goldless(EvalSet):
         def StdHumanScoreName(self, level: str) -> None:
             return None
 
     with pytest.raises(InputError, match="wmt24 en-de: no gold scores"):
-        contestants_of(Goldless())
+        metrics_of(Goldless())

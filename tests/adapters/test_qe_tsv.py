@@ -37,7 +37,7 @@ def write(folder: Path, name: str, lines: list[str]) -> Path:
 def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     data = read_mqm(write(tmp_path, "2022_en-de_dev.tsv.gz", header + ROWS))
     first, clean, third = data.ratings
-    assert {rating.direction for rating in data} == {"en-de"}
+    assert {rating.lp for rating in data} == {"en-de"}
     assert (first.system, first.doc, first.segment, first.rater) == ("A", "doc", "1", "r1")
     assert first.target == 'Der "Hund" bellt.'
     assert first.annotation.key == ((0, 3, "minor"), (4, 10, "major"))
@@ -54,9 +54,9 @@ def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     assert "3 ratings" in report
 
 
-def test_seven_fields_say_their_direction(tmp_path: Path) -> None:
+def test_seven_fields_say_their_language_pair(tmp_path: Path) -> None:
     (only,) = read_qe(write(tmp_path, "test.tsv.gz", LAST))
-    assert (only.direction, only.segment, only.source) == ("en-ru", "0", "dog")
+    assert (only.lp, only.segment, only.source) == ("en-ru", "0", "dog")
     assert only.annotation.key == ((0, 3, "minor"),)
 
 
@@ -65,7 +65,7 @@ def test_other_files_are_not_taken_for_these(tmp_path: Path) -> None:
     assert is_qe(LAST[0])
     assert is_qe(ROWS[0])
     assert not is_qe("system\tdoc\tdocSegId\tglobalSegId\trater\tsource\ttarget\tcategory\tseverity")
-    with pytest.raises(InputError, match="import-mqm"):
+    with pytest.raises(InputError, match="wmt import"):
         read_qe(write(tmp_path, "other.tsv.gz", ["a\tb"]))
 
 
@@ -106,15 +106,15 @@ def test_rows_with_a_tab_at_the_end(tmp_path: Path) -> None:
 def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str) -> None:
     path = write(tmp_path, "x.tsv.gz", [*header.split("\n"), "en-de\tm\t0\tHund\t-1\t-1\tno-error" + tab])
     assert not is_qe("en-de\tm\t0\tHund\t-1\t-1\tno-error")
-    with pytest.raises(InputError, match=r"line \d: there are no sources here.*import-submission"):
+    with pytest.raises(InputError, match=r"line \d: there are no sources here.*wmt import --name"):
         read_qe(path)
 
 
-def test_rows_of_one_of_several_directions(tmp_path: Path) -> None:
+def test_rows_of_one_of_several_language_pairs(tmp_path: Path) -> None:
     path = write(tmp_path, "two-en-ru.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
     data = read_qe(path, "en-de")
-    assert [rating.direction for rating in data] == ["en-de"]
-    assert [(note.reason, note.detail) for note in data.left_out] == [("row of another direction", "en-ru")]
+    assert [rating.lp for rating in data] == ["en-de"]
+    assert [(note.reason, note.detail) for note in data.left_out] == [("row of another language pair", "en-ru")]
     with pytest.raises(InputError, match="nothing of en-zh; there is: en-de, en-ru"):
         read_qe(path, "en-zh")
 
@@ -132,17 +132,17 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
 
 def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = str(write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS))
-    assert main(["wmt", "import-qe", table, "--test-set", "qe22", "-o", str(tmp_path / "data")]) == 0
+    assert main(["wmt", "import", table, "--test-set", "qe22", "-o", str(tmp_path / "data")]) == 0
     said = capsys.readouterr().out
     assert "3 ratings" in said
     assert "qe22 en-de" in said
     assert list((tmp_path / "data").rglob("*.seg.score"))
-    other = ["wmt", "import-qe", table, "--direction", "en-ru", "--test-set", "qe22", "-o", str(tmp_path / "data")]
+    other = ["wmt", "import", table, "--lp", "en-ru", "--test-set", "qe22", "-o", str(tmp_path / "data")]
     assert main(other) == 0
     assert "its name says en-de, and it is imported as en-ru" in capsys.readouterr().err
     unnamed = str(write(tmp_path, "dev.tsv.gz", ROWS))
-    assert main(["wmt", "import-qe", unnamed, "--test-set", "qe22", "-o", str(tmp_path / "data")]) != 0
-    assert "--direction" in capsys.readouterr().err
+    assert main(["wmt", "import", unnamed, "--test-set", "qe22", "-o", str(tmp_path / "data")]) != 0
+    assert "--lp" in capsys.readouterr().err
     two = str(write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"]))
-    assert main(["wmt", "import-qe", two, "--test-set", "qe22", "-o", str(tmp_path / "data")]) != 0
-    assert "en-de, en-ru" in capsys.readouterr().err
+    assert main(["wmt", "import", two, "--test-set", "two", "-o", str(tmp_path / "data")]) == 0
+    assert {path.stem for path in (tmp_path / "data" / "two" / "sources").iterdir()} == {"en-de", "en-ru"}

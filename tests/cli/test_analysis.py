@@ -1,10 +1,17 @@
-"""lambda-sweep, synthetic, oracle, spans and scaling on a small test set in the folder layout."""
+"""lambda-sweep, synthetic, oracle and span counts on a small test set in the folder layout."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import random
 import shutil
+import struct
+import subprocess
+import sys
+import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +19,13 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_ratings, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.metric_files import take_file
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.errors import InputError
 
 SYSTEMS = ("A", "B", "C")
 SEGMENTS = 12
@@ -107,7 +117,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
         for system in SYSTEMS
     }
     xcomet.write_text(json.dumps(written), encoding="utf-8")
-    arguments = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-de"]
+    arguments = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-de"]
     return Small(arguments, layout, texts, candidates, xcomet)
 
 
@@ -131,35 +141,43 @@ def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]
 
 
 def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    stored = rows(capsys, "lambda-sweep", "mine-src", *small.arguments)
+    stored = rows(capsys, "lambda-sweep", "--metric", "mine-src", *small.arguments)
     assert [row["lambda"] for row in stored] == [i / 10 for i in range(11)]
     totals = [row["en-de"]["major"] + row["en-de"]["minor"] for row in stored]
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1] > 0
     assert set(stored[0]["en-de"]) == {"spa", "acc_eq", "softf1", "f1", "major", "minor"}
-    assert rows(capsys, "lambda-sweep", f"mine={small.xcomet}", *small.arguments) == stored
+    assert rows(capsys, "lambda-sweep", "--metric", f"mine={small.xcomet}", *small.arguments) == stored
     # Nothing is dropped at 0, and what is left is what `spans` and `leaderboard` say.
     (entry,) = (row for row in rows(capsys, "leaderboard", *small.arguments, "--k", "0") if row["metric"] == "mine")
     for name in ("spa", "acc_eq", "softf1", "f1"):
         assert stored[0]["en-de"][name] == pytest.approx(entry["en-de"][name], abs=1e-12)
 
 
+def test_a_sweep_shows_its_thresholds_as_they_were_given(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+    lambdas = ["--lambdas", "0", "0.25", "0.5"]
+    assert main(["lambda-sweep", "--metric", "mine-src", *small.arguments, *lambdas]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[5:8]] == ["0.00", "0.25", "0.50"]
+
+
 def test_sweep_of_two_files_of_one_name(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     again = tmp_path / "again" / small.xcomet.name
     again.parent.mkdir()
     shutil.copy(small.xcomet, again)
-    assert main(["lambda-sweep", str(small.xcomet), str(again), *small.arguments, "--lambdas", "0"]) == 0
+    assert main(["lambda-sweep", "--metric", str(small.xcomet), str(again), *small.arguments, "--lambdas", "0"]) == 0
     titles = [line for line in capsys.readouterr().out.splitlines() if "spans of lower confidence" in line]
-    assert [title.split(",")[0].rpartition("/")[2] for title in titles] == ["xcomet", "xcomet"]
+    assert [title.split(",")[0].rpartition("/")[2] for title in titles] == ["xcomet (src)", "xcomet (src)"]
     assert len(set(titles)) == 2
 
 
-@pytest.mark.parametrize("verb", ["lambda-sweep", "scaling"])
+@pytest.mark.parametrize("verb", ["lambda-sweep", "oracle"])
 def test_curves_are_plotted(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "curves.png"
-    what, shown = ["mine-src", "--lambdas", "0", "0.5"], ["SPA", "acc_eq*", "SoftF1", "F1", "spans"]
-    if verb == "scaling":
+    what = ["--metric", "mine-src", "--lambdas", "0", "0.5"]
+    shown = ["SPA", "acc_eq*", "SoftF1", "F1", "spans", "empty en-de"]
+    if verb == "oracle":
         what, shown = [str(small.candidates), "--sizes", "1", "7"], ["SPA", "acc_eq*", "SoftF1", "candidates N"]
     assert main([verb, *what, *small.arguments, "--plot", str(out)]) == 0
     assert out.read_bytes().startswith(b"\x89PNG")
@@ -169,13 +187,35 @@ def test_curves_are_plotted(small: Small, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_synthetic_counts_every_edit(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, "synthetic", *small.arguments, "--similarity", "softf1", "f1", "--raters", "mqm.rater1")
+    found = rows(
+        capsys, "reproduce", "synthetic", *small.arguments, "--similarity", "softf1", "f1", "--raters", "mqm.rater1"
+    )
     by_name = {(row["similarity"], row["edit"]): row["en-de"] for row in found}
     assert by_name["softf1", "add"]["all"] == by_name["softf1", "delete"]["all"] == 1.0
     assert by_name["f1", "add"]["clean"] < 0.5 < by_name["f1", "add"]["marked"]
     assert by_name["f1", "delete"]["clean"] is None
-    human = rows(capsys, "spans", *small.arguments, "--raters", "mqm.rater1")[0]
+    human = rows(capsys, "leaderboard", "--tasks", "spans", *small.arguments, "--raters", "mqm.rater1")[0]
     assert by_name["f1", "delete"]["edits"] == human["major"] + human["minor"]
+
+
+def test_synthetic_shows_its_progress_in_a_terminal(small: Small, tmp_path: Path) -> None:
+    """On standard error, if that is a terminal; the table goes where it is sent."""
+    terminal, inside = os.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    out = tmp_path / "table.txt"
+    with out.open("wb") as table:
+        command = [sys.executable, "-m", "mbr_esd_metric", "reproduce", "synthetic", *small.arguments]
+        done = subprocess.run([*command, "--similarity", "f1"], stdout=table, stderr=inside, check=True, timeout=120)
+    os.close(inside)
+    said = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(terminal, 4096):
+            said += part
+    os.close(terminal)
+    assert done.returncode == 0
+    assert b"add, en-de: 100%" in said
+    assert b"delete, en-de: 100%" in said
+    assert b"%" not in out.read_bytes()
 
 
 def test_the_oracle_bounds_every_rule_and_finds_what_is_there(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,23 +233,19 @@ def test_the_oracle_bounds_every_rule_and_finds_what_is_there(small: Small, caps
     assert alone["en-de"]["spa"] == pytest.approx(1.0)
 
 
-def test_scaling_takes_prefixes(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, "scaling", str(small.candidates), *small.arguments, "--sizes", "1", "7", "20")
-    expected = [(rule, n) for rule in ("mbr", "map", "majority") for n in (1, 7, 20)]
+def test_sizes_take_prefixes(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, "oracle", str(small.candidates), *small.arguments, "--sizes", "1", "7", "20")
+    expected = [(rule, n) for rule in ("empty", "map", "majority", "mbr", "oracle") for n in (1, 7, 20)]
     assert [(row["rule"], row["n"]) for row in found] == expected
-    assert found[0]["en-de"] == found[3]["en-de"] == found[6]["en-de"]
-    cut = tmp_path / "cut.jsonl"
-    with cut.open("w", encoding="utf-8") as file:
-        for line in small.candidates.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            file.write(json.dumps({**record, "candidates": record["candidates"][:7]}) + "\n")
-    few = rows(capsys, "scaling", str(cut), *small.arguments)
-    assert [row["n"] for row in few] == [7, 7, 7]
-    assert [row["en-de"] for row in few] == [found[i]["en-de"] for i in (1, 4, 7)]
+    # One candidate leaves no choice; with all of them the best is at least as good as any rule's.
+    assert found[3]["en-de"] == found[6]["en-de"] == found[9]["en-de"] == found[12]["en-de"]
+    assert all(found[14]["en-de"]["softf1"] >= found[at]["en-de"]["softf1"] for at in (2, 5, 8, 11))
+    alone = rows(capsys, "oracle", str(small.candidates), *small.arguments, "--sizes", "7")
+    assert [row["en-de"] for row in alone] == [found[i]["en-de"] for i in (1, 4, 7, 10, 13)]
 
 
 def test_spans_of_humans_metrics_and_nobody(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    human, nobody, mine = rows(capsys, "spans", *small.arguments, "--raters", "mqm.rater1")
+    human, nobody, mine = rows(capsys, "leaderboard", "--tasks", "spans", *small.arguments, "--raters", "mqm.rater1")
     assert (human["metric"], nobody["metric"], mine["metric"]) == ("human", "no error", "mine")
     assert (human["input"], nobody["input"], mine["input"]) == (None, None, "src")
     assert nobody["ratio"] == 0
@@ -223,31 +259,33 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     half = folder / "half.jsonl"
     half.write_text("".join(small.candidates.read_text(encoding="utf-8").splitlines(keepends=True)[:20]))
     yield ["oracle", str(half)], "nothing on segment 1 of system A in en-de"
-    yield ["scaling", str(small.candidates), "--sizes", "64"], "segment 1 of A: there are 20 candidates, fewer than 64"
-    yield ["scaling", str(small.candidates), "--sizes", "0"], "give 1 or more"
-    yield ["scaling", str(small.candidates), "--rules", "mbrr"], "did you mean 'mbr'"
-    useless = ["scaling", str(small.candidates), "--rules", "map", "majority", "--utility", "f1"]
-    yield useless, "--utility f1 changes nothing with --rules map majority; leave it out"
+    yield ["oracle", str(small.candidates), "--sizes", "64"], "segment 1 of A: there are 20 candidates, fewer than 64"
+    yield ["oracle", str(small.candidates), "--sizes", "0"], "give 1 or more"
+    yield ["oracle", str(small.candidates), "--rules", "mbrr"], "did you mean 'mbr'"
+    yield ["oracle", str(small.candidates), "--plot", "x.png"], "say how many with --sizes, for instance 16 64 256"
     bare = folder / "bare.jsonl"
     lines = [json.loads(line) for line in small.candidates.read_text(encoding="utf-8").splitlines()]
     for line in lines:
         line["candidates"] = [{"text": one["text"]} for one in line["candidates"]]
     bare.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     yield ["oracle", str(bare)], "the rule map needs; leave the rule out: --rules empty majority mbr"
-    yield ["scaling", str(bare), "--rules", "map"], "bare.jsonl: segment 1 of A has no log-probabilities, which"
+    yield ["oracle", str(bare), "--rules", "map"], "bare.jsonl: segment 1 of A has no log-probabilities, which"
     next(line for line in lines if line["id"] == "A1")["candidates"] = [{"text": "?"}]
     unread = folder / "unread.jsonl"
     unread.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     unreadable = "segment 2 of A: none of the 1 candidates is valid"
     yield ["oracle", str(unread), "--rules", "mbr"], unreadable
     yield ["oracle", str(unread), "--rules", "mbr-corpus"], unreadable
-    yield ["lambda-sweep", "min-src"], "neither a file nor a metric"
-    yield ["lambda-sweep", str(small.candidates)], "a sweep reads what comet-score --to_json writes"
-    yield ["lambda-sweep", "mine-src", "--lambdas", "2"], "lambda is 2.0"
-    yield ["lambda-sweep", "mine-src", "--raters", "nobody"], "unknown set of human ratings 'nobody'"
-    yield ["synthetic", "--similarity", "soft"], "unknown similarity 'soft'"
-    yield ["spans", "--metric", "mini"], "did you mean 'mine' or 'mine-src'"
-    yield ["spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
+    yield ["lambda-sweep", "--metric", "min-src"], "unknown metric of small en-de 'min-src'; did you mean 'mine-src'"
+    yield (
+        ["lambda-sweep", "--metric", str(small.candidates)],
+        "a metric is a name, or a file that comet-score",
+    )
+    yield ["lambda-sweep", "--metric", "mine-src", "--lambdas", "2"], "lambda is 2.0"
+    yield ["lambda-sweep", "--metric", "mine-src", "--raters", "nobody"], "unknown set of human ratings 'nobody'"
+    yield ["reproduce", "synthetic", "--similarity", "soft"], "unknown similarity 'soft'"
+    yield ["leaderboard", "--tasks", "spans", "--metric", "mini"], "did you mean 'mine' or 'mine-src'"
+    yield ["leaderboard", "--tasks", "spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
 
 
 @pytest.mark.parametrize("number", range(16))
@@ -268,14 +306,14 @@ def test_metrics_are_named_as_in_the_leaderboard(
     layout = Layout(data, "small", "en-de")
     for path in (layout.metric_scores("mine-src", "seg"), layout.metric_rating("mine-src")):
         shutil.copy(path, path.with_name(path.name.replace("-src", "-refA")))
-    where = ["--data", str(data), "--test-set", "small", "--direction", "en-de"]
+    where = ["--data", str(data), "--test-set", "small", "--lp", "en-de"]
     inputs = {"mine": ["src", "src+ref"], "mine-src": ["src"], "mine-refA": ["src+ref"]}
     for name, expected in inputs.items():
-        for words in (["leaderboard", "--k", "0"], ["spans"]):
+        for words in (["leaderboard", "--k", "0"], ["leaderboard", "--tasks", "spans"]):
             found = [row for row in rows(capsys, *words, *where, "--metric", name) if row["input"]]
             assert [row["metric"] for row in found] == ["mine"] * len(expected)
             assert sorted(row["input"] for row in found) == expected
-        assert main(["lambda-sweep", name, *where, "--lambdas", "0"]) == 0
+        assert main(["lambda-sweep", "--metric", name, *where, "--lambdas", "0"]) == 0
         shown = capsys.readouterr().out
         assert [f"mine ({each}), small" in shown for each in ("src", "src+ref")] == [
             each in expected for each in ("src", "src+ref")
@@ -284,14 +322,14 @@ def test_metrics_are_named_as_in_the_leaderboard(
         capsys.readouterr()
 
 
-def test_a_base_name_may_lack_a_reference_in_one_direction(
+def test_a_base_name_may_lack_a_reference_in_one_language_pair(
     small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
     for path in (layout.metric_scores("mine-src", "seg"), layout.metric_rating("mine-src")):
         path.rename(path.with_name(path.name.replace("-src", "-refA")))
-    both = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-de", "en-fr", "--lambdas", "0"]
-    assert main(["lambda-sweep", "mine", *both, "--format", "tsv"]) == 0
+    both = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-de", "en-fr", "--lambdas", "0"]
+    assert main(["lambda-sweep", "--metric", "mine", *both, "--format", "tsv"]) == 0
     lines = [line.split("\t")[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("0.0")]
     there, absent = [True] * 6, [False] * 6
     assert [[bool(cell) for cell in line] for line in lines] == [[*there, *absent], [*absent, *there]]
@@ -301,11 +339,11 @@ def test_a_sweep_needs_error_spans(small: Small, capsys: pytest.CaptureFixture[s
     path = small.layout.metric_scores("bare-src", "seg")
     write_scores(path, {s: [0.0] * SEGMENTS for s in SYSTEMS})
     try:
-        assert main(["lambda-sweep", "bare-src", *small.arguments]) == 1
-        assert "a sweep needs error spans" in capsys.readouterr().err
-        assert main(["spans", "--metric", "bare-src", *small.arguments]) == 1
+        assert main(["lambda-sweep", "--metric", "bare-src", *small.arguments]) == 1
         assert "bare-src has no error spans" in capsys.readouterr().err
-        assert main(["spans", *small.arguments]) == 0
+        assert main(["leaderboard", "--tasks", "spans", "--metric", "bare-src", *small.arguments]) == 1
+        assert "bare-src has no error spans" in capsys.readouterr().err
+        assert main(["leaderboard", "--tasks", "spans", *small.arguments]) == 0
         assert "bare" not in capsys.readouterr().out
     finally:
         path.unlink()
@@ -313,28 +351,30 @@ def test_a_sweep_needs_error_spans(small: Small, capsys: pytest.CaptureFixture[s
 
 def test_output_goes_to_a_file(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "spans.md"
-    assert main(["spans", *small.arguments, "--format", "markdown", "-o", str(out)]) == 0
+    assert main(["leaderboard", "--tasks", "spans", *small.arguments, "--format", "markdown", "-o", str(out)]) == 0
     assert capsys.readouterr().out == ""
     assert "| mine | src |" in out.read_text(encoding="utf-8")
 
 
-def test_two_directions_stand_side_by_side(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A direction and its copy under another name."""
+def test_two_language_pairs_stand_side_by_side(
+    small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A language pair and its copy under another name."""
     data = with_en_fr(small, tmp_path)
-    both = ["--data", str(data), "--test-set", "small", "--direction", "en-de", "en-fr"]
+    both = ["--data", str(data), "--test-set", "small", "--lp", "en-de", "en-fr"]
     for words in (
-        ["lambda-sweep", "mine-src", "--lambdas", "0", "0.5"],
-        ["synthetic", "--similarity", "softf1"],
+        ["lambda-sweep", "--metric", "mine-src", "--lambdas", "0", "0.5"],
+        ["reproduce", "synthetic", "--similarity", "softf1"],
         ["oracle", str(small.candidates), "--rules", "mbr"],
-        ["scaling", str(small.candidates), "--sizes", "4"],
+        ["oracle", str(small.candidates), "--sizes", "4"],
     ):
         alone = rows(capsys, *words, *small.arguments)
         together = rows(capsys, *words, *both)
         assert [{k: v for k, v in row.items() if k != "en-fr"} for row in together] == alone
         assert [row["en-fr"] for row in together] == [row["en-de"] for row in together]
     assert main(["leaderboard", *both, "en-de"]) == 1
-    assert "--direction en-de en-fr en-de: en-de is there twice" in capsys.readouterr().err
-    assert main(["spans", *both]) == 0
+    assert "--lp en-de en-fr en-de: en-de is there twice" in capsys.readouterr().err
+    assert main(["leaderboard", "--tasks", "spans", *both]) == 0
     shown = capsys.readouterr().out
     assert "small en-de" in shown
     assert "small en-fr" in shown
@@ -348,14 +388,14 @@ def test_what_was_cut_is_said_by_every_analysis(
     first, rest = path.read_text(encoding="utf-8").split("\n", 1)
     past = json.dumps({"errors": [{"start": 0, "end": 999, "severity": "minor"}]})
     path.write_text(f"{first.split()[0]}\t{past}\tr\n{rest}", encoding="utf-8")
-    where = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-fr"]
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
     for words in (
         ["leaderboard", "--k", "0"],
-        ["spans"],
-        ["synthetic", "--similarity", "softf1"],
-        ["lambda-sweep", "mine-src", "--lambdas", "0"],
+        ["leaderboard", "--tasks", "spans"],
+        ["reproduce", "synthetic", "--similarity", "softf1"],
+        ["lambda-sweep", "--metric", "mine-src", "--lambdas", "0"],
         ["oracle", str(small.candidates), "--rules", "mbr"],
-        ["scaling", str(small.candidates), "--sizes", "4"],
+        ["oracle", str(small.candidates), "--sizes", "4"],
     ):
         assert main([*words, *where]) == 0
         said = [line for line in capsys.readouterr().out.splitlines() if "are cut there" in line]
@@ -371,15 +411,15 @@ def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(
     unsure = {s: [Annotation([ErrorSpan(0, 2, "minor", None, 0.5)])] * SEGMENTS for s in SYSTEMS}
     write_scores(layout.metric_scores("unsure-src", "seg"), {s: [-1.0] * SEGMENTS for s in SYSTEMS})
     write_ratings(layout.metric_rating("unsure-src"), unsure, {s: [None] * SEGMENTS for s in SYSTEMS})
-    where = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-fr"]
-    assert main(["lambda-sweep", "mine-src", "unsure-src", *where, "--lambdas", "0", "0.6"]) == 0
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
+    assert main(["lambda-sweep", "--metric", "mine-src", "unsure-src", *where, "--lambdas", "0", "0.6"]) == 0
     notes = capsys.readouterr().out.splitlines()
     assert sum(note.startswith("empty, no error at all, en-fr: SPA 0.") for note in notes) == 2
-    constant = [note.split(" has one score")[0] for note in notes if "has one score" in note]
-    assert constant == ["unsure (src) at lambda 0.0", "unsure (src) at lambda 0.6"]
+    (constant,) = (note for note in notes if note.startswith("one score for everything"))
+    assert constant.endswith(": lambda 0.0, lambda 0.6 in en-fr")
 
 
-def test_unequal_numbers_of_ratings_are_named_and_mended(
+def test_unequal_numbers_of_ratings_are_named_and_fixed(
     small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
@@ -387,9 +427,9 @@ def test_unequal_numbers_of_ratings_are_named_and_mended(
     lines = path.read_text(encoding="utf-8").splitlines()
     lines[-1] = f"{SYSTEMS[-1]}\tNone"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    where = ["--data", str(layout.data), "--test-set", "small", "--direction", "en-fr"]
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
     last = SYSTEMS[-1]
-    for words in (["leaderboard", "--k", "0"], ["lambda-sweep", "mine-src", "--lambdas", "0"]):
+    for words in (["leaderboard", "--k", "0"], ["lambda-sweep", "--metric", "mine-src", "--lambdas", "0"]):
         assert main([*words, *where, "--missing", "toolkit"]) == 1
         error = capsys.readouterr().err
         assert f"in en-fr system {last} has 10 rated segments and A has 11" in error
@@ -399,7 +439,81 @@ def test_unequal_numbers_of_ratings_are_named_and_mended(
         assert "SPA is computed on the 10 segments that all systems have" in auto
         assert main([*words, *where, "--exclude", last, "--missing", "toolkit"]) == 0
         assert "SPA is computed on" not in capsys.readouterr().out
-    assert main(["spans", *where, "--exclude", "Z"]) == 1
+    assert main(["leaderboard", "--tasks", "spans", *where, "--exclude", "Z"]) == 1
     assert "unknown system of small en-fr 'Z'" in capsys.readouterr().err
-    assert main(["spans", *where, "--systems", "A", "B"]) == 0
+    assert main(["leaderboard", "--tasks", "spans", *where, "--systems", "A", "B"]) == 0
     assert " 2 systems, " in capsys.readouterr().out
+
+
+def test_equal_numbers_of_ratings_on_different_segments_are_said(
+    small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
+    path = layout.human_scores("mqm", "seg")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    # Segment 6 of each system is unrated; that of A is rated now, and another one is not.
+    lines[5], lines[7] = f"{SYSTEMS[0]}\t-1.0", f"{SYSTEMS[0]}\tNone"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
+    words = ["leaderboard", *where, "--statistics", "spa"]
+    values = {}
+    for missing, note in (
+        ("common", "SPA is computed on the 10 segments that all systems have"),
+        ("toolkit", "SPA compares different segments, as mt-metrics-eval does; all systems have 10"),
+    ):
+        assert main([*words, "--missing", missing, "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert f"in en-fr systems are rated on 11 segments each, but not on the same ones: {note}" in found["notes"]
+        values[missing] = found["rows"][0]["en-fr"]["spa"]
+    assert main([*words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["en-fr"]["spa"] == values["common"] != values["toolkit"]
+
+
+def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = json.loads(small.xcomet.read_text(encoding="utf-8"))
+    for rows_of in written.values():
+        for row in rows_of:
+            row["COMET"] = mqm_score(Annotation(row["errors"]))
+    # A span without characters is no span, and no reason to stop.
+    written["A.txt"][0]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
+    file = tmp_path / "out.json"
+    file.write_text(json.dumps(written), encoding="utf-8")
+    tasks = (["--tasks", "spans"], ["--tasks", "error-free"])
+    for view in (["--k", "20"], ["--statistics", "spa"], *tasks, ["--by", "domain"]):
+        stored = rows(capsys, "leaderboard", *small.arguments, *view, "--metric", "mine")
+        from_file = rows(capsys, "leaderboard", *small.arguments, *view, "--metric", f"mine={file}")
+        assert from_file == stored
+    for words in (["lambda-sweep"], ["lambda-sweep", "--precision-recall"]):
+        stored = rows(capsys, *words, *small.arguments, "--metric", "mine")
+        assert rows(capsys, *words, *small.arguments, "--metric", f"mine={file}") == stored
+    assert main(["leaderboard", *small.arguments, "--tasks", "spans", "--metric", str(file), "mine"]) == 0
+    printed = capsys.readouterr().out
+    assert "error spans of out, en-de: 1 have no characters and are no spans" in printed
+    assert {"out", "mine"} <= {line.split(" ")[0] for line in printed.splitlines()}
+    assert main(["leaderboard", *small.arguments, "--metric", str(file), "-o", str(file)]) == 1
+    assert "is an input, which the output would replace" in capsys.readouterr().err
+    del written["B.txt"][1]
+    file.write_text(json.dumps(written), encoding="utf-8")
+    assert main(["leaderboard", *small.arguments, "--metric", str(file)]) == 1
+    assert f"{file}: nothing on segment" in capsys.readouterr().err
+
+
+def test_a_file_is_written_into_the_folder(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
+    test_set = load_test_set(layout.data, "small", "en-fr")
+    done = take_file(small.xcomet, test_set, "xcomet")
+    assert (done.name, done.systems, done.translations, done.spans) == ("xcomet-src", 3, 36, True)
+    taken, mine = test_set.metric("xcomet-src"), test_set.metric("mine-src")
+    assert taken.ratings is not None
+    assert mine.ratings is not None
+    assert taken.ratings.annotations == mine.ratings.annotations
+    with pytest.raises(InputError, match="already there; choose another --name"):
+        take_file(small.xcomet, test_set, "xcomet")
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
+    for indent, name in ((None, "flat"), (4, "indented")):  # COMET indents its file
+        file = tmp_path / "xcomet.json"
+        file.write_text(json.dumps(json.loads(small.xcomet.read_text(encoding="utf-8")), indent=indent))
+        assert main(["wmt", "import", str(file), *where, "--name", name]) == 0
+        assert f"{name}-src, scores and error spans of 36 translations by 3 systems" in capsys.readouterr().out
+    assert main(["wmt", "import", str(small.xcomet), *where]) == 1
+    assert "name its metric with --name" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_each_line_is_the_decision_for_its_segment(source: Path, tmp_path: Path,
         assert (row.id, row.system, row.index, row.score) == (record.id, "A", decision.index, decision.score)
         assert row.annotation == decision.annotation
         assert row.texts == tuple(record.mt[s.start : s.end] for s in decision.annotation)
-        assert row.expected_utility == decision.expected_utility[decision.index]
+        assert row.expected_utility == decision.expected_utilities[decision.index]
     assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.jsonl"]
 
 
@@ -371,15 +371,6 @@ def test_a_preset_means_the_same_to_decide_and_to_a_model(tmp_path: Path) -> Non
     assert decide(record.candidates, mt, utility="scoresim", invalid="empty", mqm="google").index == 0
 
 
-def test_weights_of_mqm_scores_have_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "c.jsonl"
-    write_records(path, records(1))
-    for words in (["--mqm", "google"], ["--weights", "google"]):
-        assert main(["show", str(path), *words]) == 0
-        said = capsys.readouterr().err
-        assert ("note: --weights is called --mqm here" in said) == (words[0] == "--weights")
-
-
 def test_a_rule_that_needs_raters_is_not_for_candidates(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -407,3 +398,19 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: py
         in capsys.readouterr().err
     )
     assert main(["decide", str(candidates), "-o", out, "--answers", "marked"]) == 0
+
+
+def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = '{"error_span": "b", "category": "accuracy", "sub_category": "x", "severity": "major"}'
+    texts = ['{"errors": []}', '{"errors": []}', f'{{"errors": [{error}]}}']
+    path = tmp_path / "candidates.jsonl"
+    lines = [
+        json.dumps({"id": str(i), "src": "a", "mt": "a b", "candidates": [{"text": t} for t in texts[: i + 1]]})
+        for i in (1, 2)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    out = str(tmp_path / "out.jsonl")
+    assert main(["decide", str(path), "-o", out]) == 0
+    assert "all 2 segments have the score 0; --score expected takes the mean" in capsys.readouterr().err
+    assert main(["decide", str(path), "-o", out, "--score", "expected"]) == 0
+    assert "have the score" not in capsys.readouterr().err

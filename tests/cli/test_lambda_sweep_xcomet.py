@@ -9,10 +9,10 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.cli.main import main
+from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 from tests.helpers.wmt_folder import write_folder
-from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
 
-WHERE = ["--data", "data", "--test-set", "made", "--direction", "en-de"]
+WHERE = ["--data", "data", "--test-set", "made", "--lp", "en-de"]
 
 
 @pytest.mark.comet
@@ -43,13 +43,16 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
 
     capsys.readouterr()
     lambdas = [0.0, *(sorted(confidences)[len(confidences) * at // 4] for at in (1, 2, 3)), 1.0]
-    assert main(["lambda-sweep", "xcomet.json", *WHERE, "--format", "json", "--lambdas", *map(str, lambdas)]) == 0
+    assert (
+        main(["lambda-sweep", "--metric", "xcomet.json", *WHERE, "--format", "json", "--lambdas", *map(str, lambdas)])
+        == 0
+    )
     rows = json.loads(capsys.readouterr().out)["rows"]
     kept = [row["en-de"]["major"] + row["en-de"]["minor"] for row in rows]
     assert kept == [sum(confidence >= threshold for confidence in confidences) for threshold in lambdas]
     assert kept[0] > kept[1] > kept[2] > kept[3] > kept[4]
 
     assert main(["calibrate", "xcomet.json", *WHERE, "--metric", "spans-src", "--format", "json"]) == 0
-    claims = {row["metric"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"] if row["level"] == "span"}
-    assert claims["xcomet"]["claims"] == len(confidences)
-    assert claims["xcomet"]["confidence"] == pytest.approx(sum(confidences) / len(confidences))
+    cells = {row["metric"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"] if row["level"] == "span"}
+    assert cells["xcomet"]["predicted"] == len(confidences)
+    assert cells["xcomet"]["confidence"] == pytest.approx(sum(confidences) / len(confidences))

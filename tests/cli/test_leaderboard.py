@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.metaeval import acc_eq, spa
-from tests.helpers.ted import DIRECTION, TEST_SET, write_candidates, write_tsv
+from tests.helpers.ted import LP, TEST_SET, write_candidates, write_tsv
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden" / "leaderboard_ted.json").read_text(encoding="utf-8")
@@ -39,8 +39,8 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with everything that needs no COMET, made by the commands that a user types."""
     folder = tmp_path_factory.mktemp("ted")
     tsv, candidates = write_tsv(mqm_folder, folder / "ted.tsv"), write_candidates(mqm_folder, folder / "ted.jsonl")
-    where = ["--test-set", TEST_SET, "--direction", DIRECTION]
-    assert main(["wmt", "import-mqm", str(tsv), *where, "-o", str(folder)]) == 0
+    where = ["--test-set", TEST_SET, "--lp", LP]
+    assert main(["wmt", "import", str(tsv), *where, "-o", str(folder)]) == 0
     score = ["wmt", "score", "--data", str(folder), *where, "--quiet", "--model"]
     assert main([*score, "BLEU", "chrF", "empty"]) == 0
     for name, options in RULES.items():
@@ -51,14 +51,14 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def board(data: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     capsys.readouterr()
-    command = ["leaderboard", "--data", str(data), "--test-set", TEST_SET, "--direction", DIRECTION, "--k", "200"]
+    command = ["leaderboard", "--data", str(data), "--test-set", TEST_SET, "--lp", LP, "--k", "200"]
     assert main([*command, *words]) == 0
     return capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")
 def test_set(data: Path) -> TestSet:
-    return load_test_set(data, TEST_SET, DIRECTION)
+    return load_test_set(data, TEST_SET, LP)
 
 
 def test_spa_and_acc_eq_are_the_toolkits(test_set: TestSet) -> None:
@@ -102,15 +102,61 @@ def test_every_format_has_every_metric(data: Path, capsys: pytest.CaptureFixture
         assert all(name in printed for name in (*RULES, "BLEU", "human"))
 
 
+def test_every_measure_is_tested_and_its_p_values_are_in_json(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "wins.png"
+    found = json.loads(
+        board(data, capsys, "--format", "json", "--measures", "softf1", "mpp-corpus", "--plot", str(plot))
+    )
+    comparisons = found["comparisons"][LP]
+    assert set(comparisons) == {"spa", "acc_eq", "softf1", "mpp-corpus"}
+    softf1 = comparisons["softf1"]
+    assert set(softf1["metrics"]) == {f"{name}-src" for name in (*RULES, "empty")}
+    rows = {row["metric"]: row[LP] for row in found["rows"]}
+    for i, better in enumerate(softf1["metrics"]):
+        row = rows[better.removesuffix("-src")]
+        assert row["softf1_low"] <= row["softf1"] <= row["softf1_high"]
+        assert row["softf1_rank"] >= 1
+        for j in range(i):
+            assert softf1["p_values"][i][j] == 0
+            low, high = softf1["differences"][j][i]
+            assert low <= high
+    assert rows["BLEU"]["softf1"] is None
+    drawn = plot.with_suffix(".svg").read_text(encoding="utf-8")
+    assert plot.is_file()
+    assert all(f">{title}<" in drawn for title in ("SPA", "acc_eq*", "SoftF1", "MPP corpus", "mbr-softf1-src"))
+    assert (
+        main(
+            [
+                "leaderboard",
+                "--data",
+                str(data),
+                "--test-set",
+                TEST_SET,
+                "--lp",
+                LP,
+                "--tasks",
+                "spans",
+                "--plot",
+                str(plot),
+            ]
+        )
+        == 1
+    )
+    assert "changes nothing with --tasks spans" in capsys.readouterr().err
+
+
 @pytest.mark.comet
 def test_xcomet_joins_without_changing_the_others(
     data: Path, test_set: TestSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
+    from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 
     checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
-    where = ["--data", str(data), "--test-set", TEST_SET, "--direction", DIRECTION]
+    where = ["--data", str(data), "--test-set", TEST_SET, "--lp", LP]
     assert main(["wmt", "score", *where, "--quiet", "--model", str(checkpoint)]) == 0
     rows = {(r["metric"], r["input"]): r for r in json.loads(board(data, capsys, "--format", "json"))["rows"]}
     xcomet = {metric for metric, _ in rows if metric and metric.startswith("toy")}
@@ -118,13 +164,13 @@ def test_xcomet_joins_without_changing_the_others(
     assert {metric for metric, _ in rows} - xcomet == {*RULES, "BLEU", "chrF", "empty", "human"}
     for name, expected in GOLDEN["toolkit"].items():
         base, _, reference = name.rpartition("-")
-        row = rows[base, "src" if reference == "src" else "src+ref"][DIRECTION]
+        row = rows[base, "src" if reference == "src" else "src+ref"][LP]
         assert (row["spa"], row["acc_eq"]) == pytest.approx((expected["spa"], expected["acc_eq"]), abs=1e-12)
     for metric in xcomet:
-        row = rows[metric, "src" if "-QE-" in metric else "src+ref"][DIRECTION]
+        row = rows[metric, "src" if "-QE-" in metric else "src+ref"][LP]
         stored = test_set.metric(f"{metric}-{'src' if '-QE-' in metric else 'refA'}")
         assert row["spa"] == spa(test_set.gold, stored.scores)
         assert (row["softf1"] is None) == metric.endswith("Reg")
-    sure = rows["toy-ESD-Conf", "src+ref"][DIRECTION]
-    every = rows["toy-ESD", "src+ref"][DIRECTION]
+    sure = rows["toy-ESD-Conf", "src+ref"][LP]
+    every = rows["toy-ESD", "src+ref"][LP]
     assert sure["major"] + sure["minor"] <= every["major"] + every["minor"]

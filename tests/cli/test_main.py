@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +22,24 @@ def test_without_a_verb_the_help_is_shown(capsys: pytest.CaptureFixture[str]) ->
     assert main([]) == 2
     shown = capsys.readouterr().err
     assert all(f"  {verb} " in shown for verb in VERBS)
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """The options of a verb and of the verbs below it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from options_of(below)
+        else:
+            yield action
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_says_what_it_is(verb: str) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"mbr_esd_metric.cli.{VERBS[verb][0]}").configure(parser)
+    silent = [a.option_strings or a.dest for a in options_of(parser) if not (a.help or "").split("(")[0].strip()]
+    assert silent == []
 
 
 def test_an_unknown_verb_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,25 +92,25 @@ def test_what_the_terminal_cannot_show_ends_no_run(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["lambda-sweep", "--data", "no-data", "--test-set", "t", "--direction", "en-de"]
+    command = ["oracle", "--data", "no-data", "--test-set", "t", "--lp", "en-de"]
     with pytest.raises(SystemExit, match="2"):
         main([*command, "mbr"])
     said = capsys.readouterr().err
-    assert "required: METRIC; --direction takes every word after it: put METRIC first, or -- before it" in said
+    assert "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it" in said
     assert main([*command, "--", "mbr"]) == 1
     assert "no such test set" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
-        main(["lambda-sweep"])
+        main(["oracle"])
     assert "takes every word" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["score", "-s", "s", "-t", "t", "--modle", "x"], "unrecognized arguments: --modle x; did you mean --model?"),
+        (["score", "-s", "s", "-t", "t", "--modle", "x"], "unrecognized arguments: --modle; did you mean --model?"),
         (
-            ["score", "-s", "s", "-t", "t", "--lp", "en-de"],
-            "--lp en-de; lp is an option of a model: --model 'NAME?lp=...'",
+            ["sample", "-s", "s", "-t", "t", "-o", "o", "--temperature", "1"],
+            "--temperature 1; temperature is an option of a model: --model 'NAME?temperature=...'",
         ),
         (
             ["score", "-s", "s", "-t", "t", "--rule", "map"],
@@ -110,7 +131,7 @@ def test_an_unknown_option_names_what_may_be_meant(
 @pytest.mark.parametrize(
     ("line", "expected", "absent"),
     [
-        ("mbr-esd sc", {"score", "scaling"}, {"decide"}),
+        ("mbr-esd s", {"score", "serve", "show"}, {"decide"}),
         ("mbr-esd score --dr", {"--dry-run"}, {"--quiet"}),
         ("mbr-esd wmt sc", {"score"}, {"submit"}),
         ("mbr-esd decide --", {"--rule", "--utility"}, {"--to_json"}),
@@ -131,3 +152,14 @@ def test_completion_in_the_shell(line: str, expected: set[str], absent: set[str]
     offered = {word.strip() for word in (tmp_path / "out").read_text().split("\n")}
     assert expected <= offered
     assert not absent & offered
+
+
+def test_ctrl_c_after_the_work_is_no_traceback() -> None:
+    """The interpreter ends for a moment after everything is written, and Ctrl-C came out of its last lines."""
+    code = (
+        "import atexit, os, signal, sys; from mbr_esd_metric.cli.main import main; sys.argv = ['mbr-esd', 'models'];"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mbr-esd-demo" in done.stdout or "mbr-esd-small" in done.stdout

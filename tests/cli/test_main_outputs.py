@@ -12,7 +12,7 @@ from mbr_esd_metric.files.paths import check_folder, check_output
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TEXTS = ["-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"]
-TINY = ["--data", "data", "--test-set", "tiny", "--direction", "en-de"]
+TINY = ["--data", "data", "--test-set", "tiny", "--lp", "en-de"]
 HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"
 
 
@@ -24,7 +24,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
     for name in ("train.jsonl", "out.partial", "odd.png"):
         (tmp_path / name).write_bytes((EXAMPLES / "candidates.jsonl").read_bytes())
-    assert main(["wmt", "import-mqm", "human.tsv", *TINY[2:], "-o", "data"]) == 0
+    assert main(["wmt", "import", "human.tsv", *TINY[2:], "-o", "data"]) == 0
     return tmp_path
 
 
@@ -39,14 +39,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["report", "human.tsv", "mine=candidates.jsonl", "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["report", *TINY, "-o", HYPOTHESES], HYPOTHESES),
         (["sample", *TINY, *TEXTS[4:], "-o", HYPOTHESES], HYPOTHESES),
-        (["plot", "likelihood", "odd.png", "-o", "odd.png"], "odd.png"),
+        (["show", "odd.png", "--plot", "odd.png"], "odd.png"),
         (["oracle", "candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
-        (["scaling", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
-        (["scaling", "odd.png", *TINY, "--plot", "odd"], "odd.png"),
-        (["scaling", "odd.png", *TINY, "--plot", "odd.svg"], "odd.png"),
-        (["lambda-sweep", "mine=candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
-        (["spans", *TINY, "--format", "json", "-o", HYPOTHESES], HYPOTHESES),
-        (["synthetic", *TINY, "-o", HYPOTHESES], HYPOTHESES),
+        (["oracle", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
+        (["oracle", "odd.png", *TINY, "--plot", "odd"], "odd.png"),
+        (["oracle", "odd.png", *TINY, "--plot", "odd.svg"], "odd.png"),
+        (["lambda-sweep", "--metric", "mine=candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
+        (["leaderboard", "--tasks", "spans", *TINY, "--format", "json", "-o", HYPOTHESES], HYPOTHESES),
+        (["reproduce", "synthetic", *TINY, "-o", HYPOTHESES], HYPOTHESES),
         (["leaderboard", *TINY, "-o", HYPOTHESES], HYPOTHESES),
         (["distill", "pairs", "train.jsonl", "-o", "."], "train.jsonl"),
     ],
@@ -60,9 +60,11 @@ def test_an_input_is_not_written_over(
     assert Path(victim).read_bytes() == before
 
 
-@pytest.mark.parametrize("verb", ["scaling", "lambda-sweep"])
-def test_the_ending_of_a_plot_is_looked_at_first(files: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb, "absent.jsonl", *TINY, "--plot", "curve.pdf"]) == 1
+@pytest.mark.parametrize("words", [["oracle"], ["lambda-sweep", "--metric"]])
+def test_the_ending_of_a_plot_is_looked_at_first(
+    files: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "absent.jsonl", *TINY, "--plot", "curve.pdf"]) == 1
     assert "curve.pdf: plots are written as .png and .svg" in capsys.readouterr().err
 
 
@@ -70,13 +72,13 @@ def test_a_plot_without_matplotlib_is_told_first(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["scaling", "absent.jsonl", *TINY, "--plot", "curve.png"]) == 1
+    assert main(["oracle", "absent.jsonl", *TINY, "--plot", "curve.png"]) == 1
     assert "plotting needs the package 'matplotlib'" in capsys.readouterr().err
 
 
 def test_what_is_no_input_may_be_replaced(files: Path) -> None:
     for _ in range(2):
-        assert main(["spans", *TINY, "-o", "table.txt"]) == 0
+        assert main(["leaderboard", "--tasks", "spans", *TINY, "-o", "table.txt"]) == 0
         assert main(["decide", "candidates.jsonl", "-o", "decisions.jsonl", "--quiet"]) == 0
 
 
@@ -98,7 +100,7 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
         ["distill", "sft", "human.tsv"],
         ["distill", "train", "pairs"],
         ["distill", "configs"],
-        ["wmt", "import-mqm", "absent.tsv", *TINY[2:]],
+        ["wmt", "import", "absent.tsv", *TINY[2:]],
     ],
 )
 @pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])

@@ -8,7 +8,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import available_gb, grouped
 from mbr_esd_metric.cli.serve import _without_keys
 from mbr_esd_metric.generation.server.detection import DIALECTS
-from mbr_esd_metric.metric.cards import CARDS
+from mbr_esd_metric.metric.cards import CARDS, listed
 from mbr_esd_metric.metric.catalogue import CATALOGUE
 
 
@@ -20,7 +20,8 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    for card in CARDS.values():
+    assert not any("mbr-esd-demo" in line for line in lines)
+    for card in listed():
         (line,) = [line for line in lines if line.startswith(f"{card.name} ")]
         assert card.model in line
         assert card.description in line
@@ -31,6 +32,14 @@ def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.Cap
     assert "N = 1, greedy" in shown["mbr-esd-llama-distill"]
     assert "licence Gemma Terms of Use" in shown["mbr-esd-small"]
     assert "N = 256, mbr-softf1 unless" in lines[-2]
+
+
+def test_models_of_the_tests_are_listed_where_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MBR_ESD_DEMO", "1")
+    assert main(["models"]) == 0
+    assert "\nmbr-esd-demo " in capsys.readouterr().out
 
 
 def test_models_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +68,8 @@ def test_a_misspelt_model_names_the_nearest(capsys: pytest.CaptureFixture[str]) 
     assert main(["models", "mbr-esd-lama"]) == 1
     said = capsys.readouterr().err
     assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in said
-    assert said.endswith("? `mbr-esd models` lists them all; or give the path of a model folder\n")
+    assert "? `mbr-esd models` lists them all; or give the path of a model folder, or the name of a model" in said
+    assert said.endswith("on a server of yours: mbr-esd-server?model=NAME&server=URL\n")
     assert "mbr-esd-qwen" not in said
     assert main(["models", "mbr-esd-llama?temprature=1"]) == 1
     said = capsys.readouterr().err
@@ -83,8 +93,9 @@ def test_serve_shows_no_key() -> None:
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
     groups = [{card.name for card in cards} for _, cards in grouped(CARDS.values(), 24.0)]
     assert sorted(name for group in groups for name in group) == sorted(CARDS)
-    own, here, larger, hosted = groups
-    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small", "mbr-esd-small-distill"}
+    any_model, own, here, larger, hosted = groups
+    assert any_model == {"mbr-esd-server"}
+    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
     assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
     assert {"mbr-esd-llama", "mbr-esd-gemma3-12b"} <= larger
     assert {"mbr-esd-gpt-6-luna", "mbr-esd-deepseek-flash"} <= hosted

@@ -11,7 +11,7 @@ from mbr_esd_metric.files.records import read_candidates
 from tests.helpers.chat_server import FakeServer
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-TINY = ["--data", "data", "--test-set", "tiny", "--direction", "en-de"]
+TINY = ["--data", "data", "--test-set", "tiny", "--lp", "en-de"]
 MODEL = f"mbr-esd-demo?engine=replay&candidates={EXAMPLES / 'candidates.jsonl'}&n=8"
 
 
@@ -53,7 +53,7 @@ def test_an_empty_translation_has_no_error(files: Path) -> None:
 
 def test_the_rated_translations_of_a_test_set(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     human = str(EXAMPLES / "human.tsv")
-    assert main(["wmt", "import-mqm", human, "--test-set", "tiny", "--direction", "en-de", "-o", "data"]) == 0
+    assert main(["wmt", "import", human, "--test-set", "tiny", "--lp", "en-de", "-o", "data"]) == 0
     sample = ["sample", *TINY, "--model", MODEL, "--quiet", "-o", "out.jsonl"]
     assert main(sample) == 0
     assert [(r.system, r.id) for r in read_candidates("out.jsonl")] == [("mt", str(i)) for i in range(1, 5)]
@@ -76,7 +76,7 @@ def test_as_many_as_needed_is_at_most(files: Path, capsys: pytest.CaptureFixture
         (["-o", "out.jsonl"], "say what to sample"),
         (["-s", "src.txt", "-t", "mt.txt", "-o", "no/out.jsonl"], "the folder does not exist"),
         (["-s", "src.txt", "-t", "mt.txt", "./mt.txt", "-o", "out.jsonl"], "-t ./mt.txt is given twice"),
-        (["--test-set", "tiny", "-o", "out.jsonl"], "--test-set and --direction belong together"),
+        (["--test-set", "tiny", "-o", "out.jsonl"], "--test-set and --lp belong together"),
         (["-s", "src.txt", "-t", "mt.txt", "--lenient", "-o", "out.jsonl"], "--lenient changes nothing with files"),
         (["-t", "mt.txt", *TINY, "-o", "out.jsonl"], "--translations changes nothing with --test-set; leave it out"),
     ],
@@ -98,3 +98,20 @@ def test_a_failing_run_leaves_its_bar_once_and_messages_on_lines_of_their_own(
     assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
     assert "of mt.txt: the server refuses the request (400 not today)" in shown[2]
+
+
+def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def cut(value: dict[str, list[dict[str, object]]], number: int) -> object:
+        for choice in value["choices"][:3]:
+            choice["finish_reason"] = "length"
+        return value
+
+    with FakeServer("mine", dialect="llamacpp", spoil=cut) as server:
+        model = f"mbr-esd-server?server={server.url}&n=8&seed=3"
+        arguments = ["-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet", "-o", "out.jsonl"]
+        assert main(["sample", *arguments]) == 0
+    found = sum(flag for record in read_candidates("out.jsonl") for flag in record.truncated)
+    assert found >= 12
+    said = capsys.readouterr().err
+    assert f"{found} of 32 candidates were cut at max_tokens=512" in said
+    assert "give max_tokens=1024, or format=compact" in said

@@ -48,6 +48,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 MODEL = "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=3"
 
 
+def test_the_language_pair_is_short_for_that_of_the_model(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-llama", "--dry-run"]
+    assert main([*words, "--lp", "en-de"]) == 0
+    assert main([*words, "--lp", "en-qq"]) == 1
+    assert "'en-qq'" in capsys.readouterr().err
+
+
 def test_scores_spans_and_json_have_the_form_of_comet_score(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--to_json", "out.json", "--quiet"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -68,7 +75,7 @@ def test_scores_spans_and_json_have_the_form_of_comet_score(files: Path, capsys:
         "category": "accuracy/mistranslation",
     }
     assert span["confidence"] == pytest.approx(1.0)
-    assert "errors" not in rows[1]
+    assert rows[1]["errors"] == []  # not left out: a metric that finds no error anywhere has error spans
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_scores_spans_and_json_have_the_form_of_comet_score(files: Path, capsys:
         (lambda: Path("candidates.jsonl").unlink(), "candidates.jsonl"),
     ],
 )
-def test_bad_input_is_one_line_with_the_mend(
+def test_bad_input_is_one_line_with_the_fix(
     files: Path, capsys: pytest.CaptureFixture[str], change: Callable[[], object], part: str
 ) -> None:
     change()
@@ -156,7 +163,7 @@ def test_the_signature_goes_to_standard_error(files: Path, capsys: pytest.Captur
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]) == 0
     out, err = capsys.readouterr()
     assert "mbr-esd|candidates:" in err
-    assert "0 of 7 candidates could not be read, 0 error spans not found in the translation" in err
+    assert "of 7 candidates 0 could not be read; of 4 error spans 0 not found in the translation" in err
     assert "mbr-esd|" not in out
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+from dataclasses import replace
 
-from mbr_esd_metric import Annotation, ErrorSpan
+import pytest
+
+from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
+from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.mqm import WEIGHTS
+from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
 
@@ -16,3 +23,65 @@ def test_the_order_of_spans_makes_no_difference() -> None:
         for order in itertools.permutations(SPANS[:count]):
             for other in (Annotation(order), Annotation.of_rater(order), Annotation.of_keys({s.key: s for s in order})):
                 assert (other, other.spans, hash(other)) == (sound, sound.spans, hash(sound))
+
+
+def test_a_span_has_a_side_which_is_part_of_what_it_is() -> None:
+    here, there = ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "minor", side="source")
+    assert here != there
+    assert here.key != there.key
+    assert repr(here) == "ErrorSpan(start=0, end=3, severity='minor', category=None, confidence=None)"
+    assert repr(there).endswith("confidence=None, side='source')")
+    both = Annotation([there, ErrorSpan(7, 9, "major"), here])
+    assert [(span.side, span.start) for span in both] == [("translation", 0), ("translation", 7), ("source", 0)]
+    assert both != Annotation([here, ErrorSpan(7, 9, "major")])
+    assert Annotation([{"start": 0, "end": 3, "severity": "minor", "side": "source"}]) == Annotation([there])
+    with pytest.raises(InputError, match="side is 'translation' or 'source', not 'target'"):
+        ErrorSpan(0, 3, "minor", side="target")  # type: ignore[arg-type]
+
+
+def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
+    both = Annotation(
+        [ErrorSpan(2, 4, "minor", "fluency", 0.5), ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
+    ).missing(["minor"])
+    joined = both.joined(10)
+    assert [(span.start, span.end, span.severity, span.side) for span in joined] == [
+        (2, 4, "minor", "translation"),
+        (10, 13, "major", "translation"),
+    ]
+    back = joined.split(10)
+    assert (back, list(back), back.unplaced) == (both, list(both), ("minor",))
+    assert list(back.on("source")) == [ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
+    assert list(back.on("translation")) == [ErrorSpan(2, 4, "minor", "fluency", 0.5)]
+    assert not back.on("translation").unplaced
+    assert pickle.loads(pickle.dumps(both)) == both
+    # A span over the seam, which only a rule of another package could make, is one on each side.
+    assert [(s.side, s.start, s.end) for s in Annotation([ErrorSpan(8, 12, "minor")]).split(10)] == [
+        ("translation", 8, 10),
+        ("source", 0, 2),
+    ]
+    with pytest.raises(InputError, match=r"\[2, 4\) ends past the translation, which has 3"):
+        both.joined(3)
+
+
+def test_one_side_alone_is_not_copied() -> None:
+    one = Annotation([ErrorSpan(2, 4, "minor")])
+    assert one.on("translation") is one is one.joined(10) is one.split(10)
+    assert one.on("source") is EMPTY
+
+
+def test_measures_refuse_a_side_that_is_not_joined() -> None:
+    both = Annotation([ErrorSpan(0, 3, "major", side="source")])
+    for measure in (soft_f1, f1, soft_dice):
+        with pytest.raises(InputError, match="is in the source; join both sides first"):
+            measure(both, both, 10)
+
+
+def test_scores_count_both_sides_and_what_has_no_place() -> None:
+    spans = [ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major", side="source")]
+    assert mqm_score(Annotation(spans)) == -6
+    assert mqm_score(Annotation(spans).missing(["major", "minor"])) == -12
+    assert mqm_score(Annotation(spans).missing(["major"] * 5)) == -25
+    nested = replace(WEIGHTS["paper"], nested=True)
+    assert mqm_score(Annotation(spans), nested) == -6  # a span of the source lies in none of the translation
+    assert Annotation().missing(["minor"]) != Annotation()
+    assert not Annotation().missing(["minor"]).clean

@@ -23,11 +23,11 @@ TEXT = "0123456789"
 
 @pytest.mark.parametrize("rule", ["mbr", "majority", "consensus", "empty"])
 def test_the_expected_score_is_the_mean_over_the_candidates_whatever_is_chosen(rule: str) -> None:
-    decision = decide(ITEMS, TEXT, rule, score="expected")
+    decision = decide(ITEMS, TEXT, rule=rule, score="expected")
     scores = [0.0, 0.0, -5.0, -1.0, -6.0]
     assert decision.score == pytest.approx(statistics.fmean(scores))
     assert decision.score_sd == pytest.approx(statistics.pstdev(scores))
-    chosen = decide(ITEMS, TEXT, rule)
+    chosen = decide(ITEMS, TEXT, rule=rule)
     assert (chosen.annotation, chosen.index, chosen.value) == (decision.annotation, decision.index, decision.value)
     assert chosen.score_sd is None
 
@@ -58,7 +58,7 @@ def test_the_conditional_score_is_the_mean_of_what_was_expected_along_each_candi
         options = DecisionOptions(rule, score=score)
         if options.whole_set:
             return decide_corpus([(COUNTED, TEXT)], options).decisions[0]
-        return decide(COUNTED, TEXT, rule, score=score)
+        return decide(COUNTED, TEXT, rule=rule, score=score)
 
     decision, chosen = of("conditional"), of("chosen")
     assert decision.score == pytest.approx(statistics.fmean(CONDITIONAL))  # type: ignore[attr-defined]
@@ -67,7 +67,7 @@ def test_the_conditional_score_is_the_mean_of_what_was_expected_along_each_candi
 
 
 def test_the_conditional_score_of_one_answer_is_that_of_its_marks() -> None:
-    decision = decide(COUNTED[1:2], TEXT, "greedy", score="conditional")
+    decision = decide(COUNTED[1:2], TEXT, rule="greedy", score="conditional")
     assert (decision.score, decision.score_sd) == (pytest.approx(-0.8), 0.0)
     # Marks say no category, so that a minor error is no matter of punctuation and a major one no non-translation.
     assert decide(COUNTED[1:2], TEXT, mqm="google", score="conditional").score == pytest.approx(-0.8)

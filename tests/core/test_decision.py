@@ -20,7 +20,7 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
 from mbr_esd_metric.core.severity import severity_vector
-from mbr_esd_metric.core.similarity import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
@@ -48,7 +48,7 @@ def test_mbr_is_the_argmax_of_the_mean(given: tuple[int, list[Annotation]], data
     similarity = get_similarity(name)
     mean = [sum(similarity.scalar(c, s, length) for s in items) / len(items) for c in items]
     decision = decide(candidates(*items), "x" * length, utility=name)
-    np.testing.assert_allclose(decision.expected_utility, mean, atol=1e-12)
+    np.testing.assert_allclose(decision.expected_utilities, mean, atol=1e-12)
     tied = [i for i, value in enumerate(mean) if value >= max(mean) - 1e-9]
     assert decision.index == tied[0]
     assert decision.annotation == items[tied[0]]
@@ -107,7 +107,7 @@ def test_model_weights_count_each_output_once() -> None:
     logs = [math.log(0.6), math.log(0.6), math.log(0.3)]
     decision = decide(candidates(A, A, C, logprobs=logs), TEXT, weights="model")
     expected = [2 / 3 + soft_f1(A, C, 10) / 3, 2 / 3 + soft_f1(A, C, 10) / 3, 1 / 3 + 2 * soft_f1(A, C, 10) / 3]
-    assert decision.expected_utility == pytest.approx(expected)
+    assert decision.expected_utilities == pytest.approx(expected)
     assert decision.annotation.spans[0].confidence == pytest.approx(2 / 3)
     # Two texts of one annotation are two outputs, and their probabilities add up.
     error = '{"errors": [{"error_span": "0123", "category": "%s", "sub_category": "x", "severity": "major"}]}'
@@ -123,9 +123,9 @@ def test_model_weights_count_each_output_once() -> None:
 def test_supports_given_apart_and_oracle() -> None:
     decision = decide(candidates(A, C), TEXT, supports=candidates(C, C, B))
     assert decision.index == 1
-    assert decision.expected_utility[0] == pytest.approx((2 * soft_f1(A, C, 10) + soft_f1(A, B, 10)) / 3)
+    assert decision.expected_utilities[0] == pytest.approx((2 * soft_f1(A, C, 10) + soft_f1(A, B, 10)) / 3)
     oracle = decide(candidates([], B, C), TEXT, rule="oracle", references=[A, []], utility="f1")
-    assert oracle.expected_utility == pytest.approx((0.5, 0.25, 0.0))
+    assert oracle.expected_utilities == pytest.approx((0.5, 0.25, 0.0))
     with pytest.raises(InputError, match="oracle"):
         decide(candidates(A), TEXT, rule="oracle")
 
@@ -144,7 +144,7 @@ def test_invalid_candidates_are_counted_and_never_perfect() -> None:
     decision = decide([bad, *good, cut], TEXT)
     assert (decision.valid, decision.distinct, decision.invalid) == (3, 2, 2)
     assert dict(decision.reasons) == {"not JSON": 1, "cut by the length limit": 1}
-    assert math.isnan(decision.expected_utility[0])
+    assert math.isnan(decision.expected_utilities[0])
     assert decision.index == 1
     assert decide([bad, *good, cut], TEXT, rule="map").index != 0
     empty = decide([bad, *good, cut], TEXT, rule="map", invalid="empty")
@@ -184,7 +184,7 @@ def test_bad_candidates() -> None:
 
 def test_an_empty_translation_gets_no_error() -> None:
     decision = decide([Candidate('{"errors": []}'), Candidate(annotation=[])], "")
-    assert decision == Decision(0, Annotation(), 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {})
+    assert decision == Decision(0, Annotation(), 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {}, unmarked=2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 700])
@@ -223,7 +223,7 @@ def test_four_thousand_candidates(four_thousand: list[Annotation], distinct: int
     items = [four_thousand[i * i % distinct] for i in range(4096)] if distinct < 4096 else four_thousand
     decision = decide(candidates(*items), "x" * 60, utility=name)
     assert (decision.valid, decision.distinct) == (4096, len(set(items)))
-    assert decision.expected_utility[decision.index] >= max(decision.expected_utility) - 1e-9
+    assert decision.expected_utilities[decision.index] >= max(decision.expected_utilities) - 1e-9
     counts = Counter(items)
     for i in (0, decision.index):
         if name == "scoresim-mean":
@@ -232,7 +232,7 @@ def test_four_thousand_candidates(four_thousand: list[Annotation], distinct: int
         else:
             scalar = get_similarity(name).scalar
             expected = sum(count * scalar(items[i], s, 60) for s, count in counts.items()) / len(items)
-        assert decision.expected_utility[i] == pytest.approx(expected, abs=1e-12)
+        assert decision.expected_utilities[i] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softf1", "mpp"])
@@ -292,7 +292,7 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int) -> None:
     if sum(b for _, b in reached):
         assert sum(a for a, _ in reached) / sum(b for _, b in reached) == pytest.approx(best, abs=1e-12)
     for decision in found.decisions:
-        assert decision.expected_utility[decision.index] >= max(decision.expected_utility) - 1e-9
+        assert decision.expected_utilities[decision.index] >= max(decision.expected_utilities) - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,7 +12,7 @@ from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import choose
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
-from mbr_esd_metric.core.similarity import get_similarity
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import OptionError
@@ -54,10 +54,10 @@ def test_the_value_is_the_expected_utility_of_the_annotation(name: str) -> None:
     if isinstance(rule, CorpusRule):
         decision = decide_corpus([(candidates, TEXT)], DecisionOptions(name)).decisions[0]
         assert decision.index is not None
-        assert decision.value == decision.expected_utility[decision.index]
+        assert decision.value == decision.expected_utilities[decision.index]
         return
     references = [c.annotation or () for c in CANDIDATES] if rule.needs_references else None
-    decision = decide(candidates, TEXT, name, references=references)
+    decision = decide(candidates, TEXT, rule=name, references=references)
     expected = 1.0 if rule.candidates == "one" else mean(decision.annotation)
     assert decision.value == pytest.approx(expected, abs=1e-12)
 
@@ -68,7 +68,7 @@ def test_an_answer_need_not_be_a_candidate() -> None:
     assert (decision.index, decision.annotation, decision.score) == (None, BOTH, -6.0)
     assert decision.value == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
-    assert (decision.valid, decision.distinct, len(decision.expected_utility)) == (4, 3, 4)
+    assert (decision.valid, decision.distinct, len(decision.expected_utilities)) == (4, 3, 4)
     record = DecisionRecord.of(CandidateRecord("1", "", TEXT, (), (), ()), decision)
     assert DecisionRecord.from_json(record.to_json()) == record
     assert record.to_json()["index"] is None
@@ -76,10 +76,10 @@ def test_an_answer_need_not_be_a_candidate() -> None:
 
 def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
     decision = choose(Case(Hypotheses([B, BOTH]), len(TEXT), get_similarity("f1")), All())
-    assert (decision.index, decision.value) == (1, decision.expected_utility[1])
-    empty = decide(CANDIDATES, TEXT, "empty")
+    assert (decision.index, decision.value) == (1, decision.expected_utilities[1])
+    empty = decide(CANDIDATES, TEXT, rule="empty")
     assert (empty.index, empty.annotation) == (3, Annotation())
-    assert decide(CANDIDATES[:3], TEXT, "empty").index is None
+    assert decide(CANDIDATES[:3], TEXT, rule="empty").index is None
 
 
 def test_a_decision_of_unknown_value_goes_through_a_file() -> None:

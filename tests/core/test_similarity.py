@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, mqm_score, score_sim, soft_dice, soft_f1
 from mbr_esd_metric.core import matching
-from mbr_esd_metric.core import similarity as package
+from mbr_esd_metric.core import similarities as package
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.severity import severity_vector
-from mbr_esd_metric.core.similarity import Similarity, get_similarity, similarity_names
-from mbr_esd_metric.core.similarity.mpp import Mpp
+from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError
 from tests.helpers.annotations import annotations, drawn, several
 
@@ -228,6 +228,42 @@ def test_mpp_optimum_that_no_weighting_of_credits_finds() -> None:
         assert mpp(c, s) == pytest.approx(plain_mpp(c, s, 10), abs=1e-12)
 
 
+def repeated_spans(rng: random.Random, most: int, length: int) -> tuple[Annotation, Annotation]:
+    """Spans, many of them marked twice or three times, and nearly the same ones again."""
+    spans: list[ErrorSpan] = []
+    while len(spans) < most:
+        start = rng.randrange(length - 12)
+        spans += [ErrorSpan(start, start + rng.randint(1, 12), "minor")] * rng.choice([1, 2, 2, 3])
+    spans = spans[:most]
+    others = list(spans)
+    for _ in range(3):
+        at = rng.randrange(most)
+        others[at] = ErrorSpan(others[at].start, others[at].end + rng.randint(1, 3), "minor")
+    return Annotation.of_rater(spans), Annotation.of_rater(others)
+
+
+def test_mpp_of_repeated_spans_is_exact_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal spans have many equal matchings: all of them would be listed."""
+    solved = []
+    monkeypatch.setattr(matching, "_assign", lambda weights, solve=matching._assign: solved.append(1) or solve(weights))
+    monkeypatch.setattr(matching, "_TRIED", 1)
+    rng = random.Random(3)
+    for _ in range(60):
+        c, s = repeated_spans(rng, 5, 25)
+        assert mpp(c, s) == pytest.approx(plain_mpp(c, s, 25), abs=1e-12)
+    monkeypatch.setattr(matching, "_TRIED", 16)
+    for _ in range(12):
+        c, s = repeated_spans(rng, 18, 72)
+        solved.clear()
+        assert 0 < mpp(c, s) <= 1
+        assert len(solved) <= 40 + 201 * 19
+    # What is too much even for that is cut short: dozens of spans that all overlap.
+    crowd = [Annotation([ErrorSpan(rng.randrange(40), 41 + rng.randrange(40), "minor") for _ in range(18)])] * 2
+    solved.clear()
+    assert mpp(crowd[0], [ErrorSpan(s.start, s.end + 1, "minor") for s in crowd[1]]) > 0.9
+    assert len(solved) <= 40 + 201 * 19
+
+
 def test_mpp_severities() -> None:
     major, minor = [ErrorSpan(0, 4, "major")], [ErrorSpan(0, 4, "minor")]
     assert mpp(major, minor) == 1
@@ -310,7 +346,7 @@ def test_unknown_names_say_which_are_known(name: str) -> None:
 
 def test_a_new_similarity_is_one_file(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "samecount.py").write_text(
-        "from mbr_esd_metric.core.similarity.base import Similarity\n"
+        "from mbr_esd_metric.core.similarity import Similarity\n"
         "import numpy as np\n"
         "class SameCount(Similarity):\n"
         "    name = 'samecount'\n"

@@ -21,7 +21,7 @@ SENTENCE = "Der schnelle Fuchs springt über den faulen Hund."
 def _need_training() -> None:
     for package in ("torch", "transformers", "trl", "peft", "datasets", "lion_pytorch"):
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-train.txt has it")
+            pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-new.txt has it")
 
 
 @pytest.fixture(scope="session")

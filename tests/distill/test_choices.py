@@ -40,7 +40,7 @@ def test_the_best_candidate_is_learnt_and_all_are_taken_as_they_come() -> None:
     assert [item.source for item in found] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
     assert [len(item.annotation) for item in found] == [1] + [0] * 7
     majority = choices([record(0, ERROR, NONE, NONE)], DecisionOptions(rule="majority"), "")
-    assert (majority[0].direction, majority[0].annotation) == ("", NONE)
+    assert (majority[0].lp, majority[0].annotation) == ("", NONE)
     prompt = load_prompt("v1", MARKED.templates)
     drawn = select(found, prompt, Selection(clean_share=None, validation=0.0), MARKED)
     assert (len(drawn.train), drawn.clean) == (8, 7)
@@ -51,7 +51,7 @@ def test_the_best_candidate_is_learnt_and_all_are_taken_as_they_come() -> None:
 
 def test_the_command_distils_into_a_greedy_card(walking_model: Path, tmp_path: Path) -> None:
     write_records(tmp_path / "candidates.jsonl", RECORDS)
-    common = ["--format", "marked", "--model", str(walking_model), "--validation", "0"]
+    common = ["--answer-format", "marked", "--model", str(walking_model), "--validation", "0"]
     quick = ["--set", "batch_size=4", "per_device=4", "updates=2", "lora_rank=2"]
     output = ["-o", str(tmp_path / "made")]
     assert main(["distill", "sft", "--choices", str(tmp_path / "candidates.jsonl"), *common, *output, *quick]) == 0

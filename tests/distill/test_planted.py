@@ -58,7 +58,7 @@ def test_numbers_and_negations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("direction", "text", "without", "marked"),
+    ("lp", "text", "without", "marked"),
     [
         ("zh-en", "It doesn't rain.", "It does rain.", "does"),
         ("zh-en", "We cannot go.", "We can go.", "can"),
@@ -66,8 +66,8 @@ def test_numbers_and_negations() -> None:
         ("en-de", "Das ist kein Hund.", "Das ist ein Hund.", "ein"),
     ],
 )
-def test_words_that_deny_lose_it(direction: str, text: str, without: str, marked: str) -> None:
-    item = HumanAnnotation("x", text, direction, Annotation([]))
+def test_words_that_deny_lose_it(lp: str, text: str, without: str, marked: str) -> None:
+    item = HumanAnnotation("x", text, lp, Annotation([]))
     edit = Planter([item]).negation(item, random.Random(0))
     assert edit is not None
     assert (edit.text, edit.text[edit.start : edit.end]) == (without, marked)

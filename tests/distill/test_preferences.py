@@ -52,7 +52,7 @@ def record(
 
 
 def one(item: CandidateRecord) -> Pair | str:
-    return preference(item, load_prompt(), PairOptions(direction="en-de"))
+    return preference(item, load_prompt(), PairOptions(lp="en-de"))
 
 
 def spans(text: str, mt: str) -> Annotation:
@@ -184,10 +184,12 @@ def test_no_pairs_is_an_error_with_the_reason() -> None:
         make_pairs([], PairOptions())
     with pytest.raises(OptionError, match="validation"):
         PairOptions(validation=1.0)
+    with pytest.raises(OptionError, match="distill sft --choices FILE --answer-format marked"):
+        PairOptions(DecisionOptions(format="marked"))
 
 
 def test_rows_are_conversations_with_the_prompt_that_was_sampled(tmp_path: Path) -> None:
-    options = PairOptions(direction="en-de")
+    options = PairOptions(lp="en-de")
     pairs = make_pairs(corpus(), options)
     paths = write_pairs(pairs, tmp_path, options)
     assert [split for split, _ in read_pairs(tmp_path)] == ["train", "validation"]
@@ -217,7 +219,7 @@ def test_signatures_tell_kinds_of_pairs_apart() -> None:
     kinds = {
         PairOptions().signature,
         PairOptions(DecisionOptions(utility="f1")).signature,
-        PairOptions(direction="en-de").signature,
+        PairOptions(lp="en-de").signature,
         PairOptions(DecisionOptions(weights="model")).signature,
         PairOptions(DecisionOptions(location="successive")).signature,
     }

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.distill.encoding import collate, common_prefix, encode
-from mbr_esd_metric.distill.options import with_changes
 from mbr_esd_metric.distill.settings import SftOptions
 from mbr_esd_metric.distill.sft import answer_loss, train_sft
 from mbr_esd_metric.distill.supervision import Example, Supervision
 from mbr_esd_metric.distill.training import load_tokenizer, load_trainable
+from mbr_esd_metric.distill.training_options import with_changes
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 
@@ -97,7 +97,7 @@ def test_training_teaches_writes_a_folder_that_scores_and_resumes(
     assert kinds == {"torch.bfloat16"}
 
 
-def test_errors_name_the_mend(tiny_model: Path, tmp_path: Path, batch: tuple[Any, list[Any]]) -> None:
+def test_errors_name_the_fix(tiny_model: Path, tmp_path: Path, batch: tuple[Any, list[Any]]) -> None:
     tokenizer, _ = batch
     with pytest.raises(InputError, match="more than max_length=10"):
         encode(example(1), tokenizer, 10)

@@ -43,7 +43,7 @@ def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(
 ) -> None:
     import torch
 
-    from mbr_esd_metric.generation.base import EngineOptions
+    from mbr_esd_metric.generation.engine import EngineOptions
     from mbr_esd_metric.generation.engines.transformers import load_merged
     from mbr_esd_metric.generation.walking import Walker
 
@@ -56,7 +56,7 @@ def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(
     for example, row in zip(supervision.train, measured, strict=True):
         assert example.walk is not None
         with torch.inference_mode():
-            question, units = walker.question(example.walk)
+            question, units, _ = walker.question(example.walk)
         assert list(row.tokens[: row.answer_start]) == question
         assert [row.tokens[place - 1] for place in row.chosen] == [unit[-1] for unit in units]
         levels |= {unit[-1] for unit in units}

@@ -14,7 +14,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import Example, HumanAnnotation, Selection, Supervision, merged, mixed, select
-from mbr_esd_metric.elicit.formats import FORMATS
+from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.elicit.prompt import CATEGORIES, load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
@@ -31,22 +31,22 @@ def human(source: str, translation: str, *marked: tuple[str, str, str]) -> Human
 def test_an_answer_says_what_it_can_and_counts_the_rest() -> None:
     translation = "Ja, das war, wie gesagt, gut."
     item = human("s", translation, ("das", "major", "Accuracy/Mistranslation"), (",", "minor", "Fluency/Punctuation"))
-    answer, lost = FORMATS["json"].answer(item.annotation, translation)
+    answer, lost = get_format("json").answer(item.annotation, translation)
     assert lost == 1  # the last comma: its text occurs before
     assert [e["error_span"] for e in json.loads(answer)["errors"]] == ["das"]
-    assert FORMATS["json"].answer(Annotation(), translation) == ('{"errors": []}', 0)
+    assert get_format("json").answer(Annotation(), translation) == ('{"errors": []}', 0)
 
 
 def test_real_answers_fit_the_grammar_and_read_back_as_the_annotation(mqm_folder: Path) -> None:
     grammar = re.compile(output_grammar())
     checked = 0
     for rating in read_mqm(mqm_folder / "mqm_ted_ende.tsv").ratings[:1500]:
-        answer, lost = FORMATS["json"].answer(rating.annotation, rating.target)
+        answer, lost = get_format("json").answer(rating.annotation, rating.target)
         assert grammar.fullmatch(answer), answer
         for error in json.loads(answer)["errors"]:
             assert error["category"] in CATEGORIES
         if rating.annotation and not lost:
-            assert decide([Candidate(answer)], rating.target, "majority").annotation == rating.annotation
+            assert decide([Candidate(answer)], rating.target, rule="majority").annotation == rating.annotation
             checked += 1
     assert checked > 300
 
@@ -90,12 +90,12 @@ def test_limits_that_leave_nothing_are_an_error() -> None:
         Selection(examples=0)
 
 
-def test_directions_are_mixed_in_the_shares_that_are_asked_for() -> None:
-    directions = ["en-de"] * 40 + ["zh-en"] * 10 + ["en-ru"] * 30
-    examples = [Example(str(i), "", str(i), d, clean=i % 5 == 0) for i, d in enumerate(directions)]
+def test_language_pairs_are_mixed_in_the_shares_that_are_asked_for() -> None:
+    lps = ["en-de"] * 40 + ["zh-en"] * 10 + ["en-ru"] * 30
+    examples = [Example(str(i), "", str(i), d, clean=i % 5 == 0) for i, d in enumerate(lps)]
     chosen = mixed(Supervision(tuple(examples), (), 16, 0), {"en-de": 2, "zh-en": 1})
     assert chosen.clean == 6  # of the 30 that are left
-    assert Counter(example.direction for example in chosen.train) == {"en-de": 20, "zh-en": 10}
+    assert Counter(example.lp for example in chosen.train) == {"en-de": 20, "zh-en": 10}
     with pytest.raises(InputError, match=r"no example is de-en; there are en-de, en-ru, zh-en"):
         mixed(Supervision(tuple(examples), (), 0, 0), {"de-en": 1})
 

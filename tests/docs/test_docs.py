@@ -74,23 +74,28 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert heading in _anchors(file), f"{document}: {target} has no such heading"
 
 
-def test_the_readme_works_on_a_package_page() -> None:
-    """Its links are absolute, and it and the other files that name the repository's address name the same."""
+def test_the_readme_works_in_a_clone() -> None:
+    """Links to the repository are relative (`scripts/build.sh` makes them absolute), and the files that name
+    the repository's address name the same."""
     links = re.findall(r"\]\(([^)\s]+)\)", _prose(ROOT / "README.md"))
-    assert [target for target in links if not target.startswith("https://")] == []
     repository = OWN_URLS[0].removesuffix("/blob/main/")
-    for name in ("README.md", "CITATION.cff", "mkdocs.yml"):
+    assert [target for target in links if repository in target] == []
+    for name in ("CITATION.cff", "mkdocs.yml"):
         text = (ROOT / name).read_text(encoding="utf-8")
         own = re.findall(r"https://github\.com/[\w-]*mbr-esd[\w-]*/[\w-]+", text)
         assert set(own) == {repository}, name
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    named = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     assert not pages - named, "add these pages to mkdocs.yml"
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page for page in sorted(pages - {"README.md"}) if f"({page})" not in index] == []
+    top = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert [page for page in sorted(top - {"README.md"}) if f"({page})" not in index] == []
+    index = (ROOT / "docs" / "evidence" / "README.md").read_text(encoding="utf-8")
+    evidence = {page.name for page in (ROOT / "docs" / "evidence").glob("*.md")}
+    assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
 
 
 def _prose(document: Path) -> str:

@@ -6,17 +6,20 @@ import itertools
 import math
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.elicit.formats import FORMATS, Walk, get_format
+from mbr_esd_metric.elicit.formats.compact import MOST
 from mbr_esd_metric.elicit.formats.marked import units
-from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.elicit.parse import LONGEST, TOO_LONG, Invalid, Parsed
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -29,7 +32,8 @@ TEXTS = [
     "major <x> minor <y>",
     "e\u0301te\u0301 ✓ 🐉",
 ]
-EVERY = list(FORMATS)
+EVERY = FORMATS.own
+BOTH_SIDES = ["json", "compact"]
 BLANK = " \n"
 
 
@@ -51,12 +55,22 @@ def no_error(read: Parsed | Invalid) -> bool:
     return isinstance(read, Parsed) and not (read.annotation or read.not_found or read.no_penalty)
 
 
+def without_score(answer: str) -> str:
+    """An answer but for the score that it may state."""
+    return re.sub(r"score(100|[1-9]?[0-9])$", "", answer)
+
+
 def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
 def test_names() -> None:
-    assert {"json", "compact", "marked"} == set(FORMATS)
+    assert {"json", "compact", "marked"} <= set(EVERY)
+    assert {name for name in EVERY if get_format(name).both_sides} == {
+        *(f"{one}-omissions" for one in (*BOTH_SIDES, "marked")),
+        "esa",
+        "gemba-mqm",
+    }
     with pytest.raises(OptionError, match="compact"):
         get_format("compct")
 
@@ -72,11 +86,85 @@ def test_what_is_said_is_in_the_grammar_and_read_back(name: str, text: str) -> N
             annotation = whole_words(text, rng)
             written, lost = answers.answer(annotation, text)
             if lost:  # JSON's grammar writes no control characters
-                assert name == "json"
+                assert name.startswith(("json", "gemba"))
                 continue
             assert grammar.fullmatch(written), (written, grounded)
             assert answers.parser(text).parse(written) == Parsed(annotation)
         assert grammar.fullmatch(answers.answer(Annotation(), text)[0])
+
+
+@pytest.mark.parametrize("one", BOTH_SIDES)
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("source", TEXTS)
+def test_what_is_left_out_is_said_and_read_back(one: str, text: str, source: str) -> None:
+    answers, of_one = get_format(f"{one}-omissions"), get_format(one)
+    rng = random.Random(len(text) + 10 * len(source))
+    for grounded in (False, True):
+        grammar = re.compile(answers.grammar(text, grounded, source))
+        for _ in range(20):
+            annotation = both_sides(whole_words(text, rng), whole_words(source, rng))
+            written, lost = answers.answer(annotation, text, source)
+            if lost:  # JSON's grammar writes no control characters
+                assert one == "json"
+                continue
+            assert grammar.fullmatch(written), (written, grounded)
+            parser = answers.parser(text, source=source)
+            assert parser.parse(written) == Parsed(annotation)
+            assert set(parser.said(written)) == set(annotation.key)
+            assert (of_one.parser(text).parse(written) == Parsed(annotation)) is not annotation.sided
+            # An answer about one side means the same where both are asked for.
+            plain = of_one.answer(annotation, text, source)[0]
+            assert parser.parse(plain) == Parsed(annotation.on("translation"))
+
+
+def both_sides(translation: Annotation, source: Annotation) -> Annotation:
+    return Annotation([*translation, *(replace(span, side="source", category="omission") for span in source)])
+
+
+@pytest.mark.parametrize(
+    ("name", "omitted", "severities"),
+    [
+        (
+            "json-omissions",
+            '{"errors": [{"omitted_span": "%s", "category": "accuracy", "sub_category": "omission", '
+            '"severity": "critical"}]}',
+            ("major",),
+        ),
+        ("compact-omissions", "omitted minor <%s>", ("minor",)),
+    ],
+)
+def test_an_omission_that_is_not_in_the_source_is_counted(
+    name: str, omitted: str, severities: tuple[Severity, ...]
+) -> None:
+    texts = [omitted % "Katze", omitted % "Hund"]
+    for unplaced in (False, True):
+        parser = get_format(name).parser("The dog, Katze", source="Der Hund", unplaced=unplaced)
+        away, there = parser.annotations(texts)
+        assert isinstance(away, Annotation)
+        assert isinstance(there, Annotation)
+        assert away.unplaced == (severities if unplaced else ())
+        assert not away.spans
+        assert [(span.side, span.start, span.end) for span in there] == [("source", 4, 8)]
+        assert (parser.not_found([*texts, texts[0]]), parser.unplaced([*texts, texts[0]])) == (2, 2)
+        assert mqm_score(away) == (0 if not unplaced else -5 if severities == ("major",) else -1)
+
+
+def test_an_omission_of_the_old_prompt_has_no_place() -> None:
+    """GEMBA's way: the words of the source as an error of the translation."""
+    said = (
+        '{"errors": [{"error_span": "Hund", "category": "accuracy", "sub_category": "omission", "severity": "major"}, '
+        '{"error_span": "Katze", "category": "accuracy", "sub_category": "addition", "severity": "major"}]}'
+    )
+    for unplaced in (False, True):
+        parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
+        annotation = parser.annotations([said])[0]
+        assert annotation == Annotation().missing(["major"] if unplaced else [])
+        assert (parser.not_found([said]), parser.unplaced([said])) == (2, 1)
+    # Where the model is asked for words of the source, that is what these are.
+    both = get_format("json-omissions").parser("The dog", source="Der Hund")
+    assert both.annotations([said]) == [Annotation([ErrorSpan(4, 8, "major", side="source")])]
+    wrong = said.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
+    assert both.parse(wrong) == Invalid("an error with error_span and omitted_span")
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -148,7 +236,8 @@ def test_damaged_answers_say_no_error_only_where_that_is_what_they_spell(name: s
             at, end = sorted(rng.choices(range(len(whole) + 1), k=2))
             inserted = whole[:at] + rng.choice("<>=+-\\ {") + whole[at:]
             cut = rng.choice([whole[:at] + whole[end:], whole[:end] + whole[at:], inserted])
-            assert not no_error(parser.parse(cut)) or squeezed(cut) == squeezed(nothing), cut
+            same = without_score(squeezed(cut)) == without_score(squeezed(nothing))
+            assert same or not no_error(parser.parse(cut)), cut
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -172,17 +261,36 @@ def test_a_translation_without_words_has_one_answer(name: str) -> None:
 
 def test_compact_finds_repeated_texts_where_they_are_meant() -> None:
     text, answer = "Der Hund, der Hund bellt.", "major <Hund> minor <Hund> major <Katze>"
-    first = FORMATS["compact"].parser(text)
+    first = get_format("compact").parser(text)
     assert first.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(4, 8, "minor")]), 1)
-    successive = FORMATS["compact"].parser(text, "successive")
+    successive = get_format("compact").parser(text, "successive")
     assert successive.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(14, 18, "minor")]), 1)
     assert first.annotations([answer])
     assert first.not_found([answer, None, "none"]) == 1
 
 
+@pytest.mark.parametrize(("name", "before"), [("compact", ""), ("compact-omissions", "omitted ")])
+@pytest.mark.parametrize("grounded", [False, True])
+def test_a_compact_answer_cannot_go_on_for_ever(name: str, before: str, grounded: bool) -> None:
+    """A span was repeated until the answer was cut."""
+    text, answers = "Der Hund bellt.", get_format(name)
+    grammar = answers.grammar(text, grounded, "Der Hund bellt.")
+    said = [f"{before}minor <Hund>"] * (MOST + 1)
+    assert re.fullmatch(grammar, " ".join(said[:MOST]))
+    assert not re.fullmatch(grammar, " ".join(said))
+    repeated = answers.parser(text, source=text).parse(" ".join(["minor <Hund>"] * MOST))
+    assert repeated == Parsed(Annotation([ErrorSpan(4, 8, "minor")])), "a span stands once"
+    words = " ".join(f"w{number}." for number in range(40))
+    spans = [ErrorSpan(at, at + 3, "minor") for at in range(0, 40, 4)]
+    spans += [ErrorSpan(at, at + 3, "major") for at in range(40, 65, 5)]
+    answer, lost = answers.answer(Annotation(spans), words)
+    assert re.fullmatch(answers.grammar(words, False, ""), answer)
+    assert (answer.count("<"), lost) == (MOST, len(spans) - MOST)
+
+
 def test_marks_say_places_not_texts() -> None:
     text = "Der Hund, der Hund bellt."
-    parser = FORMATS["marked"].parser(text)
+    parser = get_format("marked").parser(text)
     assert parser.parse("Der= Hund=,= der= Hund+ bellt+.=") == Parsed(Annotation([ErrorSpan(14, 24, "major")]))
     two = Annotation([ErrorSpan(0, 8, "minor"), ErrorSpan(8, 9, "major")])
     assert parser.parse("Der- Hund-,+ der= Hund= bellt=.=") == Parsed(two)
@@ -191,7 +299,7 @@ def test_marks_say_places_not_texts() -> None:
 
 
 def test_part_of_a_word_marks_the_word() -> None:
-    marked, text = FORMATS["marked"], "Sie gehte nach Hause"
+    marked, text = get_format("marked"), "Sie gehte nach Hause"
     assert marked.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause="
     # Half a word or more is marked; less of it only where nothing else would be.
     assert marked.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause="
@@ -201,7 +309,7 @@ def test_part_of_a_word_marks_the_word() -> None:
 
 
 def test_a_walk_is_the_prompt_and_the_answer() -> None:
-    marked = FORMATS["marked"]
+    marked = get_format("marked")
     prompt = load_prompt("v1", marked.templates)
     walk = marked.walk(prompt, "The {translation} of \0", " Der Hund,\n bellt ")
     assert walk is not None
@@ -209,7 +317,7 @@ def test_a_walk_is_the_prompt_and_the_answer() -> None:
     assert walk.before == "Source: The {translation} of \0\nTranslation:"
     assert walk.after == "\nMarked:"
     assert marked.walk(prompt, "x", BLANK) is None
-    assert all(FORMATS[name].walk(prompt, "x", "y") is None for name in EVERY if name != "marked")
+    assert all(get_format(name).walk(prompt, "x", "y") is None for name in EVERY if not name.startswith("marked"))
 
 
 def marked_walk(text: str) -> Walk:
@@ -276,3 +384,61 @@ def test_expected_spans_vary_more_where_one_error_rules_out_another() -> None:
     even, sure, no = [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
     assert walk.expected((first, last, last), [even, no, no]) == ExpectedSpans(0.0, 0.5)
     assert walk.expected((last, last, first), [even, no, sure]) == ExpectedSpans(0.0, 1.5)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
+    text = "Sie gehte nach Hause"
+    for answer in ("x" * (LONGEST + 1), get_format(name).answer(EMPTY, text)[0] + " " * LONGEST):
+        parser = get_format(name).parser(text)
+        assert parser.annotations([answer]) == [parser.parse(answer)] == [TOO_LONG]
+    assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG
+
+
+BOTH = get_format("marked-omissions")
+
+
+def both_walk(source: str, translation: str) -> Walk:
+    walk = BOTH.walk(load_prompt("v1", BOTH.templates), source, translation)
+    assert walk is not None
+    return walk
+
+
+def test_the_marks_of_the_source_follow_those_of_the_translation() -> None:
+    source, translation = "It rains, again.", "Es regnet."
+    errors = Annotation([ErrorSpan(3, 9, "minor"), ErrorSpan(8, 15, "major", side="source")])
+    said, lost = BOTH.answer(errors, translation, source)
+    assert said == "Es= regnet-.=\nSource: It= rains=,+ again+.="
+    assert lost == 0
+    assert re.fullmatch(BOTH.grammar(translation, source=source), said)
+    parser = BOTH.parser(translation, source=source)
+    assert parser.annotations([said]) == [errors]
+    assert [span.category for span in errors if span.side == "source"] == [None]
+    assert set(parser.said(said)) == {span.key for span in errors}
+    walk = both_walk(source, translation)
+    assert "".join(text + "=" for text in walk.pieces) == BOTH.answer(Annotation(), translation, source)[0]
+    assert walk.turned == "Source: Es regnet.\nTranslation:"
+    assert walk.before == "Source: It rains, again.\nTranslation:"
+
+
+def test_an_answer_without_the_source_is_no_answer_about_both() -> None:
+    parser = BOTH.parser("Es regnet.", source="It rains.")
+    assert isinstance(parser.parse("Es= regnet=.="), Invalid)
+    assert isinstance(parser.parse("Es= regnet=.=\nSource: It= rains=.= now="), Invalid)
+    assert isinstance(get_format("marked").parser("Es regnet.").parse("Es= regnet=.=\nSource: It= rains=.="), Invalid)
+
+
+def test_a_span_ends_where_the_translation_ends() -> None:
+    """The last word of the translation and the first of the source are no neighbours."""
+    annotation = Annotation([ErrorSpan(3, 10, "major"), ErrorSpan(0, 2, "major", side="source")])
+    said, _ = BOTH.answer(annotation, "Es regnet.", "It rains.")
+    assert BOTH.parser("Es regnet.", source="It rains.").annotations([said]) == [annotation]
+    walk = both_walk("It rains.", "Es regnet.")
+    sure, no = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
+    chosen, certain = (0, 2, 2, 2, 0, 0), [no, sure, sure, sure, no, no]
+    assert walk.expected(chosen, certain) == ExpectedSpans(0.0, 2.0, missing=1.0)
+
+
+def test_a_source_without_words_adds_nothing() -> None:
+    assert BOTH.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.="
+    assert both_walk(" ", "Es regnet.").source_units == ()

@@ -28,32 +28,30 @@ def test_the_built_in_text_names_the_taxonomy_and_shows_the_segment() -> None:
     assert '{"errors": []}' in text  # braces that are no field stand as they are
 
 
-def test_without_a_direction_no_language_is_named() -> None:
+def test_without_a_language_pair_no_language_is_named() -> None:
     text = load_prompt().render("a", "b")
     assert "Source in the source language:\na\n\nTranslation in the target language:\nb" in text
 
 
 @pytest.mark.parametrize(
-    ("direction", "source", "target"),
+    ("lp", "source", "target"),
     [("en-de", "English", "German"), ("ja-zh_TW", "Japanese", "Chinese"), ("EN-mas_KE", "English", "Maasai")],
 )
-def test_languages_by_code(tmp_path: Path, direction: str, source: str, target: str) -> None:
+def test_languages_by_code(tmp_path: Path, lp: str, source: str, target: str) -> None:
     prompt = load_prompt(template(tmp_path, "{source_lang}>{target_lang}: {source} {translation}"))
-    assert prompt.render("a", "b", direction) == f"{source}>{target}: a b"
+    assert prompt.render("a", "b", lp) == f"{source}>{target}: a b"
 
 
-@pytest.mark.parametrize(
-    ("direction", "nearest"), [("en-dee", "'de'"), ("english-de", "'en'|valid"), ("en-xx", "'xh'")]
-)
-def test_an_unknown_language_is_refused(direction: str, nearest: str) -> None:
-    with pytest.raises(OptionError, match=rf"direction '{direction}': unknown language code .*{nearest}"):
-        load_prompt().render("a", "b", direction)
+@pytest.mark.parametrize(("lp", "nearest"), [("en-dee", "'de'"), ("english-de", "'en'|valid"), ("en-xx", "'xh'")])
+def test_an_unknown_language_is_refused(lp: str, nearest: str) -> None:
+    with pytest.raises(OptionError, match=rf"language pair '{lp}': unknown language code .*{nearest}"):
+        load_prompt().render("a", "b", lp)
 
 
-@pytest.mark.parametrize("direction", ["en", "en-de-fr", "-de", "en-", ""])
-def test_a_direction_is_two_codes(direction: str) -> None:
+@pytest.mark.parametrize("lp", ["en", "en-de-fr", "-de", "en-", ""])
+def test_a_language_pair_is_two_codes(lp: str) -> None:
     with pytest.raises(OptionError, match="two language codes such as 'en-de'"):
-        load_prompt().render("a", "b", direction)
+        load_prompt().render("a", "b", lp)
 
 
 def test_every_field_is_replaced_once_and_other_braces_stay(tmp_path: Path) -> None:

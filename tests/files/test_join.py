@@ -12,7 +12,7 @@ import pytest
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.cli.analysis import read_sampled
+from mbr_esd_metric.adapters.wmt.sampled import read_sampled
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -51,7 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             error = ("Style", "Major") if "<v>" in marked else ("No-error", "No-error")
             lines.append("\t".join([system, "d", str(number), str(number + 1), "r1", source, marked, *error]))
     (folder / "mqm.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["wmt", "import-mqm", str(folder / "mqm.tsv"), "--test-set", "tiny", "--direction", "en-de"]
+    words = ["wmt", "import", str(folder / "mqm.tsv"), "--test-set", "tiny", "--lp", "en-de"]
     assert main([*words, "-o", str(folder)]) == 0
     return folder
 
@@ -91,7 +91,7 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
     assert said(choose_all(sampled, DecisionOptions("mbr"))) == SAID
 
-    words = ["--data", str(data), "--test-set", "tiny", "--direction", "en-de"]
+    words = ["--data", str(data), "--test-set", "tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
     assert main(["wmt", "score", *words, "--model", model, "--name", f"replayed{tmp_path.name}", "--quiet"]) == 0
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings

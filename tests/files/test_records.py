@@ -142,7 +142,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "logprob": True}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "truncated": 1}]}, "true or false"),
-        (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "logprob is a number"),
+        (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "NaN is no number of JSON"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -> None:
@@ -204,7 +204,7 @@ def test_tokens_that_cannot_be_are_refused(tokens: object) -> None:
 
 
 def test_expected_spans_come_back(tmp_path: Path) -> None:
-    counts = (ExpectedSpans(0.1, 1 / 3), None, ExpectedSpans(2.0, 0.0))
+    counts = (ExpectedSpans(0.1, 1 / 3), None, ExpectedSpans(2.0, 0.0, 0.5, 12, 30.5))
     record = CandidateRecord("8", "s", "t", ("x", "y", "z"), (None,) * 3, (False,) * 3, models=("A",) * 3)
     walks = replace(record, expected=counts)
     write_records(tmp_path / "c.jsonl", [walks, record])
@@ -215,9 +215,7 @@ def test_expected_spans_come_back(tmp_path: Path) -> None:
     assert [one.expected for one in record.candidates] == [None] * 3
 
 
-@pytest.mark.parametrize(
-    "counts", [3, "ab", [1.0], [1, 2, 3], ["1", 2], [-0.1, 0], [0, True], [float("nan"), 0], [0, float("inf")]]
-)
+@pytest.mark.parametrize("counts", [3, "ab", [1.0], [1, 2, 3], ["1", 2], [-0.1, 0], [0, True]])
 def test_expected_spans_that_cannot_be_are_refused(tmp_path: Path, counts: object) -> None:
     value = {**RECORD, "candidates": [{"text": "x", "logprob": -1.5}, {"text": "x", "expected": counts}]}
     path = write(tmp_path / "c.jsonl", RECORD, value)

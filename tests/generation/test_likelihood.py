@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.likelihood import LikelihoodEngine
 
 GRAMMAR = output_grammar("[a-z ]{1,6}")

@@ -18,7 +18,7 @@ import pytest
 
 from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 
 
@@ -34,6 +34,24 @@ def test_samples_come_back_as_they_were_whatever_is_in_them(tmp_path: Path) -> N
         assert store.get("key", 6) == [None, None, *odd, None]
         assert store.get("key", 3) == [None, None, odd[0]]
         assert store.get("another", 2) == [None, None]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_a_new_store_is_its_owners_alone_and_one_that_is_there_is_left(tmp_path: Path) -> None:
+    umask = os.umask(0o002)
+    try:
+        with CandidateStore(tmp_path / "folder" / "s.sqlite") as store:
+            store.put("key", 0, samples(0, 1))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "folder").iterdir()}
+        shared = tmp_path / "shared.sqlite"
+        shared.touch(0o664)
+        with CandidateStore(shared) as store:
+            store.put("key", 0, samples(0, 1))
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
+    assert modes == {"s.sqlite": 0o600, "s.sqlite-wal": 0o600, "s.sqlite-shm": 0o600}
+    assert shared.stat().st_mode & 0o777 == 0o664, "a store that a team shares stays theirs"
 
 
 def test_more_samples_are_added_to_those_that_are_there(tmp_path: Path) -> None:
@@ -160,7 +178,7 @@ def run(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
 ATTEMPT = """
 import os, sys
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 if os.geteuid() == 0:  # root may write everywhere; only now, as others may not be let near the interpreter's files
     os.setgid(65534); os.setuid(65534)
@@ -182,7 +200,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions work differently there")
 @pytest.mark.parametrize("what", ["folder", "file", "parent"])
-def test_no_permission_is_an_error_with_the_mend(open_folder: Path, what: str) -> None:
+def test_no_permission_is_an_error_with_the_fix(open_folder: Path, what: str) -> None:
     folder = open_folder / "folder"
     path = folder / "deeper" / "s.sqlite" if what == "parent" else folder / "s.sqlite"
     folder.mkdir()
@@ -205,7 +223,7 @@ def test_no_permission_is_an_error_with_the_mend(open_folder: Path, what: str) -
 
 WRITER = """
 import sys
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with CandidateStore(path) as store:
@@ -408,7 +426,7 @@ def test_a_store_from_before_token_log_probabilities_is_read_and_written(tmp_pat
 
 def test_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
     path = store_without("expected", tmp_path)
-    counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25)]
+    counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25, 0.5, 12, 30.5)]
     walks = [replace(one, expected=spans) for one, spans in zip(samples(0, 4), counts, strict=True)]
     both = replace(walks[0], token_logprobs=TokenLogprobs((12,), (-0.5,)))
     with CandidateStore(path) as store:

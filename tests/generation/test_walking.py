@@ -20,7 +20,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _uniform
 from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 from mbr_esd_metric.generation.surprisal import DIGITS, EDGES, SHOTS, level
@@ -92,7 +92,7 @@ def test_each_word_is_followed_by_how_surprising_it_is(engine: TransformersEngin
     walk = made_request(1).walk
     assert walk is not None
     with torch.inference_mode():
-        tokens, units = engine._walker.question(walk)
+        tokens, units, _ = engine._walker.question(walk)
     begin: list[int] = []  # this tokenizer has no token to begin with
     before, after = encoded(tokenizer, f"Source: {SRC}\nTranslation:"), encoded(tokenizer, "\nMarked:")
     read = begin + encoded(tokenizer, SHOTS) + before
@@ -110,6 +110,77 @@ def test_each_word_is_followed_by_how_surprising_it_is(engine: TransformersEngin
     assert units == words
 
 
+def test_a_walk_reads_the_tokenizer_once_and_makes_no_table_of_its_tokens(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both took seconds before the first score."""
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    config = peft.LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+    peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), config).save_pretrained(tmp_path)
+
+    read = AutoTokenizer.from_pretrained
+    asked: list[object] = []
+
+    def counted(*given: Any, **named: Any) -> Any:
+        asked.append(given)
+        return read(*given, **named)
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", counted)
+    own = TransformersEngine(EngineOptions(model=str(folder), adapter=str(tmp_path), device="cpu"))
+    (part,) = own.generate([made_request(2)], WARM)
+    assert len(part.samples) == 2
+    assert len(asked) == 1
+    assert "_bytes" not in vars(own._vocabulary)
+    own.close()
+
+
+def test_a_walk_goes_on_through_the_source(engine: TransformersEngine, plain: tuple[Any, Any]) -> None:
+    """Its words come with how surprising they are after the translation, and marks as a plain forward pass has them."""
+    model, tokenizer = plain
+    both = get_format("marked-omissions")
+    prompt = load_prompt("v1", both.templates)
+    walk = both.walk(prompt, SRC, MT)
+    assert walk is not None
+    request = replace(made_request(8), key="both", grammar=both.grammar(MT, source=SRC), walk=walk)
+    (part,) = engine.generate([request], WARM)
+    assert engine._walker is not None
+    with torch.inference_mode():
+        question, units, surprisal = engine._walker.question(walk)
+        plainly = engine._walker.surprisals(walk)
+    assert surprisal == pytest.approx(sum(plainly))
+    read = encoded(tokenizer, SHOTS) + encoded(tokenizer, f"Source: {MT}\nTranslation:")
+    for number, unit in enumerate((" The", " dog", " barks", ".")):
+        tokens = encoded(tokenizer, unit)
+        found = 0.0
+        for token in tokens:
+            found -= float(logits(model, read)[-1].log_softmax(0)[token])
+            read.append(token)
+        digit = encoded(tokenizer, DIGITS[level(found)])
+        between = [] if number else encoded(tokenizer, "\nSource:")
+        assert units[6 + number] == between + tokens + digit
+    marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
+    parser = both.parser(MT, source=SRC)
+    sided = 0
+    for sample in part.samples:
+        total, tokens, at = 0.0, list(question), 0
+        for text, unit in zip(walk.pieces, units, strict=True):
+            at += len(text) + 1
+            tokens += unit
+            mark = walk.marks.index(sample.text[at - 1])
+            total += float(logits(model, tokens)[-1][marks].log_softmax(0)[mark])
+            tokens.append(marks[mark])
+        assert sample.logprob == pytest.approx(total, abs=1e-3)
+        read_back = parser.annotations([sample.text])[0]
+        assert isinstance(read_back, Annotation)
+        sided += read_back.sided
+        assert sample.expected is not None
+        assert sample.expected.words == 6
+        assert 0 < sample.expected.missing < sample.expected.minor + sample.expected.major
+    assert sided
+
+
 def test_log_probabilities_are_those_of_a_plain_forward_pass(
     engine: TransformersEngine, plain: tuple[Any, Any]
 ) -> None:
@@ -119,7 +190,7 @@ def test_log_probabilities_are_those_of_a_plain_forward_pass(
     walk = made_request(1).walk
     assert walk is not None
     with torch.inference_mode():
-        question, units = engine._walker.question(walk)
+        question, units, _ = engine._walker.question(walk)
     marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
     assert len({sample.text for sample in part.samples}) > 8
     for sample in part.samples:
@@ -165,7 +236,7 @@ def test_reading_ahead_gives_the_samples_of_a_walk_word_by_word(
     walk = asked.walk
     assert walk is not None
     with torch.inference_mode():
-        question, units = engine._walker.question(walk)
+        question, units, _ = engine._walker.question(walk)
     marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
     known: dict[tuple[int, ...], Any] = {}  # the logits of the marks that follow these marks
     for index, sample in enumerate(done):
@@ -302,7 +373,7 @@ def test_a_greedy_answer_says_what_was_expected_along_it(engine: TransformersEng
     assert walk is not None
     assert engine._walker is not None
     with torch.inference_mode():
-        tokens, units = engine._walker.question(walk)
+        tokens, units, _ = engine._walker.question(walk)
     marks = [encoded(tokenizer, mark)[0] for mark in walk.marks]
     sums, before, at = {"-": 0.0, "+": 0.0}, "", 0
     for word, unit in zip(("Der", " Hund", ",", " bellt", "  laut", "."), units, strict=True):

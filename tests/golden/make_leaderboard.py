@@ -1,6 +1,6 @@
 """What mt-metrics-eval says of a data folder, as JSON; run with that toolkit, which needs no package of ours.
 
-    python tests/golden/make_leaderboard.py DATA TEST_SET DIRECTION
+    python tests/golden/make_leaderboard.py DATA TEST_SET LP
 
 It reads the folder with its own ``EvalSet``, metrics by ``AddMetricsFromDir``, and takes systems sorted by name, as the
 order decides the last digits of SPA.
@@ -12,13 +12,13 @@ import json
 import sys
 
 
-def main(data: str, test_set: str, direction: str) -> None:
+def main(data: str, test_set: str, lp: str) -> None:
     """Print metric -> SPA, acc_eq* and its threshold."""
     from mt_metrics_eval import stats
     from mt_metrics_eval.data import EvalSet
 
-    evs = EvalSet(test_set, direction, path=data, read_stored_ratings=True, strict=True)
-    evs.AddMetricsFromDir(f"{data}/{test_set}/metric-scores/{direction}")
+    evs = EvalSet(test_set, lp, path=data, read_stored_ratings=True, strict=True)
+    evs.AddMetricsFromDir(f"{data}/{test_set}/metric-scores/{lp}")
     gold = {s: v for s, v in evs.Scores("seg", "mqm").items() if s != evs.std_ref}
     names = sorted(gold)
     results = {}

@@ -25,7 +25,7 @@ import pandas as pd
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.submissions import About
 from mbr_esd_metric.adapters.wmt.submitting import write_submission
-from tests.helpers.wmt_folder import marked_words, write_folder
+from tests.helpers.wmt_folder import marked_words, repeated_spans, write_folder
 
 KEYS = ["doc_id", "segment_id", "source_lang", "target_lang", "set_id", "system_id", "domain_name", "method"]
 SPANS = ["start_indices", "end_indices", "error_types"]
@@ -67,9 +67,9 @@ def main() -> None:
     found: dict[str, Any] = {"wmt23": {}, "wmt25": {}}
     with tempfile.TemporaryDirectory() as folder:
         found["wmt23"]["2023_en-de_test"] = of_the_task(wmt23, Path(sys.argv[5]), Path(folder))
-        for direction in ("en-de", "zh-en"):
-            write_folder(Path(folder), "made", direction)
-            test_set = load_test_set(folder, "made", direction, reference="refA")
+        for lp in ("en-de", "zh-en"):
+            write_folder(Path(folder), "made", lp)
+            test_set = load_test_set(folder, "made", lp, reference="refA")
             paths = {}
             for form in ("qe2023", "wmt25-task2"):
                 for metric in (None, "spans"):
@@ -77,8 +77,8 @@ def main() -> None:
                     write_submission(paths[form, metric], form, [test_set], metric, About("m"), rated=True)
             gold = wmt23.load_annotations(paths["qe2023", None], defaultdict(list), True)
             predicted = wmt23.load_annotations(paths["qe2023", "spans"], defaultdict(list), False)[3]
-            recall, precision, f1 = wmt23.score_new(predicted, gold)[direction]
-            found["wmt23"][direction] = [precision, recall, f1]
+            recall, precision, f1 = wmt23.score_new(predicted, gold)[lp]
+            found["wmt23"][lp] = [precision, recall, f1]
             tables = [
                 pd.read_csv(paths["wmt25-task2", m], sep="\t", keep_default_na=False, dtype={"segment_id": str})
                 for m in (None, "spans")
@@ -92,7 +92,12 @@ def main() -> None:
                 for side in ("gold", "pred")
             }
             lengths = [len(text) for text in both["hypothesis_segment_gold"]]
-            found["wmt25"][direction] = [float(v) for v in wmt25.get_char_f1(lengths, errors["gold"], errors["pred"])]
+            found["wmt25"][lp] = [float(v) for v in wmt25.get_char_f1(lengths, errors["gold"], errors["pred"])]
+            odd = Path(folder) / "odd"
+            odd.write_text(repeated_spans(paths["wmt25-task2", "spans"].read_text(encoding="utf-8")), encoding="utf-8")
+            rows = pd.read_csv(odd, sep="\t", keep_default_na=False, dtype={"segment_id": str})
+            again = [wmt25.get_error_list(row) for _, row in rows.merge(tables[0][KEYS], on=KEYS).iterrows()]
+            found["wmt25"][f"{lp} repeated"] = [float(v) for v in wmt25.get_char_f1(lengths, errors["gold"], again)]
     found["provenance"] = {
         "wmt23": f"https://github.com/WMT-QE-Task/qe-eval-scripts at {sys.argv[2]}",
         "wmt25": f"https://github.com/wmt-conference/wmt25-mteval at {sys.argv[4]}",

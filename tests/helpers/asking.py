@@ -7,8 +7,8 @@ import socket
 from collections.abc import Iterable
 
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample
-from mbr_esd_metric.generation.server.engine import ServerEngine
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.patience import Patience
 
 MODEL = "test-model"

@@ -15,6 +15,7 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ EMPTY = '{"errors": []}'
 KNOWN = {
     "openai": (
         "model messages n seed max_completion_tokens max_tokens response_format temperature top_p reasoning_effort "
-        "logprobs top_logprobs stop stream metadata store user verbosity service_tier"
+        "logprobs top_logprobs stop stream stream_options metadata store user verbosity service_tier"
     ),
     "ollama": "model messages tools format options stream keep_alive think truncate shift logprobs top_logprobs",
     "plain": "model messages max_tokens temperature top_p reasoning_effort",
@@ -116,6 +117,9 @@ class FakeServer:
         retry_after: what such an answer says of the time to wait, if anything.
         spoil: changes a reply before it is sent, given the number of the request.
         headers: of every reply to a request for candidates.
+        slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
+        stalls: of replies in events, the last one first: how many choices are whole, and for how many seconds the next
+            one then stands still.
 
     Attributes:
         bodies, arrivals: of each request for candidates, and the time when it came.
@@ -140,7 +144,11 @@ class FakeServer:
         retry_after: str | None = None,
         spoil: Any = None,
         headers: dict[str, str] | None = None,
+        slots: int | None = None,
+        stalls: Sequence[tuple[int, float]] = (),
     ) -> None:
+        self.stalls = list(stalls)
+        self.slots = slots
         self.model, self.key, self.context, self.most = model, key, context, most
         self.refuse, self.plain, self.logprobs, self.short = refuse, plain, logprobs, short
         self.delay, self.turned_away, self.retry_after = delay, turned_away, retry_after
@@ -179,7 +187,36 @@ class FakeServer:
                 status, value = outer.complete(body)
                 if outer.spoil is not None:
                     value = outer.spoil(value, number)
+                if status == 200 and body.get("stream"):
+                    return self.stream(value, outer.stalls.pop() if outer.stalls else None)
                 self.reply(status, value, outer.headers)
+
+            def stream(self, value: dict[str, Any], stall: tuple[int, float] | None) -> None:
+                """The reply in events: the last choices first. After `stall[0]` whole ones, wait `stall[1]` seconds."""
+                self.close_connection = True
+                try:
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+                    for number, choice in enumerate(reversed(value["choices"])):
+                        if stall is not None and number == stall[0]:
+                            self.send(value, choice, {"role": "assistant", "content": None}, None)
+                            time.sleep(stall[1])
+                        text = choice["message"]["content"]
+                        for piece in (text[:9], text[9:]):
+                            self.send(value, choice, {"content": piece}, None)
+                        self.send(value, choice, {}, choice["finish_reason"])
+                    usage = {**value, "object": "chat.completion.chunk", "choices": []}
+                    self.wfile.write(b": a comment\n\ndata: " + json.dumps(usage).encode() + b"\n\ndata: [DONE]\n\n")
+                except OSError:
+                    return
+
+            def send(
+                self, value: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any], finish: str | None
+            ) -> None:
+                logprobs = choice["logprobs"] if finish and choice["logprobs"] else None
+                one = {"index": choice["index"], "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+                event = {"id": "1", "object": "chat.completion.chunk", "model": value["model"], "choices": [one]}
+                self.wfile.write(b"data: " + json.dumps(event).encode() + b"\r\n\r\n")
+                self.wfile.flush()
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
@@ -196,6 +233,8 @@ class FakeServer:
             return 200, {"models": [{"name": self.model, "model": self.model}]}
         if self.dialect == "transformers" and path == "/openapi.json":
             return 200, {"paths": {"/v1/chat/completions": {}, "/load_model": {}}}
+        if path == "/props" and self.slots is not None:
+            return 200, {"total_slots": self.slots}
         return 404, {"detail": "Not Found"}
 
     def complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -336,6 +375,7 @@ class FaultyProxy:
                     connection.request(method, self.path, body, headers)
                     answer = connection.getresponse()
                     status, raw = answer.status, answer.read()
+                    kind = {"Content-Type": answer.getheader("Content-Type") or "application/json"}
                 except OSError:
                     self.close_connection = True
                     return
@@ -346,10 +386,10 @@ class FaultyProxy:
                 if fault in ("drop after", "stall"):
                     self.close_connection = True
                 elif fault == "cut clean":
-                    self.reply(status, raw[: len(raw) // 2])
+                    self.reply(status, raw[: len(raw) // 2], kind)
                 elif fault in ("cut", "drip"):
                     self.send_response(status)
-                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Type", kind["Content-Type"])
                     self.send_header("Content-Length", str(len(raw)))
                     self.end_headers()
                     self.close_connection = True
@@ -358,7 +398,7 @@ class FaultyProxy:
                     else:
                         self.drip(raw)
                 else:
-                    self.reply(status, raw)
+                    self.reply(status, raw, kind)
 
             def drip(self, raw: bytes) -> None:
                 end = time.monotonic() + stall

@@ -3,8 +3,8 @@
 In a fenced block marked ``console``, a line that begins with ``$ `` is a command (one that ends in a
 backslash goes on in the next line, indented) and the lines below it are its output, standard error included.
 ``python`` blocks are run as well; in those with ``>>>`` the values shown are compared. All blocks of a
-document share one shell, one Python namespace and one folder, in which `docs` and `scripts` are those of the
-repository. Other blocks (``text``, ``json``, none) are not run; ``bash`` and ``sh`` are refused, so that no
+document share one shell, one Python namespace and one folder, in which `docs`, `scripts` and `research` are those of
+the repository. Other blocks (``text``, ``json``, none) are not run; ``bash`` and ``sh`` are refused, so that no
 command stays untested.
 
 In an output ``...`` stands for anything: alone on a line for any number of lines, in a line for a part of it
@@ -49,11 +49,11 @@ def data_folder() -> Path:
 #: What a block may need -> whether it is here.
 NEEDS: Mapping[str, Callable[[], bool]] = {
     "comet": _module("comet"),
-    "transformers": _module("torch", "transformers", "outlines"),
+    "transformers": _module("torch", "transformers", "outlines_core"),
     "matplotlib": _module("matplotlib"),
     "trl": _module("trl"),
     "data": lambda: (data_folder() / "mqm").is_dir(),
-    "model": lambda: bool(os.environ.get("MBR_ESD_TEST_MODEL")) and _module("torch", "transformers", "outlines")(),
+    "model": lambda: bool(os.environ.get("MBR_ESD_TEST_MODEL")) and _module("torch", "transformers", "outlines_core")(),
 }
 
 
@@ -199,7 +199,7 @@ class Session:
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__docs__"})
 
     def __post_init__(self) -> None:
-        for name in ("docs", "scripts"):
+        for name in ("docs", "scripts", "research"):
             (self.folder / name).symlink_to(ROOT / name)
 
     def run(self, block: Block) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
@@ -18,6 +21,21 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--js-flags=--expose-gc", "--enable-precise-memory-info"),
 )
+
+
+def browser(profile: Path) -> Any:
+    """Headless Chromium with this profile; the test skips where there is none."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (extra: dev)")
+    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    service = shutil.which("chromedriver")
+    if binary is None or service is None:
+        pytest.skip("chromium and chromedriver are not installed (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
 
 
 class Page:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from mbr_esd_metric.generation.base import Engine, EngineOptions
+from mbr_esd_metric.generation.engine import Engine, EngineOptions
 
 
 class StubEngine(Engine):
@@ -28,5 +28,5 @@ class StubEngine(Engine):
 
 def run_instead(engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever engine a card names, candidates come from this one."""
-    for module in ("pipeline", "sampler"):
+    for module in ("pipeline", "sampler", "summary"):
         monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: engine)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TEST_SET, DIRECTION = "wmt21.tedtalks", "en-de"
+TEST_SET, LP = "wmt21.tedtalks", "en-de"
 SYSTEMS = ("Facebook-AI", "Nemo", "Online-W", "UEdin", "eTranslation", "ref")
 SEGMENTS = ("29", "87", "93", "251")
 MODEL = "mbr-esd-demo?n=8&engine=transformers&grounded=true&max_tokens=96"

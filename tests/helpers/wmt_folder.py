@@ -33,16 +33,14 @@ def spans(rng: random.Random, text: str, most: int) -> Annotation:
     return Annotation(found)
 
 
-def write_folder(
-    data: Path, test_set: str = "made", direction: str = "en-de", gold: str = "mqm", seed: int = 0
-) -> Layout:
+def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: str = "mqm", seed: int = 0) -> Layout:
     """Write it.
 
     Metrics: "length-src" scores segments and systems, "noise-refA" segments, "spans-src" has error spans, "flat-src" is
     constant and marks nothing, "systems-refA" scores systems alone.
     """
-    rng = random.Random(f"{direction}{seed}")
-    layout = Layout(data, test_set, direction)
+    rng = random.Random(f"{lp}{seed}")
+    layout = Layout(data, test_set, lp)
     texts = {s: [" ".join(rng.sample(WORDS, rng.randint(2, 12))) for _ in range(SEGMENTS)] for s in (*SYSTEMS, "refA")}
     rated = [rng.random() > 0.15 for _ in range(SEGMENTS)]
     human: dict[str, list[Annotation | None]] = {
@@ -102,3 +100,19 @@ def marked_words(text: str, number: int) -> Annotation:
             found.append(ErrorSpan(start, at, "major" if kind else "minor"))
     points = [(len(text) if number % 2 else 3, "minor")] if number % 5 == 0 else []
     return Annotation(found).pointing(points)
+
+
+def repeated_spans(predictions: str) -> str:
+    """A submission to WMT25's span task with every first span again, an empty one, and an error without a place."""
+    rows = [line.split("\t") for line in predictions.splitlines()]
+    for number, row in enumerate(rows[1:]):
+        if row[-1] == "no-error":
+            if number % 3 == 0:
+                row[-3:] = "missing", "missing", "major"
+            continue
+        first = [column.split(" ")[0] for column in row[-3:]]
+        again = [[*column.split(" "), said] for column, said in zip(row[-3:], first, strict=True)]
+        for column, said in zip(again, ("1", "1", "minor"), strict=True):
+            column.append(said)
+        row[-3:] = [" ".join(column) for column in again]
+    return "".join("\t".join(row) + "\n" for row in rows)

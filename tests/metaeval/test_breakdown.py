@@ -11,14 +11,14 @@ from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, correlation, evaluate_spans, spa
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels, quartile_edges
-from mbr_esd_metric.metaeval.contestants import Contestants, Entry
+from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
 
 LENGTH = 20
 LABELS = ["a"] * 6 + ["b"] * 5 + ["a"] * 3 + ["c"]
 
 
 @pytest.fixture(scope="module")
-def data() -> Contestants:
+def data() -> MetricSet:
     rng = np.random.default_rng(1)
 
     def spans() -> Annotation:
@@ -33,10 +33,10 @@ def data() -> Contestants:
     predicted = [[spans() for _ in LABELS] for _ in range(4)]
     scores = np.array([[float(-len(a)) for a in row] for row in predicted])
     entries = [Entry("spans", False, scores, predicted), Entry("noise", True, rng.normal(size=gold.shape))]
-    return Contestants("en-de", gold, np.full(gold.shape, LENGTH), [rated], entries)
+    return MetricSet("en-de", gold, np.full(gold.shape, LENGTH), [rated], entries)
 
 
-def test_each_part_is_evaluated_alone(data: Contestants) -> None:
+def test_each_part_is_evaluated_alone(data: MetricSet) -> None:
     measures = ("spa", "acc_eq", "seg-kendall-item", "f1-corpus", "softf1")
     parts = breakdown(data, LABELS, measures)
     assert [(part.name, part.segments, part.rated) for part in parts] == [("a", 9, 32), ("b", 5, 20), ("c", 1, 0)]
@@ -55,12 +55,12 @@ def test_each_part_is_evaluated_alone(data: Contestants) -> None:
         assert part.values["noise", True]["softf1"] is None
 
 
-def test_a_part_that_nobody_rated_has_no_values(data: Contestants) -> None:
+def test_a_part_that_nobody_rated_has_no_values(data: MetricSet) -> None:
     last = breakdown(data, LABELS, ("spa", "f1-corpus"))[-1]
     assert set(last.values["spans", False].values()) == {None}
 
 
-def test_without_people_there_are_no_span_measures_and_scores_all_the_same(data: Contestants) -> None:
+def test_without_people_there_are_no_span_measures_and_scores_all_the_same(data: MetricSet) -> None:
     alone = replace(data, human=[])
     with_people, without = (breakdown(one, LABELS, ("acc_eq", "softf1"))[0].values for one in (data, alone))
     for entry in data.entries:
@@ -75,7 +75,7 @@ def test_buckets_of_lengths() -> None:
     assert set(length_labels([7] * 9, quartile_edges([7] * 9))) == {"0-"}
 
 
-def test_what_does_not_fit_is_refused(data: Contestants) -> None:
+def test_what_does_not_fit_is_refused(data: MetricSet) -> None:
     with pytest.raises(InputError, match="2 labels for 15 segments"):
         breakdown(data, ["a", "b"], ["spa"])
     with pytest.raises(OptionError, match="softf1"):

@@ -11,7 +11,13 @@ import pytest
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.calibration import Claims, calibration_error, claims, reliability, threshold_curve
+from mbr_esd_metric.metaeval.calibration import (
+    Predicted,
+    calibration_error,
+    predicted_spans,
+    reliability,
+    threshold_curve,
+)
 
 LENGTH = 10
 
@@ -28,7 +34,7 @@ LENGTHS = [[LENGTH, LENGTH, LENGTH]]
 
 
 def test_a_span_is_confirmed_by_the_share_of_its_characters_and_raters() -> None:
-    found = claims(PREDICTED, [ONE, OTHER], LENGTHS)
+    found = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS)
     assert found.confidence.tolist() == [0.9, 0.2, 0.6]
     assert found.confirmed.tolist() == [(0.5 + 1.0) / 2, 0.0, 0.0]
     assert found.segment.tolist() == [0, 0, 1]
@@ -38,7 +44,7 @@ def test_a_span_is_confirmed_by_the_share_of_its_characters_and_raters() -> None
 
 
 def test_characters() -> None:
-    found = claims(PREDICTED, [ONE, OTHER], LENGTHS, "character")
+    found = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS, "character")
     assert len(found) == 7
     by_place = dict(zip([0, 1, 2, 3, 6, 7], found.confirmed[:6].tolist(), strict=True))
     assert by_place == {0: 0.5, 1: 0.5, 2: 1.0, 3: 1.0, 6: 0.0, 7: 0.0}
@@ -52,20 +58,20 @@ def test_characters() -> None:
     assert curve.best_f1 == pytest.approx(0.75)
 
 
-def test_a_span_of_no_confidence_at_all_is_a_claim() -> None:
+def test_a_span_of_no_confidence_at_all_is_a_predicted_span() -> None:
     predicted = [[Annotation([span(0, 4, 0.9), span(6, 8, 0.0)])]]
-    for level, claimed in (("span", [0.9, 0.0]), ("character", [0.9] * 4 + [0.0] * 2)):
-        found = claims(predicted, [[[Annotation([span(7, 9)])]]], [[LENGTH]], level)  # type: ignore[arg-type]
-        assert found.confidence.tolist() == claimed
+    for level, expected in (("span", [0.9, 0.0]), ("character", [0.9] * 4 + [0.0] * 2)):
+        found = predicted_spans(predicted, [[[Annotation([span(7, 9)])]]], [[LENGTH]], level)  # type: ignore[arg-type]
+        assert found.confidence.tolist() == expected
     curve = threshold_curve(found)
     assert (curve.precision.tolist(), curve.recall.tolist()) == ([0.0, pytest.approx(1 / 6)], [0.0, 0.5])
     # Precision and recall may be well below one half.
     assert curve.best_f1 == pytest.approx(2 * (1 / 6) * 0.5 / (1 / 6 + 0.5))
 
 
-def made(confidence: list[float], confirmed: list[float]) -> Claims:
+def made(confidence: list[float], confirmed: list[float]) -> Predicted:
     n = len(confidence)
-    return Claims(
+    return Predicted(
         np.array(confidence), np.array(confirmed), np.ones(n), np.zeros(0), np.zeros(0), np.arange(n, dtype=np.intp)
     )
 
@@ -74,7 +80,7 @@ def test_the_calibration_error_is_the_mean_gap_of_the_bins() -> None:
     found = made([0.05, 0.1, 0.15, 0.95, 1.0], [0, 0, 1, 1, 0])
     gaps = [1 * abs(0.05 - 0), 2 * abs(0.125 - 0.5), 2 * abs(0.975 - 0.5)]
     assert calibration_error(found) == pytest.approx(sum(gaps) / 5)
-    assert [b.claims for b in reliability(found)] == [1, 2, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert [b.count for b in reliability(found)] == [1, 2, 0, 0, 0, 0, 0, 0, 0, 2]
     assert math.isnan(calibration_error(made([], [])))
     with pytest.raises(OptionError, match="bins"):
         reliability(found, 0)
@@ -127,8 +133,8 @@ def test_a_recalibration_is_kept_and_changes_confidences_alone() -> None:
 
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(InputError, match="no confidence"):
-        claims([[Annotation([span(0, 2)])]], [[[Annotation()]]], [[LENGTH]])
+        predicted_spans([[Annotation([span(0, 2)])]], [[[Annotation()]]], [[LENGTH]])
     with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
-        claims([[None]], [[[Annotation()]]], [[LENGTH]])
+        predicted_spans([[None]], [[[Annotation()]]], [[LENGTH]])
     with pytest.raises(InputError, match="no rater"):
-        claims([[None]], [[[None]]], [[LENGTH]])
+        predicted_spans([[None]], [[[None]]], [[LENGTH]])

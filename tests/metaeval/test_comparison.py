@@ -94,7 +94,11 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.Capture
             )
     path = tmp_path / "candidates.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["compare", str(path), "--score", "expected", "--format", "json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert main(["rank", str(path), "--score", "expected", "--format", "json"]) == 0
+    systems, pairs = json.loads(capsys.readouterr().out)
+    assert [row["system"] for row in systems["rows"]] == ["good", "bad"]
+    means = {row["system"]: row["score"] for row in systems["rows"]}
+    (row,) = pairs["rows"]
+    assert row["difference"] == pytest.approx(means["bad"] - means["good"])
     assert (row["a"], row["b"], row["segments"], row["verdict"]) == ("good", "bad", 30, "they differ; N is enough")
     assert row["difference"] < -2

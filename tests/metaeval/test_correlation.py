@@ -99,7 +99,7 @@ def test_groups_are_counted() -> None:
     assert (found.value, found.groups) == (1.0, 1)  # the second segment is all ties, the third has one rating
 
 
-def test_accuracy_counts_the_pairs_of_all_directions_together() -> None:
+def test_accuracy_counts_the_pairs_of_all_language_pairs_together() -> None:
     first = (np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]))  # two of three
     second = (np.array([0.0, 0.0]), np.array([1.0, 1.0]))  # a tie that the metric calls one
     found = pairwise_accuracy([first, second])

@@ -11,20 +11,21 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.contestants import contestants
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, perm_both, spa
-from mbr_esd_metric.metaeval.contestants import Contestants, Entry
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Row, Settings, compute_leaderboard, signature_field
+from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
 from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spans import evaluate_spans, span_bootstrap
-from mbr_esd_metric.report.leaderboard import leaderboard_table
-from mbr_esd_metric.report.tables import FORMATS, render
+from mbr_esd_metric.report.leaderboard_table import leaderboard_table
+from mbr_esd_metric.report.tables import TABLE_FORMATS, render
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
+CONSTANT = "one score for everything, so that SPA says nothing and depends on the order of the systems"
 SIGNATURE = "mbr-esd|model:m|engine:replay|d:{}|n:16|t:2.0|v:0"
 
 
@@ -36,7 +37,7 @@ def spans_of(penalties: np.ndarray) -> list[list[Annotation | None]]:
     ]
 
 
-def direction(name: str = "en-de", seed: int = 0, noises: Sequence[tuple[str, str, float]] = ()) -> Contestants:
+def lp(name: str = "en-de", seed: int = 0, noises: Sequence[tuple[str, str, float]] = ()) -> MetricSet:
     """Gold and metrics that see it through more or less noise; (name, rule, noise)."""
     rng = np.random.default_rng(seed)
     quality = rng.uniform(0.2, 3, (SYSTEMS, 1))
@@ -50,27 +51,27 @@ def direction(name: str = "en-de", seed: int = 0, noises: Sequence[tuple[str, st
         entries.append(Entry(metric, False, -seen, spans_of(seen), SIGNATURE.format(rule)))
     reference = Entry("overlap", True, -np.nan_to_num(penalties) + rng.normal(0, 1, penalties.shape))
     entries.append(reference)
-    return Contestants(name, -penalties, np.full(penalties.shape, LENGTH), [human], entries)
+    return MetricSet(name, -penalties, np.full(penalties.shape, LENGTH), [human], entries)
 
 
 NOISES = (("ours", "mbr", 0.05), ("map", "map", 0.6), ("vote", "majority", 0.9))
 
 
 @pytest.fixture(scope="module")
-def one() -> Contestants:
-    return direction(noises=NOISES)
+def one() -> MetricSet:
+    return lp(noises=NOISES)
 
 
 @pytest.fixture(scope="module")
-def two(one: Contestants) -> list[Contestants]:
-    return [one, direction("ja-zh", 1, NOISES)]
+def two(one: MetricSet) -> list[MetricSet]:
+    return [one, lp("ja-zh", 1, NOISES)]
 
 
 def row(board: Leaderboard, name: str) -> Row:
     return next(row for row in board.rows if row.name == name)
 
 
-def test_values_and_clusters_are_those_of_metaeval(one: Contestants) -> None:
+def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
     board = compute_leaderboard("t", [one], Settings(draws=200))
     scores = {e.name: e.scores for e in one.entries}
     for statistic, function in (("spa", spa), ("acc_eq", lambda g, m: acc_eq(g, m).accuracy)):
@@ -96,7 +97,7 @@ def test_values_and_clusters_are_those_of_metaeval(one: Contestants) -> None:
     assert set(overlap.average.values) == {"spa", "acc_eq"}
 
 
-def test_rows_are_ordered_by_spa(two: list[Contestants]) -> None:
+def test_rows_are_ordered_by_spa(two: list[MetricSet]) -> None:
     board = compute_leaderboard("t", two, Settings(draws=0))
     values = [row.average.values["spa"] for row in board.rows if row.average]
     assert values == sorted(values, reverse=True)
@@ -104,7 +105,7 @@ def test_rows_are_ordered_by_spa(two: list[Contestants]) -> None:
     assert all(not row.average.ranks for row in board.rows if row.average)
 
 
-def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[Contestants]) -> None:
+def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[MetricSet]) -> None:
     board = compute_leaderboard("t", two, Settings(draws=200))
     for one_row in board.rows:
         results = [result for result in one_row.results if result is not None]
@@ -124,8 +125,8 @@ def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[Contestants]
     assert counts.minor == sum(r.counts.minor for r in row(board, "ours").results if r and r.counts)
 
 
-def test_a_metric_that_misses_a_direction_has_no_average_and_comes_last(two: list[Contestants]) -> None:
-    other = direction("ja-zh", 1, NOISES[1:])
+def test_a_metric_that_misses_a_language_pair_has_no_average_and_comes_last(two: list[MetricSet]) -> None:
+    other = lp("ja-zh", 1, NOISES[1:])
     board = compute_leaderboard("t", [two[0], other], Settings(draws=50))
     assert board.rows[-1].name == "ours"
     assert board.rows[-1].average is None
@@ -134,7 +135,7 @@ def test_a_metric_that_misses_a_direction_has_no_average_and_comes_last(two: lis
     assert "ours" in text
 
 
-def test_daggers_need_every_rival_in_every_direction(two: list[Contestants]) -> None:
+def test_daggers_need_every_rival_in_every_language_pair(two: list[MetricSet]) -> None:
     settings = Settings(draws=200, against=("map", "majority"))
     board = compute_leaderboard("t", two, settings)
     ours = row(board, "ours").daggers
@@ -149,12 +150,12 @@ def test_daggers_need_every_rival_in_every_direction(two: list[Contestants]) -> 
             assert span_bootstrap(*predictions, "softf1", 200).p_value <= 0.05
     assert row(board, "map").daggers == frozenset()
     assert row(board, "overlap").daggers == frozenset()
-    worse = [two[0], direction("ja-zh", 1, (("ours", "mbr", 1.0), *NOISES[1:]))]
+    worse = [two[0], lp("ja-zh", 1, (("ours", "mbr", 1.0), *NOISES[1:]))]
     assert row(compute_leaderboard("t", worse, settings), "ours").daggers == frozenset()
     assert row(compute_leaderboard("t", two, Settings(draws=0, against=("map",))), "ours").daggers == frozenset()
 
 
-def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: Contestants) -> None:
+def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
     scores = {e.name: e.scores for e in one.entries}
     p = perm_both(one.gold, scores["map"], scores["ours"], "spa", 200).p_value
     assert 0 < p < 1
@@ -163,7 +164,7 @@ def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: Contestants) -> None:
         assert ("spa" in row(board, "ours").daggers) is there
 
 
-def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: Contestants) -> None:
+def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: MetricSet) -> None:
     by_name = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "vote")))
     by_rule = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "majority")))
     assert row(by_name, "ours").daggers == row(by_rule, "ours").daggers != frozenset()
@@ -175,29 +176,36 @@ def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: Contestants) -> N
         else e
         for e in one.entries
     ]
-    unlike = Contestants(one.direction, one.gold, one.lengths, one.human, other)
+    unlike = MetricSet(one.lp, one.gold, one.lengths, one.human, other)
     board = compute_leaderboard("t", [unlike], Settings(draws=100, against=("majority",)))
     assert row(board, "ours").daggers == frozenset()
 
 
-def test_a_constant_metric_is_noted(one: Contestants) -> None:
-    constant = Entry("same", False, np.zeros_like(one.gold))
-    board = compute_leaderboard("t", [Contestants("en-de", one.gold, one.lengths, [], [constant])], Settings(draws=0))
+def test_a_constant_metric_is_noted(one: MetricSet) -> None:
+    same, still = (Entry(name, False, np.full_like(one.gold, 2.0)) for name in ("same", "still"))
+    pairs = [
+        MetricSet(lp, one.gold, one.lengths, [], entries)
+        for lp, entries in (("en-de", [same, still]), ("en-es", [same, still, *one.entries]), ("ja-zh", [same]))
+    ]
+    board = compute_leaderboard("t", pairs, Settings(draws=0))
+    noted = [note for note in board.notes if "one score for everything" in note]
+    assert noted == [f"{CONSTANT}: same in en-de, en-es, ja-zh; still in en-de, en-es"]
+    board = compute_leaderboard("t", [MetricSet("en-de", one.gold, one.lengths, [], [same])], Settings(draws=0))
     assert board.measures == ()
-    assert "same has one score for everything in en-de" in board.notes[0]
+    assert board.notes == (f"{CONSTANT}: same in en-de",)
 
 
-def test_the_same_metric_twice_is_an_error(one: Contestants) -> None:
-    twice = Contestants("en-de", one.gold, one.lengths, [], [*one.entries, one.entries[0]])
+def test_the_same_metric_twice_is_an_error(one: MetricSet) -> None:
+    twice = MetricSet("en-de", one.gold, one.lengths, [], [*one.entries, one.entries[0]])
     with pytest.raises(InputError, match="metric ours is there twice"):
         compute_leaderboard("t", [twice], Settings(draws=0))
-    with pytest.raises(InputError, match="needs a direction"):
+    with pytest.raises(InputError, match="needs a language pair"):
         compute_leaderboard("t", [])
 
 
-def test_every_format_carries_n_signature_daggers_and_clusters(two: list[Contestants]) -> None:
+def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricSet]) -> None:
     board = compute_leaderboard("t", two, Settings(draws=200, against=("map", "majority")))
-    for form in FORMATS:
+    for form in TABLE_FORMATS:
         text = render(leaderboard_table(board, "column" if form in ("tsv", "json") else "notes"), form)
         assert "d:mbr|n:16" in text.replace(r"\|", "|")
         assert "ours" in text
@@ -222,7 +230,7 @@ def test_fields_of_signatures(signature: str | None, name: str, value: str | Non
 
 
 @pytest.fixture
-def folder(tmp_path: Path, one: Contestants) -> Path:
+def folder(tmp_path: Path, one: MetricSet) -> Path:
     """The data of `one` as files."""
     layout = Layout(tmp_path, "t", "en-de")
     names = [f"s{i}" for i in range(SYSTEMS)]
@@ -248,16 +256,16 @@ def folder(tmp_path: Path, one: Contestants) -> Path:
     return tmp_path
 
 
-def test_from_files_as_from_arrays(folder: Path, one: Contestants) -> None:
+def test_from_files_as_from_arrays(folder: Path, one: MetricSet) -> None:
     settings = Settings(draws=100, against=("map",))
-    stored = contestants(load_test_set(folder, "t", "en-de"))
+    stored = stored_metrics(load_test_set(folder, "t", "en-de"))
     a, b = compute_leaderboard("t", [stored], settings), compute_leaderboard("t", [one], settings)
     assert a.rows == b.rows
     assert a.human == b.human
 
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", "--data", str(folder), "--test-set", "t", "--direction", "en-de", "--k", "50"]
+    command = ["leaderboard", "--data", str(folder), "--test-set", "t", "--lp", "en-de", "--k", "50"]
     assert main([*command, "--against", "map,majority", "--format", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert {item["metric"] for item in content["rows"]} == {"ours", "map", "vote", "overlap", "human"}
@@ -285,8 +293,8 @@ def test_a_row_says_how_many_candidates_a_segment_had(signature: str | None, sam
     assert Row("m", False, signature, (), None, frozenset()).samples == samples
 
 
-def test_progress_adds_up_to_all_draws(two: list[Contestants]) -> None:
-    """Four metrics in two directions: six tests of SPA each; a test that stops early counts as all its draws."""
+def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:
+    """Four metrics in two language pairs: six tests of SPA each; a test that stops early counts as all its draws."""
     told: list[tuple[int, int]] = []
     compute_leaderboard("t", two, Settings(draws=200), progress=lambda more, total: told.append((more, total)))
     assert {total for _, total in told} == {2 * 6 * 200}
@@ -296,7 +304,7 @@ def test_progress_adds_up_to_all_draws(two: list[Contestants]) -> None:
     assert (0, 0) not in told
 
 
-def test_the_signature_says_which_spa(one: Contestants) -> None:
+def test_the_signature_says_which_spa(one: MetricSet) -> None:
     assert "|order:as-given|" in compute_leaderboard("t", [one], Settings(draws=0)).settings
     exact = compute_leaderboard("t", [one], Settings(draws=0, exact=True))
     assert "|spa:exact|" in exact.settings
@@ -306,7 +314,7 @@ def test_the_signature_says_which_spa(one: Contestants) -> None:
         for e in one.entries
     ]
     human = [[matrix[i] for i in order] for matrix in one.human]
-    turned = Contestants(one.direction, one.gold[order], one.lengths[order], human, entries)
+    turned = MetricSet(one.lp, one.gold[order], one.lengths[order], human, entries)
     again = compute_leaderboard("t", [turned], Settings(draws=0, exact=True))
     for first, second in zip(exact.rows, again.rows, strict=True):
         assert first.name == second.name

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, soft_dice, soft_f1
-from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.annotation import EMPTY, Point, Severity
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.core.similarity import get_similarity
+from mbr_esd_metric.core.similarities import get_similarity, similarity_names
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import (
     Evaluator,
@@ -30,10 +30,11 @@ from mbr_esd_metric.metaeval import (
     span_bootstrap,
 )
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded, span_measure
-from mbr_esd_metric.metaeval.spans import SpanCounts
+from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator
 from mbr_esd_metric.metaeval.synthetic import Edit, add_error, delete_error, free_stretches
 
 LENGTH = 30
+_CORPUS_NAMES = ("mpp-corpus", "softdice-corpus", "f1-corpus", "f1-wmt25-corpus")
 
 
 def annotations(rng: np.random.Generator, systems: int, segments: int, most: int = 3) -> list[list[Annotation]]:
@@ -388,7 +389,7 @@ def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     gold[:, 3] = np.nan
     lengths = np.full((4, 20), LENGTH)
     human_matrix: list[list[Annotation | None]] = [[*row[:3], None, *row[4:]] for row in human]
-    points = lambda_sweep(gold, predicted, human=[human_matrix], lengths=lengths)
+    points = lambda_sweep(Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]), predicted)
     assert [point.threshold for point in points] == [i / 10 for i in range(11)]
     for point in points:
         kept = [
@@ -415,14 +416,14 @@ def test_sweep_inputs_are_checked() -> None:
     sure: list[list[Any]] = [[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]]
     unsure: list[list[Any]] = [[[]], [[ErrorSpan(0, 1, "major")]]]
     with pytest.raises(InputError, match=r"system 2, segment 1: error span \[0, 1\) has the confidence None"):
-        lambda_sweep(gold, unsure)
+        lambda_sweep(Evaluator(gold), unsure)
     with pytest.raises(OptionError, match="lambda is 1.5"):
-        lambda_sweep(gold, sure, [1.5])
+        lambda_sweep(Evaluator(gold), sure, [1.5])
     with pytest.raises(InputError, match="need the lengths"):
-        lambda_sweep(gold, sure, human=[sure])
+        Evaluator(gold, [sure])
     with pytest.raises(InputError, match="no finite score at system 1, segment 1"):
-        lambda_sweep(gold, [[None], [()]])
-    assert lambda_sweep(gold, sure, [0.0])[0].evaluation.spans is None
+        lambda_sweep(Evaluator(gold), [[None], [()]])
+    assert lambda_sweep(Evaluator(gold), sure, [0.0])[0].evaluation.spans is None
 
 
 def test_what_a_person_marks_twice_counts_twice() -> None:
@@ -449,3 +450,66 @@ def test_what_a_person_marks_twice_counts_twice() -> None:
         np.testing.assert_allclose(similarity.matrix(table, every, every), scalars, atol=1e-12)
     assert add_error(twice, 12, np.random.default_rng(0)).count("minor") >= 2  # type: ignore[union-attr]
     assert len(delete_error(twice, np.random.default_rng(0)) or ()) == 2
+
+
+def _of_people(rng: np.random.Generator, length: int) -> Annotation:
+    """A rating with repeats, errors without characters and omissions."""
+    spans = []
+    for _ in range(rng.integers(0, 4) if length else 0):
+        start = int(rng.integers(0, length))
+        severity: Severity = "major" if rng.integers(2) else "minor"
+        spans += [ErrorSpan(start, int(rng.integers(start + 1, length + 1)), severity)] * int(rng.integers(1, 3))
+    points: list[Point] = [(int(rng.integers(0, length + 1)), "minor")] * int(rng.integers(0, 2))
+    return Annotation.of_rater(spans).pointing(points).missing(["major"] * int(rng.integers(0, 2)))
+
+
+@pytest.mark.parametrize("raters", RATERS)
+@pytest.mark.parametrize("people", [1, 3])
+def test_all_translations_at_once_are_one_after_the_other(
+    raters: Raters, people: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plain way: each translation, each rater, by the scalar definition; with blocks that end in the middle."""
+    monkeypatch.setattr("mbr_esd_metric.core.character_sums._BLOCK", 40)
+    names = [*_CORPUS_NAMES, *(f"{name}-recall" for name in _CORPUS_NAMES), *similarity_names(), "softf1+2*f1"]
+    rng = np.random.default_rng(people)
+    lengths = rng.integers(0, 25, (4, 9))
+    gold = [
+        [[_of_people(rng, int(n)) if rng.integers(4) else None for n in row] for row in lengths] for _ in range(people)
+    ]
+    evaluator = SpanEvaluator(gold, lengths, names, raters)
+    predicted = [[_of_people(rng, int(n)) for n in row] for row in lengths]
+    other = [[_of_people(rng, int(n)) for n in row] for row in lengths]
+    mixed = [[*first[:4], *second[4:]] for first, second in zip(predicted, other, strict=True)]
+    silent = [[EMPTY] * 9] * 4
+    for prediction in (predicted, other, mixed, silent, mixed):
+        found = evaluator.evaluate(prediction)
+        for name in names:
+            measure = span_measure(name)
+            for i, j in np.ndindex(4, 9):
+                own = [rating for rater in gold if (rating := rater[i][j]) is not None]
+                each = np.array(
+                    [
+                        measure.statistics(prediction[i][j].on("translation"), r.on("translation"), lengths[i, j])
+                        for r in own
+                    ]
+                )
+                if not own:
+                    assert np.isnan(found.statistics[name][i, j]).all()
+                elif raters == "mean":
+                    np.testing.assert_allclose(found.statistics[name][i, j], each.mean(axis=0), rtol=0, atol=1e-15)
+                else:
+                    assert tuple(found.statistics[name][i, j]) == tuple(each[int(np.argmax(measure.value(each)))])
+        rated = [(i, j) for i, j in np.ndindex(4, 9) if any(rater[i][j] is not None for rater in gold)]
+        assert found.counts.major == sum(prediction[i][j].count("major") for i, j in rated)
+        assert found.rated == len(rated)
+
+
+def test_an_evaluator_tells_a_repeated_span_from_one() -> None:
+    """Equal annotations are not the same to what counts every span."""
+    once = Annotation([ErrorSpan(0, 2, "minor")])
+    twice = Annotation.of_rater([ErrorSpan(0, 2, "minor"), ErrorSpan(0, 2, "minor", "other")])
+    evaluator = SpanEvaluator([[[once]]], [[5]], ["mpp-corpus", "f1-wmt25-corpus", "f1-corpus"])
+    first, second = evaluator.evaluate([[once]]), evaluator.evaluate([[twice]])
+    assert list(first.values.values()) == [1, 1, 1]
+    assert list(second.values.values()) == pytest.approx([2 / 3, 2 / 3, 1])
+    assert second.counts.minor == 2

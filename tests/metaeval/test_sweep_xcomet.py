@@ -10,8 +10,7 @@ import pytest
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.metaeval import Evaluator, lambda_sweep
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from tests.helpers.xcomet_checkpoint import SENTENCES, make_xcomet_checkpoint
+from tests.helpers.comet_checkpoint import SENTENCES, make_xcomet_checkpoint
 
 SYSTEMS = 3
 
@@ -34,7 +33,7 @@ def test_sweep_of_xcomet_spans(tmp_path: Path) -> None:
     confidences = sorted(span.confidence or 0.0 for cell in found for span in cell)
     assert len(set(confidences)) > 5
     lambdas = (0.0, *np.quantile(confidences, [0.2, 0.5, 0.8]).tolist(), 1.0)
-    points = lambda_sweep(gold, predicted, lambdas, human=[human], lengths=lengths, measures=DEFAULT_MEASURES)
+    points = lambda_sweep(Evaluator(gold, [human], lengths), predicted, lambdas)
     unfiltered = Evaluator(gold, [human], lengths).evaluate(predicted)
     assert points[0].evaluation == unfiltered
     assert unfiltered.major + unfiltered.minor == len(confidences)

@@ -19,7 +19,7 @@ from mbr_esd_metric.metaeval import (
     spa,
     system_correlation,
 )
-from mbr_esd_metric.metaeval.score_statistics import ScoredDirection, Scores, evaluate, score_statistic
+from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores, evaluate, score_statistic
 from mbr_esd_metric.metaeval.tasks import clusters, overall, wmt_tasks
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "overall_wmt23.json").read_text(encoding="utf-8"))
@@ -29,14 +29,14 @@ def exactly(value: float) -> object:
     return pytest.approx(value, rel=0, abs=1e-12)
 
 
-def direction(name: str, references: int = 1, domains: int = 2, seed: int = 0) -> ScoredDirection:
+def lp(name: str, references: int = 1, domains: int = 2, seed: int = 0) -> ScoredSet:
     """Six systems, the last a person; gold missing here and there; one metric has scores of systems alone."""
     rng = np.random.default_rng(seed)
     gold = -rng.poisson(np.linspace(1, 3, 6)[:, None], size=(6, 40)).astype(float)
     gold[:, ::7] = np.nan
     good, poor = (np.nan_to_num(gold) + rng.normal(scale=scale, size=gold.shape) for scale in (1, 4))
     own = np.nanmean(gold, axis=1)
-    return ScoredDirection(
+    return ScoredSet(
         name,
         tuple(f"domain{i % domains}" for i in range(40)),
         np.array([False] * 5 + [references > 1]),
@@ -51,44 +51,44 @@ def direction(name: str, references: int = 1, domains: int = 2, seed: int = 0) -
 
 
 def test_wmt22_has_its_201_tasks_and_weights() -> None:
-    directions = [direction("en-de", 2, 4), direction("en-ru", 1, 4), direction("zh-en", 2, 4)]
-    tasks = wmt_tasks("wmt22", directions)
+    lps = [lp("en-de", 2, 4), lp("en-ru", 1, 4), lp("zh-en", 2, 4)]
+    tasks = wmt_tasks("wmt22", lps)
     assert len(tasks) == 201
     assert sum(task.weight for task in tasks) == exactly(1.0)
-    by_direction: Counter[tuple[str, ...]] = Counter()
+    by_lp: Counter[tuple[str, ...]] = Counter()
     for task in tasks:
-        by_direction[task.directions] += task.weight  # type: ignore[assignment]
-    assert list(by_direction.values()) == [exactly(0.25)] * 4
-    first = next(t for t in tasks if t.directions == ("en-de",) and t.statistic.level == "sys")
+        by_lp[task.lps] += task.weight  # type: ignore[assignment]
+    assert list(by_lp.values()) == [exactly(0.25)] * 4
+    first = next(t for t in tasks if t.lps == ("en-de",) and t.statistic.level == "sys")
     assert first.weight == exactly(0.25 / 5 / 2 / 2 / 1 / 2)
-    segments = [t for t in tasks if t.directions == ("en-ru",) and t.statistic.level == "seg"]
+    segments = [t for t in tasks if t.lps == ("en-ru",) and t.statistic.level == "seg"]
     assert [t.weight for t in segments] == [exactly(0.25 / 5 / 2 / 1 / 3 / 2)] * 30
 
 
 def test_wmt23_and_later_have_their_tasks() -> None:
-    directions = [direction("en-de"), direction("zh-en", seed=1)]
-    tasks = wmt_tasks("wmt23", directions)
+    lps = [lp("en-de"), lp("zh-en", seed=1)]
+    tasks = wmt_tasks("wmt23", lps)
     assert [str(task) for task in tasks[:4]] == ["sys-accuracy", "sys-pearson", "seg-pearson-none", "acc_eq"]
     assert [task.weight for task in tasks] == [0.25, *[0.125] * 6]
-    later = wmt_tasks("wmt24", directions)
-    assert [(task.directions[0], str(task)) for task in later] == [
+    later = wmt_tasks("wmt24", lps)
+    assert [(task.lps[0], str(task)) for task in later] == [
         ("en-de", "spa"),
         ("en-de", "acc_eq"),
         ("zh-en", "spa"),
         ("zh-en", "acc_eq"),
     ]
-    assert wmt_tasks("wmt25", directions) == later
+    assert wmt_tasks("wmt25", lps) == later
     assert {task.weight for task in later} == {0.25}
-    three = wmt_tasks("wmt24", [*directions, direction("en-es")])
+    three = wmt_tasks("wmt24", [*lps, lp("en-es")])
     assert [task.weight for task in three] == [exactly(1 / 6)] * 6
 
 
 def test_the_overall_score_is_the_scaled_mean() -> None:
-    directions = [direction("en-de"), direction("zh-en", seed=1)]
-    found = overall(wmt_tasks("wmt23", directions), directions)
+    lps = [lp("en-de"), lp("zh-en", seed=1)]
+    found = overall(wmt_tasks("wmt23", lps), lps)
     key = ("good", True)
     expected = 0.25 * (found.values[key][0] or 0.0)
-    for number, data in enumerate(directions):
+    for number, data in enumerate(lps):
         gold, metric = data.gold, data.metrics[key]
         assert gold.segments is not None
         assert metric.segments is not None
@@ -105,24 +105,24 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
 
 
 def test_clusters_are_of_the_mean_over_all_tasks() -> None:
-    directions = [direction("en-de"), direction("zh-en", seed=1)]
-    tasks = wmt_tasks("wmt24", directions)
-    found = clusters(tasks, directions, 200)
+    lps = [lp("en-de"), lp("zh-en", seed=1)]
+    tasks = wmt_tasks("wmt24", lps)
+    found = clusters(tasks, lps, 200)
     rankings = []
-    for data in directions:
+    for data in lps:
         assert data.gold.segments is not None
         scores = {str(key): m.segments for key, m in data.metrics.items() if m.segments is not None}
         rankings += [rank_metrics(data.gold.segments, scores, statistic, 200) for statistic in ("spa", "acc_eq")]
     mean = average_ranking(rankings)
     assert {str(key): rank for key, rank in found.items()} == dict(zip(mean.names, mean.ranks, strict=True))
-    assert list(found) == list(overall(tasks, directions).overall)
+    assert list(found) == list(overall(tasks, lps).overall)
     assert found["good", True] < found["poor", False]
     with pytest.raises(OptionError, match="WMT24"):
-        clusters(wmt_tasks("wmt23", directions), directions)
+        clusters(wmt_tasks("wmt23", lps), lps)
 
 
 def test_people_and_domains_are_left_out_where_a_task_says_so() -> None:
-    data = direction("en-de", references=2)
+    data = lp("en-de", references=2)
     gold, metric = data.gold.segments, data.metrics["poor", False].segments
     assert gold is not None
     assert metric is not None
@@ -134,14 +134,14 @@ def test_people_and_domains_are_left_out_where_a_task_says_so() -> None:
 
 
 def test_what_cannot_be_computed_is_refused() -> None:
-    data = direction("en-de")
+    data = lp("en-de")
     with pytest.raises(OptionError, match="seg-pearson-item"):
         score_statistic("seg-pearson-itm")
     with pytest.raises(OptionError, match="wmt22"):
         wmt_tasks("wmt21", [data])
-    with pytest.raises(InputError, match="one direction"):
+    with pytest.raises(InputError, match="one language pair"):
         evaluate(score_statistic("spa"), [data, data])
-    with pytest.raises(InputError, match="direction"):
+    with pytest.raises(InputError, match="needs a language pair"):
         wmt_tasks("wmt22", [])
 
 
@@ -153,8 +153,8 @@ def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
     if folder is None or not (Path(folder) / "wmt23").is_dir():
         pytest.skip("needs WMT23's data of mt-metrics-eval; name the folder of its test sets in MBR_ESD_WMT")
     names = sorted({name.removesuffix("[noref]") for name in GOLDEN["metrics"]})
-    directions = [scored(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
-    found = overall(wmt_tasks("wmt23", directions), directions)
+    lps = [scored(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
+    found = overall(wmt_tasks("wmt23", lps), lps)
     assert len(found.overall) == len(GOLDEN["metrics"])
     for (name, uses_reference), value in found.overall.items():
         golden = GOLDEN["metrics"][name if uses_reference else f"{name}[noref]"]

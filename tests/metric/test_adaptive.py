@@ -13,7 +13,7 @@ import pytest
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.hypotheses import Hypotheses
-from mbr_esd_metric.core.similarity import get_similarity
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide, read_case
 from mbr_esd_metric.errors import OptionError
@@ -89,7 +89,7 @@ def test_stopping_loses_little_for_fewer_samples(utility: str) -> None:
     for seed in range(60):
         candidates = sampled(seed, 256)
         n = next(n for n in rounds(256) if n == 256 or settled(candidates[:n], TRANSLATION, options, tolerance=0.001))
-        whole = decide(candidates, TRANSLATION, utility=utility).expected_utility
+        whole = decide(candidates, TRANSLATION, utility=utility).expected_utilities
         lost.append(max(whole) - whole[decide(candidates[:n], TRANSLATION, utility=utility).index])
         spent.append(n)
     assert np.mean(spent) <= 0.5 * 256
@@ -121,7 +121,7 @@ def test_auto_is_for_mbr_alone() -> None:
 
 
 def replayed(*arguments: object) -> subprocess.CompletedProcess[str]:
-    script = Path(__file__).parents[2] / "scripts" / "bench_adaptive.py"
+    script = Path(__file__).parents[2] / "research" / "bench_adaptive.py"
     return subprocess.run([sys.executable, str(script), *map(str, arguments)], capture_output=True, text=True)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.files.recalibration import read_recalibration
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.metric.cards import load_card
 
@@ -17,31 +16,16 @@ FOLDER = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 def test_what_ships_with_it() -> None:
     card = load_card("mbr-esd-small")
     adapter = Path(str(card.adapter))
-    assert adapter == FOLDER / "sft" / "adapter"
+    assert adapter == FOLDER / "adapter"
     assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
-    assert (card.decision.format, card.n, card.temperature) == ("marked", 16, 1.0)
+    assert (card.decision.format, card.n, card.temperature) == ("marked-omissions", 16, 1.0)
     assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
-    assert card.calibration is not None
-    assert read_recalibration(card.calibration).learnt_on == "763 spans of WMT22 en-de, en-ru, zh-en"
+    assert card.calibration is None, "that of the first edition was learnt on other spans"
     notice = (FOLDER / "NOTICE").read_text(encoding="utf-8")
     assert "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms" in notice
     terms = (FOLDER / "GEMMA_TERMS.txt").read_text(encoding="utf-8")
     for section in ("Section 1: DEFINITIONS", "Section 3", "Section 4"):
         assert section in terms
-
-
-def test_the_distilled_model_gives_one_greedy_answer() -> None:
-    card = load_card("mbr-esd-small-distill")
-    adapter = Path(str(card.adapter))
-    assert adapter == FOLDER / "distill" / "adapter"
-    assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
-    assert (card.decision.format, card.decision.rule, card.decision.score, card.n) == (
-        "marked",
-        "greedy",
-        "conditional",
-        1,
-    )
-    assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
 
 
 def test_models_says_the_licence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,9 +44,12 @@ def test_it_scores(tmp_path: Path) -> None:
     segments = [
         {"src": "The house is big.", "mt": "Das Haus ist groß."},
         {"src": "The house is big.", "mt": "Das Xqz brr Haus bin gegroßt habbel."},
+        {"src": "The house is big.", "mt": "The house is big."},
+        {"src": "The house is big. Nobody has lived there for twenty years.", "mt": "Das Haus ist groß."},
     ]
     done = metric.predict(segments, progress_bar=False)
-    assert done.metadata.valid == [4, 4]
-    assert done.metadata.invalid == [0, 0]
-    assert "format:marked" in done.metadata.signature
+    assert done.metadata.valid == [4] * 4
+    assert done.metadata.invalid == [0] * 4
+    assert "format:marked-omissions" in done.metadata.signature
     assert all(0 <= score <= 1 for score in done.scores)
+    assert done.scores[0] == max(done.scores)

@@ -11,11 +11,11 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.serve import serve_command
 from mbr_esd_metric.errors import MissingDependencyError, OptionError
-from mbr_esd_metric.generation.base import EngineOptions
+from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.estimate import TOKENS_A_CANDIDATE, estimate, estimates
+from mbr_esd_metric.metric.estimate import estimate, estimates
 from mbr_esd_metric.metric.pipeline import Segment, annotate
 from tests.helpers.chat_server import FakeServer
 
@@ -27,13 +27,18 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store&n="
         before = estimate(load_card(name + "40"), [*SEGMENTS, Segment("source", "", "empty")])
         assert (before.segments, before.pairs, before.candidates, before.stored) == (8, 5, 200, 0)
-        assert before.tokens == 200 * TOKENS_A_CANDIDATE
+        assert before.tokens == 200 * 64
         assert not (tmp_path / "store").exists(), "a dry run leaves a file"
         assert not server.bodies
         annotate(load_card(name + "40"), SEGMENTS)
         assert len(server.bodies) == before.requests == 5 * 3
         after = estimate(load_card(name + "64"), SEGMENTS)
-        assert (after.stored, after.candidates, after.requests, after.measured) == (200, 320, 5 * 2, True)
+        assert (after.stored, after.candidates, after.requests, after.mean_tokens is not None) == (
+            200,
+            320,
+            5 * 2,
+            True,
+        )
         assert 1 * 120 < after.tokens < 3 * 120
         assert "at most 320" in "\n".join(estimate(load_card(name + "auto&n_max=64"), SEGMENTS).lines())
 
@@ -52,7 +57,11 @@ def test_the_verb_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(
     "name",
-    [name for name, card in CARDS.items() if not card.model.startswith(("HuggingFaceTB", "google/gemma-3-270m"))],
+    [
+        name
+        for name, card in CARDS.items()
+        if card.model and not card.model.startswith(("HuggingFaceTB", "google/gemma-3-270m"))
+    ],
 )
 def test_every_card_is_counted_without_an_engine(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -62,7 +71,7 @@ def test_every_card_is_counted_without_an_engine(
     found = estimate(load_card(f"{name}?store={tmp_path}/store"), SEGMENTS)
     assert found.candidates == 5 * load_card(name).samples
     assert found.engine == "server"
-    note = f"{name} does not run here as things are"
+    note = f"{name} does not run here (mbr-esd models --check says why)"
     assert (note in "\n".join(found.lines())) == (load_card(name).engine == "auto")
 
 
@@ -84,6 +93,7 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
         assert main(["score", *files, "--model", model, "--dry-run", "--try", "4"]) == 0
         shown = capsys.readouterr().out
         assert "in the store       64" in shown
+        assert "to load the model" not in shown, "the server has loaded it"
         assert len(server.bodies) == 4
         segments = [Segment(f"Satz {number}", f"Satz {number}", str(number)) for number in range(20)]
         (found,) = estimates(load_card(model), segments, 5)
@@ -112,7 +122,7 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     assert found.cost is not None
     expected, bound = found.cost
     assert expected == pytest.approx((found.prompt_tokens * 2 + found.tokens * 8) / 1e6)
-    assert found.tokens == 40 * TOKENS_A_CANDIDATE
+    assert found.tokens == 40 * 64
     assert expected < bound < (40 * 512 * 8 + 4 * 20_000) / 1e6
     assert "max_cost           0.0100: the run stops" in "\n".join(found.lines())
     with pytest.raises(OptionError, match=r"max_cost needs the prices: add price_in=P&price_out=P"):
@@ -146,3 +156,23 @@ def test_vllm_in_process_is_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "require_vllm", lambda: None)
     with pytest.raises(OptionError, match=r"one copy .*mbr-esd serve 'NAME\?data_parallel=2'.*engine=ray"):
         vllm.VllmEngine(EngineOptions(model="org/m", data_parallel=2))
+
+
+def test_before_anything_is_stored_the_guess_knows_the_answer_format(tmp_path: Path) -> None:
+    name = f"mbr-esd-phi4?engine=server&n=10&store={tmp_path}/store&format="
+    compact, json = (estimate(load_card(name + form), SEGMENTS).tokens for form in ("compact", "json"))
+    assert (compact, json) == (50 * 16, 50 * 64)
+    words = [len(segment.translation.split()) for segment in SEGMENTS[:5]]
+    card = load_card(f"mbr-esd-phi4?engine=transformers&n=10&store={tmp_path}/store&format=marked")
+    assert estimate(card, SEGMENTS).tokens == 10 * sum(words)
+
+
+def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
+    with FakeServer("another") as server:
+        name = f"mbr-esd-phi4?n=2&server={server.url}&store={tmp_path}/store"
+        said = "\n".join(estimate(load_card(name), SEGMENTS).lines())
+        assert "note                 as things are, the run would stop" in said
+        assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in said
+        assert estimate(load_card(f"{name}&model=another"), SEGMENTS).note == ""
+        annotate(load_card(f"{name}&model=another"), SEGMENTS)
+    assert estimate(load_card(f"{name}&model=another&dialect=vllm"), SEGMENTS).note == "", "all are stored"

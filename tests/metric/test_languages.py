@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mbr_esd_metric.metric.languages import language_note, suggested_direction
+from mbr_esd_metric.metric.languages import language_note, suggested_lp
 
 ENGLISH = ["The bank on the corner closed last week.", "It has rained for three days."]
 GERMAN = ["Das Ufer an der Ecke schloss letzte Woche.", "Es regnet schon seit drei Tagen."]
@@ -48,12 +48,12 @@ def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = ModuleType("py3langid")
     stand_in.classify = lambda text: (asked.append(text), ("en", -1.0))[1]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "py3langid", stand_in)
-    suggested_direction(["x" * 9000, "y"], (str(i) for i in range(10**9)))
+    suggested_lp(["x" * 9000, "y"], (str(i) for i in range(10**9)))
     assert [len(text) for text in asked] == [5000, 5000]
 
 
 def test_the_pair_of_real_texts() -> None:
     pytest.importorskip("py3langid")
-    assert suggested_direction(ENGLISH, GERMAN) == "en-de"
-    assert suggested_direction(["今日はとても良い天気です。"], ["今天天气很好。"]) == "ja-zh"
-    assert suggested_direction(ENGLISH, ENGLISH) is None
+    assert suggested_lp(ENGLISH, GERMAN) == "en-de"
+    assert suggested_lp(["今日はとても良い天気です。"], ["今天天气很好。"]) == "ja-zh"
+    assert suggested_lp(ENGLISH, ENGLISH) is None

@@ -19,7 +19,7 @@ import pytest
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
 from mbr_esd_metric.generation import registry
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, warnings

@@ -13,7 +13,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
-from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric

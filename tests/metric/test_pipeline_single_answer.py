@@ -15,8 +15,8 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.files.recalibration import write_recalibration
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.files.recalibration_file import write_recalibration
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
@@ -134,3 +134,13 @@ def test_several_candidates_are_stored_without(tmp_path: Path) -> None:
         model = f"mbr-esd-llama?server={server.url}&store={tmp_path}/store&n=2"
         assert confidences(model) == [1.0, 1.0]
     assert b"CREATE TABLE by_token" not in (tmp_path / "store").read_bytes()
+
+
+def test_no_new_sampling_is_advised_where_the_server_gives_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeServer(MODEL, dialect="llamacpp") as server:
+        confidences(name(server, tmp_path, "dialect=llamacpp"))
+    said = capsys.readouterr().err
+    assert "log-probabilities, which where they come from does not give; the confidence of their spans is 1\n" in said
+    assert "store=PATH" not in said

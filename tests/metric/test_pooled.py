@@ -17,11 +17,11 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.generation.base import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
-from mbr_esd_metric.metric.pooled import joined
+from mbr_esd_metric.metric.signature import joined
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 TRANSLATION = "Der Laden ist zu."
@@ -51,9 +51,9 @@ def test_weights_are_equal_by_model_and_not_by_candidate() -> None:
 def test_the_majority_is_one_of_models() -> None:
     many = [Candidate(said("Laden"), model="a")] * 3 + [Candidate(said("ist"), model="a")]
     few = [Candidate(said("ist"), model="b")]
-    alone = decide([Candidate(c.text) for c in many + few], TRANSLATION, "majority")
+    alone = decide([Candidate(c.text) for c in many + few], TRANSLATION, rule="majority")
     assert [span.start for span in alone.annotation] == [4]
-    assert [span.start for span in decide(many + few, TRANSLATION, "majority").annotation] == [10]
+    assert [span.start for span in decide(many + few, TRANSLATION, rule="majority").annotation] == [10]
 
 
 def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +193,33 @@ def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
     assert "|format:-+compact|" in run.signature
 
 
+def test_an_option_at_the_end_is_for_every_model_that_does_not_set_it() -> None:
+    """It was ignored by a model with any option of its own: 6,144 candidates were planned in place of 192."""
+    card = load_card("mbr-esd-llama?engine=server+mbr-esd-gemma2?n=4+mbr-esd-phi4?temperature=1&n=8&lp=en-de")
+    every = (card, *card.others)
+    assert [one.n for one in every] == [8, 4, 8]
+    assert [one.lp for one in every] == ["en-de"] * 3
+    assert [one.engine for one in every] == ["server", "auto", "auto"]
+    assert [one.temperature for one in every] == [1.0, 1.0, 1.0]
+    apart = load_card("mbr-esd-llama?n=4+mbr-esd-llama?n=8&role=supports&candidates=b.jsonl")
+    assert [(one.n, one.role, one.candidates) for one in (apart, *apart.others)] == [
+        (4, "both", None),
+        (8, "supports", "b.jsonl"),
+    ]
+
+
+def test_the_run_says_what_each_model_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for which in ("src", "mt"):
+        (tmp_path / which).write_text("ein Satz\n")
+    name = "mbr-esd-llama?seed=3+mbr-esd-gemma2?n=8&server=http://me:hunter2@h:1/v1&lp=en-de"
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt"), "--model", name, "--dry-run"]
+    assert main(["score", *files]) == 0
+    said = capsys.readouterr().err
+    assert "mbr-esd-llama takes seed=3 n=8 ***@h:1/v1 lp=en-de\n" in said
+    assert "mbr-esd-gemma2 takes n=8" in said
+    assert "hunter2" not in said
+
+
 def test_options_at_the_end_are_for_all() -> None:
     card = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
     assert [one.n for one in (card, *card.others)] == [64, 64]
@@ -204,7 +231,7 @@ def test_options_at_the_end_are_for_all() -> None:
     assert [one.name for one in (twice, *twice.others)] == ["mbr-esd-llama", "mbr-esd-llama"]
     other = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2+mbr-esd-llama?adapter=x")
     assert [one.name for one in (other, *other.others)] == ["mbr-esd-llama#1", "mbr-esd-llama#1", "mbr-esd-llama#2"]
-    assert [one.temperature for one in (mixed, *mixed.others)] == [2.0, 2.0, 1.0]
+    assert [one.temperature for one in (mixed, *mixed.others)] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +242,7 @@ def test_options_at_the_end_are_for_all() -> None:
         ("mbr-esd-llama+mbr-esd-llama", "the same options twice"),
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
         ("mbr-esd-llama?role=supports", "there are none; leave it out, or join one"),
-        ("mbr-esd-llama+mbr-esd-gemma2?role=supports", "every model says role=supports"),
+        ("mbr-esd-llama?role=supports+mbr-esd-gemma2?role=supports", "every model says role=supports"),
         ("mbr-esd-llama?role=supports+mbr-esd-gemma2?n=auto", "give n where you give role"),
         ("mbr-esd-llama?role=supports&preset=released-code+mbr-esd-gemma2?preset=released-code", "leave role out"),
     ],
@@ -226,5 +253,5 @@ def test_what_cannot_be_pooled_is_said(name: str, said: str) -> None:
 
 
 def test_signatures_are_joined_where_they_differ() -> None:
-    assert joined(["mbr-esd|model:a|n:4|k:10", "mbr-esd|model:b|n:4"]) == "mbr-esd|model:a+b|n:4|k:10+-"
-    assert joined(["mbr-esd|model:a|n:4"]) == "mbr-esd|model:a|n:4"
+    assert joined([{"model": "a", "n": "4", "k": "10"}, {"model": "b", "n": "4"}]) == "mbr-esd|model:a+b|n:4|k:10+-"
+    assert joined([{"model": "a", "n": "4"}]) == "mbr-esd|model:a|n:4"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.decoding.options import FIELDS, option_choices
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.signature import signature
 
@@ -49,7 +50,23 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
 )
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
     card = load_card(f"mbr-esd-llama?{options}" if options else "mbr-esd-llama")
-    assert signature(card, "server") == f"{expected}|v:{__version__}"
+    assert signature([(card, "server")]) == f"{expected}|v:{__version__}"
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_option_of_a_decision_is_in_it(name: str) -> None:
+    """So that two scores with one signature were decided alike; a new option needs nothing for that."""
+    choices = [value for value in option_choices(name) or () if value != FIELDS[name].default]
+    value = {
+        "utility": "f1",
+        "span_cost": "0.5&decision=consensus",
+        "score": "expected",
+        "rule": "map",
+        "preset": "gemba",
+    }.get(name)
+    model = f"mbr-esd-llama?{'decision' if name == 'rule' else name}={value or choices[0]}"
+    plain = "mbr-esd-llama?decision=consensus" if name == "span_cost" else "mbr-esd-llama"
+    assert signature([(load_card(plain), "server")]) != signature([(load_card(model), "server")])
 
 
 @pytest.mark.parametrize(
@@ -60,5 +77,5 @@ def test_the_documentation_says_what_each_field_is(model: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "comet.md").read_text(encoding="utf-8")
     rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
     explained = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    said = {field.partition(":")[0] for field in signature(load_card(model), "transformers").split("|")[1:]}
+    said = {field.partition(":")[0] for field in signature([(load_card(model), "transformers")]).split("|")[1:]}
     assert said <= explained

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.metric import sampler, waiting
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import Segment, annotate
 from mbr_esd_metric.metric.waiting import Watch
+from tests.helpers.chat_server import FakeServer
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -76,3 +79,16 @@ def test_fewer_candidates_are_proposed_where_many_are_asked_for() -> None:
         said = sampler.Sampler(card, "server", card.sampling, None, different=1)._next_step(1)  # type: ignore[arg-type]
         assert ("Fewer candidates" in said) is (advice is not None)
         assert advice is None or advice in said
+
+
+def test_a_run_that_goes_on_counts_what_was_stored_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    segment = Segment("a", "b", "segment 1")
+    with FakeServer("microsoft/phi-4", dialect="llamacpp", delay=0.5) as server:
+        model = f"mbr-esd-phi4?server={server.url}&store={tmp_path}/store&n="
+        annotate(load_card(f"{model}4"), [segment])
+        monkeypatch.setattr(sampler, "Watch", lambda what, quiet: waiting.Watch(what, quiet=quiet, patience=0.1))
+        annotate(load_card(f"{model}6"), [segment], progress=True)
+    assert "is sampling; 4 candidates are stored, and 1 of 1" in capsys.readouterr().err

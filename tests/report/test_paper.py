@@ -22,10 +22,10 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.report.paper import Cost, Study
+from mbr_esd_metric.report.paper import Cost, Study, legible
 from mbr_esd_metric.report.paper_figures import figures, place_of
 from mbr_esd_metric.report.paper_rows import TABLES, TITLES
-from mbr_esd_metric.report.tables import Table, render
+from mbr_esd_metric.report.tables import Cell, Column, Table, render, render_all
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 SYSTEMS = ("one", "two", "three")
@@ -58,7 +58,7 @@ def test_set(tmp_path_factory: pytest.TempPathFactory) -> TestSet:
             lines.append("\t".join([*place, f"source {segment}", target, *error]))
     tsv = folder / "mqm.tsv"
     tsv.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["wmt", "import-mqm", str(tsv), "--test-set", "tiny", "--direction", "en-de", "-o", str(folder)]) == 0
+    assert main(["wmt", "import", str(tsv), "--test-set", "tiny", "--lp", "en-de", "-o", str(folder)]) == 0
     return load_test_set(folder, "tiny", "en-de")
 
 
@@ -153,7 +153,7 @@ def test_what_is_missing_is_said(test_set: TestSet, candidates: Path) -> None:
     few = cells(study.table("scalability"))["Llama 3.3 70B MAP N=1024"]["missing"]
     assert isinstance(few, str)
     assert "fewer candidates; needs llama.en-de.jsonl: 1024 x" in few
-    score = "score it with: mbr-esd wmt score --test-set tiny --direction en-de --model Unbabel/XCOMET-XL"
+    score = "score it with: mbr-esd wmt score --test-set tiny --lp en-de --model Unbabel/XCOMET-XL"
     kinds = [(f"XCOMET-{kind} (src+ref)", f"XCOMET-QE-{kind} (src)") for kind in ("ESD", "ESD-Conf", "Reg")]
     wanted = sorted(name for names in kinds for name in names)
     swept = sorted(f"{name} lambda {x / 10:.1f}" for name in kinds[0] for x in range(11))
@@ -175,11 +175,11 @@ HUMAN = {
 UNSIGNED = {"A": [None, None], "B": [None, None]}
 
 
-def write_direction(
-    data: Path, direction: str, xcomet: str, scores: dict[str, list[float]], spans: dict[str, list[Annotation]]
+def write_lp(
+    data: Path, lp: str, xcomet: str, scores: dict[str, list[float]], spans: dict[str, list[Annotation]]
 ) -> Layout:
     """Two systems and two segments of WMT24 with human spans, translations of 10 characters, and one metric."""
-    layout = Layout(data, "wmt24", direction)
+    layout = Layout(data, "wmt24", lp)
     files.write_documents(layout.documents, [("all", "d")] * 2)
     files.write_text(layout.source(), ["one", "two"])
     for reference in ("refA", "refB"):
@@ -195,7 +195,7 @@ def write_direction(
 
 @pytest.fixture
 def wmt24(tmp_path: Path) -> tuple[Layout, Layout]:
-    """Two directions with different standard references; XCOMET is right in one and half right in the other."""
+    """Two language pairs with different standard references; XCOMET is right in one and half right in the other."""
 
     def spans(*confidences: float | None) -> dict[str, list[Annotation]]:
         """The humans' spans of B, with these confidences; left out where there is None."""
@@ -207,16 +207,16 @@ def wmt24(tmp_path: Path) -> tuple[Layout, Layout]:
         }
 
     return (
-        write_direction(tmp_path, "en-de", "XCOMET-refB", {"A": [1, 0.9], "B": [0.2, 0.5]}, spans(0.9, 0.5)),
-        write_direction(tmp_path, "en-es", "XCOMET-refA", {"A": [1, 0.1], "B": [0.2, 0.5]}, spans(None, 0.5)),
+        write_lp(tmp_path, "en-de", "XCOMET-refB", {"A": [1, 0.9], "B": [0.2, 0.5]}, spans(0.9, 0.5)),
+        write_lp(tmp_path, "en-es", "XCOMET-refA", {"A": [1, 0.1], "B": [0.2, 0.5]}, spans(None, 0.5)),
     )
 
 
 def loaded(layouts: Sequence[Layout]) -> list[TestSet]:
-    return [load_test_set(layout.data, layout.test_set, layout.direction) for layout in layouts]
+    return [load_test_set(layout.data, layout.test_set, layout.lp) for layout in layouts]
 
 
-def test_values_are_means_over_the_directions(wmt24: tuple[Layout, Layout]) -> None:
+def test_values_are_means_over_the_language_pairs(wmt24: tuple[Layout, Layout]) -> None:
     files.write_scores(wmt24[0].metric_scores("plain-src", "seg"), {"A": [2, 2], "B": [1, 1]})
     study = Study(loaded(wmt24))
     found = cells(study.table("xcomet"))
@@ -248,7 +248,7 @@ def test_values_are_means_over_the_directions(wmt24: tuple[Layout, Layout]) -> N
         assert cells(study.table(table))["empty"]["f1_ours"] == 1 / 2
     swept = cells(study.table("lambda"))
     assert swept["XCOMET (src+ref) lambda 0.5"]["f1_ours"] == (1 + 3 / 4) / 2
-    # Without the spans of confidence 0.5 each direction lacks one more.
+    # Without the spans of confidence 0.5 each language pair lacks one more.
     assert swept["XCOMET (src+ref) lambda 0.6"]["f1_ours"] == (3 / 4 + 2 / 4) / 2
     assert [swept[f"XCOMET (src+ref) lambda {x}"][key] for x in (0.5, 0.6) for key in ("major_ours", "minor_ours")] == [
         1,
@@ -266,8 +266,8 @@ def test_values_are_means_over_the_directions(wmt24: tuple[Layout, Layout]) -> N
         "major_paper": 9000,
         "minor_paper": 15500,
         "ratio_paper": 0.58,
-        "major_difference": 2 - 9000,
-        "minor_difference": 2 - 15500,
+        "major_difference": None,  # other translations have other numbers of errors
+        "minor_difference": None,
         "ratio_ours": 1,
         "ratio_difference": pytest.approx(1 - 0.58),
     }
@@ -291,9 +291,9 @@ def test_a_row_without_human_spans_says_so(wmt24: tuple[Layout, Layout], tmp_pat
             for source, text in zip(test_set.sources, texts, strict=True)
             if text is not None
         ]
-        write_records(tmp_path / f"llama-greedy.{test_set.direction}.jsonl", records)
+        write_records(tmp_path / f"llama-greedy.{test_set.lp}.jsonl", records)
     study = Study(test_sets, tmp_path)
-    said = "human error spans of en-es (mbr-esd wmt import-mqm)"
+    said = "human error spans of en-es (mbr-esd wmt import)"
     for table, name in (
         ("main", "empty"),
         ("main", "Llama 3.3 70B greedy"),
@@ -335,7 +335,7 @@ def test_xcomet_as_it_is_scored_here_is_not_missing(wmt24: tuple[Layout, Layout]
     }
     assert found["XCOMET-XL-Reg (src+ref)"]["softf1_ours"] is None
     assert found["XCOMET-XL-QE-ESD (src)"]["f1_ours"] == (1 + 3 / 4) / 2
-    # A direction that has scores of a metric, but not its error spans.
+    # A language pair that has scores of a metric, but not its error spans.
     wmt24[1].metric_rating("XCOMET-XL-QE-ESD-src").unlink()
     study = Study(loaded(wmt24))
     row = cells(study.table("xcomet"))["XCOMET-XL-QE-ESD (src)"]
@@ -422,8 +422,8 @@ def test_candidates_that_do_not_cover_the_test_set(test_set: TestSet, candidates
 def test_the_verb(test_set: TestSet, candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = tmp_path / "paper.json"
     figures.write_text('{"main": {"empty": {"f1": 0.5}}}', encoding="utf-8")
-    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
-    command = ["paper", *where, "--candidates", str(candidates), "--paper", str(figures)]
+    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
+    command = ["reproduce", "paper", *where, "--candidates", str(candidates), "--paper", str(figures)]
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert [line for line in shown.splitlines() if line.endswith("(tiny en-de)")] == [
@@ -432,15 +432,29 @@ def test_the_verb(test_set: TestSet, candidates: Path, tmp_path: Path, capsys: p
     assert "0.500" in shown
     figures.write_text("[1]", encoding="utf-8")
     assert main(command) == 1
-    assert capsys.readouterr().err.startswith("mbr-esd paper: error: ")
+    assert capsys.readouterr().err.startswith("mbr-esd reproduce: error: ")
 
 
 def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
     file = str(candidates / "llama.en-de.jsonl.gz")
     sizes = ["--sizes", "16", "64", "--rules", "mbr", "map"]
     plot = tmp_path / "scaling.png"
-    assert main(["scaling", file, *where, *sizes, "--plot", str(plot), "-o", str(tmp_path / "table.txt")]) == 0
+    assert main(["oracle", file, *where, *sizes, "--plot", str(plot), "-o", str(tmp_path / "table.txt")]) == 0
     drawn = plot.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(word in drawn for word in ("SPA", "SoftF1", "mbr", "map", "candidates N"))
+
+
+def test_tables_in_text_are_at_most_120_wide_and_have_no_empty_column() -> None:
+    columns = [Column("row", "")]
+    for measure in ("SPA", "acc_eq*", "SoftF1", "F1", "softdice"):
+        columns += [Column(f"{measure}_{what}", what, measure) for what in ("ours", "paper", "difference")]
+    columns.append(Column("missing", "missing"))
+    lacks = "candidates of llama in en-de, en-es and ja-zh for 256 candidates a segment, about 12 GPU h; " * 2
+    rows = [(Cell(f"rule {at}"), *[Cell(), Cell(0.5), Cell()] * 5, Cell(lacks)) for at in range(2)]
+    text = render_all(legible(Table("main", tuple(columns), tuple(rows), ("a note",))))
+    assert max(map(len, text.splitlines())) <= 120
+    assert "ours" not in text
+    assert "difference" not in text
+    assert text.count("rule 0, rule 1: candidates of llama") == 1

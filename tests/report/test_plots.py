@@ -72,20 +72,20 @@ def test_loss_curves(tmp_path: Path) -> None:
 def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     inputs = [str(EXAMPLES / "candidates.jsonl"), str(EXAMPLES / "human.tsv")]
-    assert main(["plot", "likelihood", *inputs, "--id", "2", "-o", str(tmp_path / "l.png")]) == 0
+    assert main(["show", *inputs, "--id", "2", "--plot", str(tmp_path / "l.png")]) == 0
     table = capsys.readouterr().out
     assert "<- MBR, majority" in table
     assert "-4.10      2    0.846  1.000  Er [gab den Boden an](major) seinen Kollegen aus Lissabon.  <- human" in table
     (tmp_path / "trainer_state.json").write_text(
         json.dumps({"log_history": [{"step": 1, "loss": 0.7}, {"step": 2, "loss": 0.6}]}), encoding="utf-8"
     )
-    assert main(["plot", "loss", str(tmp_path), "-o", str(tmp_path / "n.svg")]) == 0
+    assert main(["distill", "plot", str(tmp_path), "-o", str(tmp_path / "n.svg")]) == 0
     for name in "ln":
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert (tmp_path / f"{name}.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
     assert "training" in (tmp_path / "n.svg").read_text(encoding="utf-8")
     first = (tmp_path / "l.svg").read_bytes()
-    assert main(["plot", "likelihood", *inputs, "--id", "2", "-o", str(tmp_path / "l.png")]) == 0
+    assert main(["show", *inputs, "--id", "2", "--plot", str(tmp_path / "l.png")]) == 0
     assert (tmp_path / "l.svg").read_bytes() == first
 
 
@@ -126,8 +126,8 @@ def test_log_likelihood_of_human_annotations(tiny: Path, tmp_path: Path, capsys:
     human.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def logprobs(options: str) -> tuple[list[float | None], str]:
-        inputs = [str(EXAMPLES / "candidates.jsonl"), str(human), "--id", "2", "-o", str(tmp_path / "l.png")]
-        assert main(["plot", "likelihood", *inputs, "--model", f"mbr-esd-llama?model={tiny}&device=cpu{options}"]) == 0
+        inputs = [str(EXAMPLES / "candidates.jsonl"), str(human), "--id", "2", "--plot", str(tmp_path / "l.png")]
+        assert main(["show", *inputs, "--model", f"mbr-esd-llama?model={tiny}&device=cpu{options}"]) == 0
         said = capsys.readouterr()
         cells = [line.split()[0] for line in said.out.splitlines() if "<- human" in line]
         return [None if cell == "-" else float(cell) for cell in cells], said.err
@@ -150,15 +150,12 @@ def test_log_likelihood_of_human_annotations(tiny: Path, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["likelihood", "CANDIDATES", "--model", "mbr-esd-demo"], "--model changes nothing with a segment that has no"),
-        (["likelihood", "CANDIDATES", "--id", "99"], "no candidates for segment '99'"),
-        (["likelihood", "HUMAN"], "give one candidates file; there are 0"),
-        (["likelihood", "CANDIDATES", "--system", "A"], "--system is the system of the segment that --id names"),
-        (["loss"], "name one training run"),
-        *(
-            (["loss", "CANDIDATES", option, "x"], f"{option} changes nothing with plot loss; leave it out")
-            for option in ("--id", "--system", "--utility", "--model", "--test-set", "--direction", "--raters")
-        ),
+        (["CANDIDATES", "--model", "mbr-esd-demo"], "--model changes nothing with a segment that has no"),
+        (["CANDIDATES", "--id", "99"], "no candidates for segment '99'"),
+        (["HUMAN"], "give one candidates file; there are 0"),
+        (["CANDIDATES", "--system", "A"], "--system is the system of the segment that --id names"),
+        (["CANDIDATES", "--id", "1", "--id", "2"], "--id 1 --id 2: a plot is of one segment"),
+        (["CANDIDATES", "--worst", "x"], "--worst changes nothing with --plot, which is of one segment"),
     ],
 )
 def test_wrong_use_of_plot(
@@ -166,18 +163,23 @@ def test_wrong_use_of_plot(
 ) -> None:
     files = {"CANDIDATES": str(EXAMPLES / "candidates.jsonl"), "HUMAN": str(EXAMPLES / "human.tsv")}
     words = [files.get(word, word) for word in arguments]
-    assert main(["plot", *words, "-o", str(tmp_path / "x.png")]) == 1
+    assert main(["show", *words, "--plot", str(tmp_path / "x.png")]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_what_belongs_to_a_plot_is_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(EXAMPLES / "candidates.jsonl"), "--utility", "f1"]) == 1
+    assert "--utility changes nothing with segments without --plot" in capsys.readouterr().err
 
 
 def test_plot_without_human_annotations_warns_of_nothing(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        assert main(["plot", "likelihood", str(EXAMPLES / "candidates.jsonl"), "-o", str(tmp_path / "l")]) == 0
+        assert main(["show", str(EXAMPLES / "candidates.jsonl"), "--plot", str(tmp_path / "l")]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"l.png", "l.svg"}
 
 
 def test_plots_are_png_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", "likelihood", str(EXAMPLES / "candidates.jsonl"), "-o", str(tmp_path / "l.pdf")]) == 1
+    assert main(["show", str(EXAMPLES / "candidates.jsonl"), "--plot", str(tmp_path / "l.pdf")]) == 1
     assert "l.pdf: plots are written as .png and .svg" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.report.tables import FORMATS, Cell, Column, Table, blocks, render, render_all, with_columns
+from mbr_esd_metric.report.tables import (
+    TABLE_FORMATS,
+    Cell,
+    Column,
+    Table,
+    blocks,
+    render,
+    render_all,
+    with_columns,
+    with_status,
+)
 
 TABLE = Table(
     "wmt24 en-de",
     (
-        Column("metric", "metric"),
+        Column("metric", "metric", label=True),
         Column("spa", "SPA", "en-de", best="max"),
         Column("f1", "F1", "en-de", digits=1, percent=True, best="max"),
         Column("spans", "spans", "ja-zh"),
@@ -84,6 +95,21 @@ def test_several_tables_are_one_json_document() -> None:
     assert render_all([TABLE, TABLE]) == f"{render(TABLE)}\n{render(TABLE)}"
 
 
+def test_several_tables_are_one_page_that_runs_nothing() -> None:
+    columns = (Column("name", "name"), Column("f1", "F1", "en-de", 3), Column("n", "n", "en-de", 0))
+    table = Table(
+        "<b>Board</b>", columns, ((Cell("<script>"), Cell(0.5), Cell(3)), (Cell("b"), Cell(0.25), Cell(4))), ("a & b",)
+    )
+    page = render_all([table, table], "html")
+    assert page.count("<!doctype html>") == page.count("</html>") == 1
+    assert page.count("<table>") == 2
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert '<th colspan="2">en-de</th>' in page
+    assert '<td class="n">0.250</td>' in page
+    assert "<li>a &amp; b</li>" in page
+
+
 def test_json_holds_everything() -> None:
     content = json.loads(render(TABLE, "json"))
     assert content["title"] == "wmt24 en-de"
@@ -109,15 +135,35 @@ def test_tabs_and_line_ends_do_not_break_a_tsv() -> None:
     assert render(table, "tsv") == "x\na b c\n"
 
 
+def test_the_status_of_metrics_is_shown_in_every_format() -> None:
+    """As mt-metrics-eval's tables mark it; people are no metric."""
+    columns = (Column("metric", "metric", label=True), Column("input", "input", label=True), Column("spa", "SPA"))
+    rows = [
+        (Cell(name), Cell(source), Cell(0.5)) for name, source in (("Ours", "src"), ("ours_2", "src"), ("chrF", "x"))
+    ]
+    known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline"}
+    table = with_status(Table("t", columns, (*rows, (Cell("human"), Cell(), Cell(0.5))), ("n",)), known.__getitem__)
+    said = "*: contrastive submission, or none; _: baseline"
+    assert table.notes == (said, "n")
+    text = render(table)
+    assert [line.split()[0] for line in text.splitlines()[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
+    latex = render(table, "latex")
+    assert all(name in latex for name in ("\nOurs &", r"\textit{ours\_2} &", r"\underline{chrF} &", "\nhuman &"))
+    assert [row["metric_status"] for row in json.loads(render(table, "json"))["rows"]] == [*known.values(), None]
+    assert render(table, "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
+    unknown = with_status(Table("t", columns, tuple(rows), ("n",)), lambda _: None)
+    assert unknown == Table("t", columns, tuple(rows), ("n",))
+
+
 def test_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(OptionError, match="did you mean 'latex'"):
         render(TABLE, "latx")
-    assert set(FORMATS) == {"text", "markdown", "latex", "tsv", "json"}
+    assert set(TABLE_FORMATS) == {"text", "markdown", "latex", "tsv", "json", "html"}
 
 
-def directions(*names: str) -> Table:
-    """Two rows with a label, three columns a direction, and a remark behind them."""
-    columns = [Column("metric", "metric")]
+def lps(*names: str) -> Table:
+    """Two rows with a label, three columns a language pair, and a remark behind them."""
+    columns = [Column("metric", "metric", label=True)]
     for name in names:
         columns += [Column("spa", "SPA", name), Column("f1", "F1", name), Column("major", "major", name, digits=0)]
     columns.append(Column("remark", "remark"))
@@ -128,8 +174,8 @@ def directions(*names: str) -> Table:
     return Table("board", tuple(columns), tuple(rows), ("a note",))
 
 
-def test_a_wide_table_is_cut_between_directions() -> None:
-    table = directions("en-de", "en-es", "ja-zh")
+def test_a_wide_table_is_cut_between_language_pairs() -> None:
+    table = lps("en-de", "en-es", "ja-zh")
     narrow = [render(block) for block in blocks(table, 50)]
     assert max(len(line) for text in narrow for line in text.splitlines()) <= 50
     assert [text.count("SPA") for text in narrow] == [2, 1]
@@ -138,14 +184,14 @@ def test_a_wide_table_is_cut_between_directions() -> None:
         (True, False, False),
         (False, True, True),
     ]
-    # The humans have nothing in the last directions.
+    # The humans have nothing in the last language pairs.
     assert [text.count("human") for text in narrow] == [1, 0]
     assert blocks(table, 500) == [table]
-    assert len(blocks(directions("en-de"), 10)) == 1
+    assert len(blocks(lps("en-de"), 10)) == 1
 
 
-def test_columns_are_chosen_in_every_direction() -> None:
-    chosen = with_columns(directions("en-de", "en-es"), ["spa", "major"])
+def test_columns_are_chosen_in_every_language_pair() -> None:
+    chosen = with_columns(lps("en-de", "en-es"), ["spa", "major"])
     assert [(c.group, c.key) for c in chosen.columns] == [
         ("", "metric"),
         ("en-de", "spa"),
@@ -154,6 +200,8 @@ def test_columns_are_chosen_in_every_direction() -> None:
         ("en-es", "major"),
     ]
     assert [cell.value for cell in chosen.rows[0]] == ["one", 0.5, 12.0, 0.5, 12.0]
-    assert with_columns(directions("en-de", "en-es"), ["SPA", "Major"]) == chosen, "headings are names as well"
+    assert with_columns(lps("en-de", "en-es"), ["SPA", "Major"]) == chosen, "headings are names as well"
+    turned = with_columns(lps("en-de", "en-es"), ["major", "spa"])
+    assert [(c.group, c.key) for c in turned.columns][1:3] == [("en-de", "major"), ("en-de", "spa")]
     with pytest.raises(OptionError, match="unknown column 'spb'; did you mean 'spa'"):
         with_columns(chosen, ["spb"])

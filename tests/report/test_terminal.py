@@ -38,6 +38,26 @@ def test_a_segment() -> None:
     )
 
 
+def test_what_is_left_out_is_marked_in_the_source() -> None:
+    text = Text("7", "", "the source", "0123456789")
+    missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
+    annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).missing(["minor"])
+    said = Distribution(text, 1, 1, 0, [(10, 0, 0)], [Said(Annotation([missing]), 1, None)])
+    sheet = join([Layer("m", [Opinion(text, annotation)])], [CandidateLayer("c", [said])])
+    assert show(sheet, 0, color=False) == (
+        "7\n"
+        "source  the source\n"
+        "m  MQM -7\n"
+        "  01[23](minor)456789\n"
+        "  left out of  the [source](major)\n"
+        "  minor  [2, 4)  23\n"
+        "  major  source [4, 10)  omission  confidence 0.50  source\n"
+        "  minor  omission without a place\n"
+        "c  1 candidates, 1 distinct, 0 invalid\n"
+        "      1 x  0123456789  left out of  the [source](major)\n"
+    )
+
+
 def test_no_text_drives_the_terminal() -> None:
     text = Text("\x1b[2J", "", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
     shown = show(join([Layer("m\x1b", [Opinion(text, Annotation())])]), 0, color=False)

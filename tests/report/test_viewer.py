@@ -93,6 +93,9 @@ def test_offsets_count_code_points(page: Page, translation: str, span: tuple[int
     assert page.texts("#detail li") == [f"{translation[slice(*span)]} — major · accuracy · confidence 0.40"]
 
 
+ANNOTATED = Annotation([ErrorSpan(2, 4, "minor")])
+
+
 def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
     annotation = Annotation([ErrorSpan(0, 9, "minor", "style", 0.25), ErrorSpan(4, 13, "major", None, 0.75)])
     page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
@@ -113,6 +116,19 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
     )
     assert [style for style, _ in styles] == ["dotted", "double"]
     assert styles[0][1] != styles[1][1]
+
+
+def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
+    annotation = Annotation([ErrorSpan(2, 4, "minor"), ErrorSpan(4, 10, "major", None, None, "source")])
+    text = Text("1", "", "the source", "0123456789")
+    unplaced = Opinion(text, annotation.missing(["minor"]))
+    page.open(join([Layer("metric", [unplaced]), Layer("human", [Opinion(text, ANNOTATED)], human=True)]))
+    card = "#detail section[aria-label=metric] "
+    assert page.texts(card + "mark") == ["23", "source"]
+    assert page.texts(card + "li") == ["23 — minor", "source — major · omission", "nowhere — minor · omission"]
+    assert page.texts(card + ".score") == ["MQM −7"]
+    # The comparison is of the translation.
+    assert "SoftF1 1.000" in page.texts(card + ".facts span")
 
 
 def test_confidence_is_opacity(page: Page) -> None:
@@ -291,3 +307,20 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
     with capsys.disabled():
         others = ", ".join(f"{name} {ms:.0f} ms" for name, ms in timed.items())
         print(f"\n  50,000 segments: open {seconds:.2f} s, slider {slide:.0f} ms, {others}, heap {heap:.0f} MB")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_calibration_can_be_read_whole(page: Page, sheet: Sheet, width: int) -> None:
+    """Its triangle stood at the very edge, cut off."""
+    page.open(sheet, width=width)
+    left = page.js("const s = document.querySelector('#calibration summary').getBoundingClientRect(); return s.left")
+    assert left >= 10
+    page.js("document.querySelector('#calibration summary').click()")
+    page.frame()
+    box = page.js(
+        "const c = document.getElementById('calibration'), b = c.getBoundingClientRect();"
+        "c.scrollTop = c.scrollHeight;"
+        "return [b.bottom, innerHeight, c.lastElementChild.getBoundingClientRect().bottom]"
+    )
+    assert box[0] <= box[1] + 1, "it ends inside the window"
+    assert box[2] <= box[1] + 1, "its last line can be reached"

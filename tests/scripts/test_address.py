@@ -28,6 +28,7 @@ def test_all_files_name_the_address_of_setup_cfg(address: ModuleType) -> None:
 
 def test_a_change_reaches_every_file_and_a_stray_one_is_found(address: ModuleType, tmp_path: Path) -> None:
     for file in address.FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     old = address.repository(tmp_path)
     address.change("https://github.com/someone/esd-by-mbr", tmp_path)
@@ -38,7 +39,7 @@ def test_a_change_reaches_every_file_and_a_stray_one_is_found(address: ModuleTyp
         assert not any(form in text for form in address.forms(*old))
     assert "https://someone.github.io/esd-by-mbr/" in (tmp_path / "mkdocs.yml").read_text(encoding="utf-8")
     assert address.strangers(tmp_path) == []
-    with (tmp_path / "README.md").open("a", encoding="utf-8") as file:
+    with (tmp_path / "SECURITY.md").open("a", encoding="utf-8") as file:
         file.write("[stray](https://github.com/other/esd-by-mbr/issues)\n")
     assert len(address.strangers(tmp_path)) == 1
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.comet.command_line import report_errors
-from mbr_esd_metric.adapters.comet.metric import POINTER, MbrEsdMetric
+from mbr_esd_metric.adapters.comet.compatibility import supply
+from mbr_esd_metric.adapters.comet.model_class import POINTER, MbrEsdMetric
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
@@ -36,6 +37,7 @@ def register() -> None:
     models.str2model[CLASS_IDENTIFIER] = MbrEsdMetric
     if not hasattr(models.snapshot_download, "mbr_esd"):
         models.snapshot_download = _extended(models.snapshot_download)
+        supply()
 
 
 def _extended(download: Callable[..., str]) -> Callable[..., str]:

@@ -11,7 +11,7 @@ import numpy as np
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.paths import file_name
@@ -44,7 +44,7 @@ class Imported:
         people = number_of(len(self.raters), "rater")
         rated = f", {number_of(self.ratings, 'rating')} by {people}" if self.ratings else ""
         return (
-            f"{self.layout.test_set} {self.layout.direction} in {self.layout.data}: "
+            f"{self.layout.test_set} {self.layout.lp} in {self.layout.data}: "
             f"{number_of(len(self.systems), 'system')} (references: {', '.join(self.references) or 'none'}), "
             f"{number_of(self.segments, 'segment')} in {number_of(self.documents, 'document')}{rated}"
         )
@@ -59,24 +59,24 @@ def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Import
     Args:
         human: what `read_mqm` returned.
         target: where to. A reference called "ref" takes the name of the test set's standard reference, as in other
-            directions where the table has none.
+            language pairs where the table has none.
         domain: of every segment, as the annotations do not say it.
 
     Raises:
-        InputError: no rating in that direction, a name the layout cannot carry, the test set is there, or metric scores
-            of its older texts are.
-        OptionError: a reference or a system to rename that is not in the data; a test set or a direction whose name
+        InputError: no rating in that language pair, a name the layout cannot carry, the test set is there, or metric
+            scores of its older texts are.
+        OptionError: a reference or a system to rename that is not in the data; a test set or a language pair whose name
             the layout cannot carry.
     """
-    layout, direction = target.layout(), target.direction
+    layout, lp = target.layout(), target.lp
     notes: list[str] = []
-    info = info_of(target.test_set, direction)
-    ratings = [r for r in human if r.direction in (None, direction)]
+    info = info_of(target.test_set, lp)
+    ratings = [r for r in human if r.lp in (None, lp)]
     if not ratings:
-        there = ", ".join(sorted({r.direction for r in human if r.direction}))
-        raise InputError(f"{human.path}: no ratings of {direction}; there are: {there}")
+        there = ", ".join(sorted({r.lp for r in human if r.lp}))
+        raise InputError(f"{human.path}: no ratings of {lp}; there are: {there}")
     if len(ratings) < len(human):
-        notes.append(f"{len(human) - len(ratings)} ratings of other directions are left out")
+        notes.append(f"{len(human) - len(ratings)} ratings of other language pairs are left out")
     ratings = _renamed(ratings, target, notes)
     ratings = _identified(ratings, notes)
     table = _Table.of(ratings, notes)
@@ -85,6 +85,7 @@ def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Import
     for old in texts_and_human_scores(layout):
         old.unlink()
     _write(layout, table, names, info, target.weights, domain)
+    read_back(layout, [table.sources[key] for key in table.segments])
     raters = tuple(sorted({r.rater for r in ratings}))
     return Imported(
         layout,
@@ -166,7 +167,7 @@ def _ordered(keys: Iterable[_Key]) -> tuple[_Key, ...]:
 def _renamed(ratings: Sequence[MqmRating], target: Target, notes: list[str]) -> list[MqmRating]:
     names = {rating.system for rating in ratings}
     target.check_rename(names)
-    change, standard = dict(target.rename), reference_name(target.test_set, target.direction)
+    change, standard = dict(target.rename), reference_name(target.test_set, target.lp)
     if standard is not None and "ref" in names - set(change) - set(target.references) and standard not in names:
         change["ref"] = standard
         notes.append(f"system ref is called {standard}, as the standard reference of the test set")

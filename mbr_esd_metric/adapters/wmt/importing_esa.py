@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mbr_esd_metric.adapters.esa import EsaAnnotation, EsaData, EsaSegment
+from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import info_of
 from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
@@ -29,15 +29,15 @@ def import_esa(human: EsaData, target: Target) -> Imported:
         target: where to. In names that are not changed, white space and slashes become underscores.
 
     Raises:
-        InputError: no annotation in that direction, some with a score and some without, a name the layout cannot carry,
-            the test set is there, or metric scores of its older texts are.
-        OptionError: a reference or a system to rename that is not in the data; a test set or a direction whose name
+        InputError: no annotation in that language pair, some with a score and some without, a name the layout cannot
+            carry, the test set is there, or metric scores of its older texts are.
+        OptionError: a reference or a system to rename that is not in the data; a test set or a language pair whose name
             the layout cannot carry.
     """
-    layout, direction = target.layout(), target.direction
-    segments = ordered([segment for segment in human.segments if segment.direction == direction])
+    layout, lp = target.layout(), target.lp
+    segments = ordered([segment for segment in human.segments if segment.lp == lp])
     if not any(segment.annotations for segment in segments):
-        raise InputError(f"no annotation of {direction}; there are: {', '.join(human.directions)}")
+        raise InputError(f"no annotation of {lp}; there are: {', '.join(human.lps)}")
     names = layout_names(segments, target)
     systems = tuple(sorted(set(names.values())))
     given = target.references_among(systems)
@@ -47,12 +47,13 @@ def import_esa(human: EsaData, target: Target) -> Imported:
     table = weights_of(target.weights)
     for old in texts_and_human_scores(layout):
         old.unlink()
-    notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.items())]
+    notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.get(lp, {}).items())]
     write_texts(layout, segments, names, given)
     waves = _write_gold(layout, segments, names, "esa" if True in scored else "mqm", table)
     if waves > 1:
         notes.append(f"up to {waves} annotations a translation")
     files.write_text(layout.source(), (segment.source for segment in segments))
+    read_back(layout, [segment.source for segment in segments])
     annotators = {one.annotator for s in segments for each in s.annotations.values() for one in each if one.annotator}
     return Imported(
         layout,
@@ -108,7 +109,7 @@ def _write_gold(
             cells[names[system]][number] += each
     rated = {name: row for name, row in cells.items() if any(row)}
     waves = max(len(each) for row in rated.values() for each in row)
-    standard = info_of(layout.test_set, layout.direction).gold
+    standard = info_of(layout.test_set, layout.lp).gold
     kept = {kind: list(range(waves))}
     if waves > 1 or standard == f"{kind}-human1":
         kept |= {f"{kind}-human{wave + 1}": [wave] for wave in range(waves)}

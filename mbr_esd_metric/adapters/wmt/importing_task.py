@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.esa import EsaSegment, read_table_segments
+from mbr_esd_metric.adapters.esa_files import EsaSegment, read_table_segments
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.importing_esa import layout_names, ordered, write_texts
 from mbr_esd_metric.adapters.wmt.submissions import read_items
-from mbr_esd_metric.adapters.wmt.target import Target, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import write_whole
@@ -41,31 +41,31 @@ def read_task(path: str | Path, *, quoted: bool = False) -> tuple[EsaSegment, ..
     return tuple(segments)
 
 
-def _wmt26(item: Mapping[str, Any], direction: str, domain: str, document: str, place: str) -> list[EsaSegment]:
+def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[EsaSegment]:
     outputs = {str(system): str(text) for system, text in item["hyps"].items()}
     reference = (item.get("ref") or {}).get("text")
     if reference:
         outputs["refA"] = str(reference)
-    return [EsaSegment(direction, domain, document, place, str(item["src"]), outputs)]
+    return [EsaSegment(lp, domain, document, place, str(item["src"]), outputs)]
 
 
 def import_task(segments: Sequence[EsaSegment], target: Target) -> Imported:
-    """Write the texts of one direction in the layout of mt-metrics-eval.
+    """Write the texts of one language pair in the layout of mt-metrics-eval.
 
     Args:
         segments: what `read_task` returned.
         target: where to.
 
     Raises:
-        InputError: nothing in that direction, a name that the layout cannot carry, the test set is there, or metric
+        InputError: nothing in that language pair, a name that the layout cannot carry, the test set is there, or metric
             scores of its older texts are.
-        OptionError: a test set or a direction whose name the layout cannot carry.
+        OptionError: a test set or a language pair whose name the layout cannot carry.
     """
-    layout, direction = target.layout(), target.direction
-    own = ordered([segment for segment in segments if segment.direction == direction])
+    layout, lp = target.layout(), target.lp
+    own = ordered([segment for segment in segments if segment.lp == lp])
     if not own:
-        there = ", ".join(sorted({segment.direction for segment in segments}))
-        raise InputError(f"nothing of {direction}; there are: {there}")
+        there = ", ".join(sorted({segment.lp for segment in segments}))
+        raise InputError(f"nothing of {lp}; there are: {there}")
     names = layout_names(own, target)
     systems = tuple(sorted(set(names.values())))
     references = target.references_among(systems)
@@ -76,5 +76,6 @@ def import_task(segments: Sequence[EsaSegment], target: Target) -> Imported:
     write_whole(layout.task("systems"), "".join(f"{new}\t{old}\n" for old, new in sorted(names.items())))
     write_whole(layout.task("segments"), "".join(f"{segment.number}\n" for segment in own))
     files.write_text(layout.source(), (segment.source for segment in own))
+    read_back(layout, [segment.source for segment in own])
     documents = len({segment.document for segment in own})
     return Imported(layout, systems, references, (), len(own), documents, 0, ())

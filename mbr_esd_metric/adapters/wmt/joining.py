@@ -41,7 +41,7 @@ def joined(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -
             first = places[missing[0]]
             more = f" (nor on {len(missing) - 1} more of them)" if len(missing) > 1 else ""
             raise InputError(
-                f"{where}: nothing on segment {missing[0] + 1} of system {system} in {test_set.direction}, which has "
+                f"{where}: nothing on segment {missing[0] + 1} of system {system} in {test_set.lp}, which has "
                 f"a gold score{more}: {first.translation[:60]!r} of {first.source[:60]!r}"
             )
     return rows

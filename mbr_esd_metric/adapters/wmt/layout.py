@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Point, Severity, Side, fold_severity
+from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.files.untrusted import decoded, finite
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
@@ -44,23 +46,23 @@ def default_data() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one test set and direction.
+    """The files of one test set and language pair.
 
     The class, and every method that takes a name, refuse a name that leads out of its folder (`InputError`).
 
     Args:
         data: the folder that holds the test sets.
         test_set: such as "wmt24".
-        direction: such as "en-de".
+        lp: such as "en-de".
     """
 
     data: Path
     test_set: str
-    direction: str
+    lp: str
 
     def __post_init__(self) -> None:
         file_name(self.test_set, "test set")
-        file_name(self.direction, "direction")
+        file_name(self.lp, "language pair")
 
     @property
     def root(self) -> Path:
@@ -70,11 +72,11 @@ class Layout:
     @property
     def documents(self) -> Path:
         """Domain and document of each segment."""
-        return self.root / "documents" / f"{self.direction}.docs"
+        return self.root / "documents" / f"{self.lp}.docs"
 
     def source(self) -> Path:
         """The source file; the text file if there is also a JSON one, or if there is none yet."""
-        return _first_file(self.root / "sources", self.direction)
+        return _first_file(self.root / "sources", self.lp)
 
     def references(self) -> dict[str, Path]:
         """Reference name -> file, sorted by name.
@@ -83,8 +85,8 @@ class Layout:
             InputError: a name that cannot be used in the names of metric files, or two files for one name.
         """
         found: dict[str, Path] = {}
-        prefix = f"{self.direction}."
-        for path in sorted((self.root / "references").glob(f"{self.direction}.*.*")):
+        prefix = f"{self.lp}."
+        for path in sorted((self.root / "references").glob(f"{self.lp}.*.*")):
             name = path.stem.removeprefix(prefix)
             check_reference_name(name, path)
             if name in found:
@@ -94,12 +96,12 @@ class Layout:
 
     def reference(self, name: str) -> Path:
         """Where the text file of a reference goes."""
-        return self.root / "references" / file_name(f"{self.direction}.{name}", "reference", ".txt")
+        return self.root / "references" / file_name(f"{self.lp}.{name}", "reference", ".txt")
 
     def outputs(self) -> dict[str, Path]:
         """System name -> file of its translations, sorted by name."""
         found: dict[str, Path] = {}
-        for path in sorted((self.root / "system-outputs" / self.direction).glob("*.*")):
+        for path in sorted((self.root / "system-outputs" / self.lp).glob("*.*")):
             if path.suffix not in (".txt", ".jsonl"):
                 raise InputError(f"{path}: translations are in .txt or .jsonl files; move it away")
             if path.stem in found:
@@ -109,61 +111,61 @@ class Layout:
 
     def task(self, kind: Literal["systems", "segments"]) -> Path:
         """The file with a task's names of the systems, or numbers of the segments (our addition)."""
-        return self.root / "task" / f"{self.direction}.{kind}"
+        return self.root / "task" / f"{self.lp}.{kind}"
 
     def output(self, system: str) -> Path:
         """Where the text file of a system's translations goes."""
-        return self.root / "system-outputs" / self.direction / file_name(system, "system", ".txt")
+        return self.root / "system-outputs" / self.lp / file_name(system, "system", ".txt")
 
     def human_scores(self, name: str, level: Level) -> Path:
         """Human scores of that name, such as "mqm"."""
-        return self.root / "human-scores" / file_name(f"{self.direction}.{name}", "human score", f".{level}.score")
+        return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{level}.score")
 
     def human_score_names(self, level: Level) -> tuple[str, ...]:
         """Names, such as "mqm", of the human scores at that level, sorted."""
         suffix = f".{level}.score"
-        paths = sorted((self.root / "human-scores").glob(f"{self.direction}.*{suffix}"))
-        return tuple(path.name.removeprefix(f"{self.direction}.").removesuffix(suffix) for path in paths)
+        paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
+        return tuple(path.name.removeprefix(f"{self.lp}.").removesuffix(suffix) for path in paths)
 
     def human_ratings(self) -> dict[str, Path]:
         """Name of a set of human ratings, such as "mqm.rater1" -> file, sorted by name."""
         suffix = ".seg.rating"
-        paths = sorted((self.root / "human-scores").glob(f"{self.direction}.*{suffix}"))
-        return {path.name.removeprefix(f"{self.direction}.").removesuffix(suffix): path for path in paths}
+        paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
+        return {path.name.removeprefix(f"{self.lp}.").removesuffix(suffix): path for path in paths}
 
     def human_rating(self, name: str) -> Path:
         """Human ratings of that name, such as "mqm.rater1"."""
-        return self.root / "human-scores" / file_name(f"{self.direction}.{name}", "human rating", ".seg.rating")
+        return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human rating", ".seg.rating")
 
     def metrics(self, level: Level = "seg") -> tuple[str, ...]:
         """Full names, such as "BLEU-refA", of the metrics that have scores at that level, sorted."""
         suffix = f".{level}.score"
-        paths = (self.root / "metric-scores" / self.direction).glob(f"*{suffix}")
+        paths = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}")
         return tuple(sorted(path.name.removesuffix(suffix) for path in paths))
 
     def packed_metrics(self) -> dict[str, str]:
         """Full name of each metric whose scores of segments are there compressed alone -> name of that file."""
         suffix, there = ".seg.score", self.metrics()
-        files = (self.root / "metric-scores" / self.direction).glob(f"*{suffix}.*")
+        files = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}.*")
         found = {path.name.split(suffix)[0]: path.name for path in files if path.suffix in PACKED}
         return {name: file for name, file in found.items() if name not in there}
 
     def metric_files(self) -> list[Path]:
         """Every file of scores, error spans and signatures of metrics, sorted."""
         kinds = ("metric-scores", "metric-ratings")
-        return [path for kind in kinds for path in sorted((self.root / kind / self.direction).glob("[!.]*"))]
+        return [path for kind in kinds for path in sorted((self.root / kind / self.lp).glob("[!.]*"))]
 
     def metric_scores(self, name: str, level: Level) -> Path:
         """Scores of a metric given by its full name."""
-        return self.root / "metric-scores" / self.direction / file_name(name, "metric", f".{level}.score")
+        return self.root / "metric-scores" / self.lp / file_name(name, "metric", f".{level}.score")
 
     def metric_signature(self, name: str) -> Path:
         """One line that says what the scores of a metric depend on (our addition)."""
-        return self.root / "metric-scores" / self.direction / file_name(name, "metric", ".signature")
+        return self.root / "metric-scores" / self.lp / file_name(name, "metric", ".signature")
 
     def metric_rating(self, name: str) -> Path:
         """Error spans of a metric given by its full name."""
-        return self.root / "metric-ratings" / self.direction / file_name(name, "metric", ".seg.rating")
+        return self.root / "metric-ratings" / self.lp / file_name(name, "metric", ".seg.rating")
 
 
 def packed_file(path: Path) -> Path | None:
@@ -179,10 +181,21 @@ class Rating:
         annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Errors
             without characters are its points.
         rater: None if the line names nobody; the name of the file then tells.
+        omissions: spans of the source's side that say what the translation leaves out: those whose category says so, as
+            others are errors of the source itself. Omissions without a place are its `unplaced`.
     """
 
     annotation: Annotation
     rater: str | None
+    omissions: Annotation = EMPTY
+
+    @property
+    def both(self) -> Annotation:
+        """Annotation and omissions in one."""
+        if self.omissions.clean:
+            return self.annotation
+        spans = Annotation.of_rater([*self.annotation, *self.omissions])
+        return spans.pointing(self.annotation.points).missing(self.omissions.unplaced)
 
 
 def check_reference_name(name: str, where: object) -> None:
@@ -208,8 +221,8 @@ def read_text(path: Path, field: str) -> list[str | None]:
             segments.append(None if text == NO_TRANSLATION else text)
             continue
         try:
-            value = json.loads(line)[field]
-        except (ValueError, KeyError, TypeError):
+            value = decoded(line, writable=True)[field]
+        except (InputError, KeyError, TypeError):
             raise InputError(f"{path}, line {number}: no JSON object with the field {field!r}") from None
         if value is not None and not isinstance(value, str):
             raise InputError(f"{path}, line {number}: {field!r} is {type(value).__name__}, not a text")
@@ -248,13 +261,11 @@ def read_scores(path: Path) -> dict[str, list[tuple[int, float | None]]]:
         words = line.split()
         try:
             system, word = words
-            score = None if word == "None" else float(word)
-        except ValueError:
+            score = None if word == "None" else finite(word)
+        except (ValueError, InputError):
             raise InputError(
                 f"{path}, line {number}: give a system and its score (a number or None), not {line!r}"
             ) from None
-        if score is not None and score != score:
-            raise InputError(f"{path}, line {number}: NaN is no score; write None where there is none")
         scores.setdefault(system, []).append((number, score))
     return scores
 
@@ -270,21 +281,18 @@ def read_domain_scores(path: Path) -> dict[str, dict[str, float | None]]:
         words = line.split()
         try:
             domain, system, word = words
-            scores.setdefault(domain, {})[system] = None if word == "None" else float(word)
-        except ValueError:
+            scores.setdefault(domain, {})[system] = None if word == "None" else finite(word)
+        except (ValueError, InputError):
             raise InputError(
                 f"{path}, line {number}: give a domain, a system and its score (a number or None), not {line!r}"
             ) from None
     return scores
 
 
-def read_ratings(path: Path, *, human: bool) -> dict[str, list[tuple[int, Rating | None]]]:
+def read_ratings(path: Path) -> dict[str, list[tuple[int, Rating | None]]]:
     """System -> (line, rating) of each of its entries, in order; None if a segment is unrated.
 
-    Args:
-        path: the file.
-        human: whether people marked the errors; two errors on the same characters with the same severity then count as
-            two.
+    Spans that are repeated are kept.
 
     Raises:
         InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
@@ -296,8 +304,8 @@ def read_ratings(path: Path, *, human: bool) -> dict[str, list[tuple[int, Rating
             raise InputError(f"{path}, line {number}: {len(cells)} columns; give system, rating and perhaps rater")
         rater = cells[2] if len(cells) == 3 else None
         try:
-            rating = None if cells[1] == "None" else _rating(cells[1], rater, human)
-        except (ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+            rating = None if cells[1] == "None" else _rating(cells[1], rater)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise InputError(f"{path}, line {number}: not a rating in JSON ({reason})") from None
         ratings.setdefault(cells[0], []).append((number, rating))
@@ -352,8 +360,9 @@ def write_ratings(
 
     Args:
         path: the file.
-        ratings: system -> for each segment an annotation of its translation, or the errors that a rater marked (errors
-            without a place are left out, because the format cannot hold them), or None if unrated.
+        ratings: system -> for each segment an annotation of both sides, or the errors that a rater marked (errors
+            without a place are left out, because the format cannot hold them; but an omission without a place is an
+            empty span of the source), or None if unrated.
         raters: system -> who rated each segment.
     """
     lines = []
@@ -365,6 +374,7 @@ def write_ratings(
             errors = [_error(error) for error in rating if _has_place(error)]
             if isinstance(rating, Annotation):
                 errors += [_error(MqmError(severity, "", "target", at, at)) for at, severity in rating.points]
+                errors += [_error(MqmError(severity, "omission", "source")) for severity in rating.unplaced]
             content = json.dumps({"errors": errors})
             lines.append(f"{system}\t{content}" + (f"\t{rater}" if rater else ""))
     _write(path, lines)
@@ -379,29 +389,42 @@ def _error(error: ErrorSpan | MqmError) -> dict[str, Any]:
     return {
         "start": error.start,
         "end": error.end,
-        "category": error.category,
+        "category": _named_omission(error) if isinstance(error, ErrorSpan) else error.category,
         "severity": error.severity,
         # The toolkit takes no whole number where it expects a float.
         "score": None if confidence is None else float(confidence),
-        "is_source_error": isinstance(error, MqmError) and error.side == "source",
+        "is_source_error": error.side == "source",
     }
 
 
-def _rating(text: str, rater: str | None, human: bool) -> Rating:
-    """The target side of a stored rating; a score in [0, 1] is a span's confidence."""
-    spans = []
-    points = []
-    for error in json.loads(text)["errors"]:
-        severity = fold_severity(error.get("severity") or "")
-        if severity is None or error.get("is_source_error", False):
+def _named_omission(span: ErrorSpan) -> str | None:
+    """A span's category, which says of one in the source that it is no error of the source."""
+    if span.side == "translation" or is_omission(span.category):
+        return span.category
+    return f"{span.category}/omission" if span.category else "omission"
+
+
+def _rating(text: str, rater: str | None) -> Rating:
+    """A stored rating; a score in [0, 1] is a span's confidence."""
+    spans: list[ErrorSpan] = []
+    points: list[Point] = []
+    unplaced: list[Severity] = []
+    for error in decoded(text)["errors"]:
+        severity, category = fold_severity(error.get("severity") or ""), error.get("category")
+        side: Side = "source" if error.get("is_source_error", False) else "translation"
+        if severity is None or (side == "source" and not is_omission(category)):
             continue
         if error["start"] == error["end"]:
-            points.append((int(error["start"]), severity))
+            if side == "source":
+                unplaced.append(severity)
+            else:
+                points.append((int(error["start"]), severity))
             continue
         score = error.get("score")
         confidence = float(score) if score is not None and 0 <= score <= 1 else None
-        spans.append(ErrorSpan(error["start"], error["end"], severity, error.get("category"), confidence))
-    return Rating((Annotation.of_rater(spans) if human else Annotation(spans)).pointing(points), rater)
+        spans.append(ErrorSpan(error["start"], error["end"], severity, category, confidence, side))
+    both = Annotation.of_rater(spans)
+    return Rating(both.on("translation").pointing(points), rater, both.on("source").missing(unplaced))
 
 
 def _first_file(folder: Path, stem: str) -> Path:

@@ -10,12 +10,12 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.contestants import Key
 from mbr_esd_metric.metaeval.correlation import FloatVector
-from mbr_esd_metric.metaeval.score_statistics import ScoredDirection, Scores
+from mbr_esd_metric.metaeval.metric_set import Key
+from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores
 
 
-def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredDirection:
+def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
     """The scores of gold and of the stored metrics. Scores of systems are read where they are stored.
 
     Args:
@@ -34,12 +34,16 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredDirection:
     for name in names:
         key = base_name(name)
         if key in found:
-            raise InputError(
-                f"{test_set.direction}: metric {key[0]} is there twice; choose one of them by its full name"
-            )
+            raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
         segments = None
-        if test_set.layout.metric_scores(name, "seg").is_file():
-            stored = test_set.metric(name)
+        if name in test_set.added or test_set.layout.metric_scores(name, "seg").is_file():
+            try:
+                stored = test_set.metric(name)
+            except InputError as error:
+                if metrics or test_set.strict:
+                    raise
+                notes.append(f"{name} is left out in {test_set.lp}: {error}")
+                continue
             segments = stored.scores
             notes += stored.notes
         systems = _of_systems(
@@ -52,8 +56,8 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredDirection:
     systems = _of_systems(
         test_set, test_set.layout.human_scores(gold, "sys"), test_set.layout.human_scores(gold, "domain")
     )
-    return ScoredDirection(
-        test_set.direction,
+    return ScoredSet(
+        test_set.lp,
         tuple(domain for domain, _ in test_set.documents),
         np.array([system in test_set.references for system in test_set.systems], dtype=np.bool_),
         len(test_set.references),
@@ -71,7 +75,9 @@ def _names(test_set: TestSet, chosen: Sequence[str]) -> list[str]:
     for name in chosen:
         known = {*there, *(base_name(full)[0] for full in there)}
         if name not in known:
-            raise unknown(f"metric of {test_set.name} {test_set.direction}", name, known)
+            if why := test_set.why_left_out(name):
+                raise InputError(why)
+            raise unknown(f"metric of {test_set.name} {test_set.lp}", name, known)
     if not there:
         raise InputError(f"{test_set.layout.metric_scores('*', 'seg')}: no metric; score some with: mbr-esd wmt score")
     return [full for full in there if not chosen or full in chosen or base_name(full)[0] in chosen]

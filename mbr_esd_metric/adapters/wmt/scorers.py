@@ -6,23 +6,21 @@ always better.
 
 from __future__ import annotations
 
-import logging
-import os
 import re
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, unknown, useless
-from mbr_esd_metric.metric.cards import CARDS, joined_names, load_card
-from mbr_esd_metric.metric.model_folder import is_model_folder
+from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
+from mbr_esd_metric.metric.card import OWN_MODEL
+from mbr_esd_metric.metric.cards import CARDS, is_ours, joined_names, load_card
+from mbr_esd_metric.metric.pooled import members
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 CONFIDENT = 0.7
@@ -165,7 +163,6 @@ class MbrEsdScorer(Scorer):
     def __init__(self, model: str, name: str | None) -> None:
         from mbr_esd_metric.metric.engine_choice import choose_engine
         from mbr_esd_metric.metric.metric import Metric
-        from mbr_esd_metric.metric.pooled import joined, members
         from mbr_esd_metric.metric.signature import signature
 
         card = load_card(model)
@@ -175,17 +172,18 @@ class MbrEsdScorer(Scorer):
             )
         self._metric = Metric(card)
         self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: joined([signature(one, choose_engine(one)) for one in members(card)])}
+        self.signatures = {self._name: signature([(one, choose_engine(one)) for one in members(card)])}
 
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
-        from mbr_esd_metric.metric.metric import losses, warnings
+        from mbr_esd_metric.metric.metric import warnings
         from mbr_esd_metric.metric.pipeline import Segment
         from mbr_esd_metric.metric.suspects import suspicion
 
         segments = [Segment(text.source, text.translation, text.label, text.system) for text in texts if text.supplied]
-        decisions = self._metric.annotate(segments, progress=progress).decisions
-        self.note = losses({key: [getattr(d, key) for d in decisions] for key in ("valid", "invalid", "dropped")})
+        run = self._metric.annotate(segments, progress=progress)
+        decisions = run.decisions
+        self.note = "\n".join([run.summary.line, *run.summary.advice])
         suspects = {"suspects": [suspicion(segment.source, segment.translation) for segment in segments]}
         if line := warnings(suspects, self._metric.card.decision.blank):
             self.note += f"\n{line}"
@@ -199,15 +197,6 @@ class MbrEsdScorer(Scorer):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CometOptions:
-    """How a COMET checkpoint is run."""
-
-    batch_size: int = 8
-    gpus: int | None = None
-
-
-@dataclass
 class CometScorer(Scorer):
     """Any COMET checkpoint; of xCOMET all its variants at once.
 
@@ -216,54 +205,28 @@ class CometScorer(Scorer):
     ESD-Conf, the same of the spans with a confidence of at least 0.7.
 
     Args:
-        model: a .ckpt file, a folder with checkpoints/model.ckpt, or a name on the hub.
-        name: base of the metric names; default: the model's.
+        model: as of `CometCheckpoint`.
+        name: base of the metric names; None takes the model's.
         reference: name of the reference; None scores without one.
         options: how to run it.
     """
 
-    model: str
-    name: str | None
-    reference: str | None
-    options: CometOptions = field(default_factory=CometOptions)
-
-    def __post_init__(self) -> None:
-        with _hushed():
-            try:
-                import comet
-                from comet.models import XCOMETMetric
-            except ImportError:
-                raise MissingDependencyError("unbabel-comet", "comet", f"scoring with {self.model}") from None
-
-            path = Path(self.model)
-            if path.is_dir():
-                path = path / "checkpoints" / "model.ckpt"
-            try:
-                checkpoint = str(path) if path.is_file() else comet.download_model(self.model)
-                self._model: Any = comet.load_from_checkpoint(checkpoint)
-            # COMET passes on whatever Lightning, torch and the hub raise.
-            except Exception as error:
-                raise EngineError(
-                    f"COMET cannot load {self.model}: {error}; give a .ckpt file, or a name on the hub that can be "
-                    "reached"
-                ) from error
-        self._model.eval()
-        base = self.name or default_name(self.model)
-        from importlib.metadata import version
-
-        stem = f"comet|model:{self.model}|v:{version('unbabel-comet')}"
+    def __init__(self, model: str, name: str | None, reference: str | None, options: CometOptions) -> None:
+        self._checkpoint = CometCheckpoint(model, options)
+        base = name or default_name(model)
         #: (metric name, whether the reference is given, variant)
         self._variants: list[tuple[str, bool, str]] = []
-        if isinstance(self._model, XCOMETMetric):
-            if self.reference:
-                self._variants += [(f"{base}-{v}-{self.reference}", True, v) for v in _XCOMET_VARIANTS]
+        if self._checkpoint.has_spans:
+            if reference:
+                self._variants += [(f"{base}-{v}-{reference}", True, v) for v in _XCOMET_VARIANTS]
             self._variants += [(f"{base}-QE-{v}-src", False, v) for v in _XCOMET_VARIANTS]
-        elif self._model.requires_references():
-            if not self.reference:
-                raise OptionError(f"{self.model} needs references; score a test set with a reference")
-            self._variants.append((f"{base}-{self.reference}", True, "Reg"))
+        elif self._checkpoint.needs_references:
+            if not reference:
+                raise OptionError(f"{model} needs references; score a test set with a reference")
+            self._variants.append((f"{base}-{reference}", True, "Reg"))
         else:
             self._variants.append((f"{base}-src", False, "Reg"))
+        stem = self._checkpoint.signature
         self.signatures = {
             name: f"{stem}|{'ref' if given else 'src'}|{variant}" for name, given, variant in self._variants
         }
@@ -272,38 +235,13 @@ class CometScorer(Scorer):
         """Reg as the model has it, ESD in [-25, 0]."""
         results: dict[str, Scored] = {}
         for given in sorted({given for _, given, _ in self._variants}):
-            prediction = self._predict(texts, given, progress)
+            samples = [{"src": text.source, "mt": text.translation} for text in texts]
+            if given:
+                samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
+            prediction = self._checkpoint.predict(samples, progress)
             for name, _, variant in (v for v in self._variants if v[1] == given):
                 results[name] = _variant(variant, prediction, texts)
         return results
-
-    def _predict(self, texts: Sequence[Text], with_reference: bool, progress: bool) -> Any:
-        samples = [{"src": text.source, "mt": text.translation} for text in texts]
-        if with_reference:
-            samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
-        gpus = self.options.gpus
-        if gpus is None:
-            import torch
-
-            gpus = int(torch.cuda.is_available())
-        with _hushed():
-            return self._model.predict(samples, batch_size=self.options.batch_size, gpus=gpus, progress_bar=progress)
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "comet")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
@@ -376,16 +314,10 @@ def make_scorer(
         return SacrebleuScorer(model, reference, target)
     if is_ours(model):
         return MbrEsdScorer(model, name)
-    if "/" in base or os.path.exists(base):
+    if looks_like_checkpoint(base):
         return CometScorer(model, name, reference, comet or CometOptions())
     ours = unknown("model", base, ["empty", "BLEU", "chrF", *CARDS], "`mbr-esd models`")
     raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
-
-
-def is_ours(model: str) -> bool:
-    """Whether a name is that of one or several models of this package, or of a model folder."""
-    base = joined_names(model)[0].partition("?")[0]
-    return base in CARDS or is_model_folder(base)
 
 
 def default_name(model: str) -> str:
@@ -394,6 +326,9 @@ def default_name(model: str) -> str:
     if len(parts) > 1:
         return "+".join(map(default_name, parts))
     base, _, query = model.partition("?")
+    if base == OWN_MODEL:
+        base = members(load_card(model))[0].title
+        query = "&".join(part for part in query.split("&") if not part.startswith("model="))
     path = Path(base)
     if path.suffix == ".ckpt":
         path = path.parent.parent if path.parent.name == "checkpoints" else path.with_suffix("")

@@ -78,7 +78,9 @@ def score_test_set(
         for name in wanted:
             own = {system: results[system][name] for system in chosen[name]}
             means = {s: scorer.system_score(name, own[s], texts[s]) for s in own}
-            write_metric(test_set.layout, name, scorer.signatures[name], own, means)
+            spans = {s: one.annotations for s, one in own.items() if one.annotations is not None}
+            scores = {s: one.scores for s, one in own.items()}
+            write_metric(test_set.layout, name, scorer.signatures[name], scores, spans, means)
         partial.journal.remove()
     ready = [Written(name, len(chosen[name]), name not in wanted) for name in names]
     return sorted(ready, key=lambda one: not one.found)
@@ -96,7 +98,7 @@ def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collecti
     chosen = [s for s in able if s in there or choice.takes(s, test_set.info, test_set.references)]
     if not chosen:
         raise InputError(
-            f"{test_set.name} {test_set.direction}: no system is left for {name}; there are {', '.join(able) or 'none'}"
+            f"{test_set.name} {test_set.lp}: no system is left for {name}; there are {', '.join(able) or 'none'}"
         )
     return chosen
 
@@ -175,12 +177,25 @@ def _split(scored: Mapping[str, Scored], texts: Mapping[str, Sequence[Text]]) ->
 
 
 def write_metric(
-    layout: files.Layout, name: str, signature: str, results: Mapping[str, Scored], system_scores: Mapping[str, float]
+    layout: files.Layout,
+    name: str,
+    signature: str,
+    scores: Mapping[str, Sequence[float | None]],
+    annotations: Mapping[str, Sequence[Annotation | None]],
+    system_scores: Mapping[str, float],
 ) -> None:
-    """Write a metric's files. Segment scores are removed first and written last: a metric that has them is complete."""
+    """Write a metric's files. Segment scores are removed first and written last: a metric that has them is complete.
+
+    Args:
+        layout: where to.
+        name: full name of the metric.
+        signature: what the scores depend on.
+        scores: system -> a score for each segment; None for an unrated one that it says nothing on.
+        annotations: system -> its spans; empty for a metric without any.
+        system_scores: system -> its score.
+    """
     segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
     segments.unlink(missing_ok=True)
-    annotations = {s: r.annotations for s, r in results.items() if r.annotations is not None}
     if annotations:
         raters: dict[str, list[str | None]] = {s: [None] * len(a) for s, a in annotations.items()}
         files.write_ratings(rating, annotations, raters)
@@ -188,7 +203,7 @@ def write_metric(
         rating.unlink(missing_ok=True)
     files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in system_scores.items()})
     write_whole(layout.metric_signature(name), signature + "\n")
-    files.write_scores(segments, {s: r.scores for s, r in results.items()})
+    files.write_scores(segments, scores)
 
 
 #: What every journal begins with. Which run an entry belongs to is in its key.
@@ -235,7 +250,7 @@ class _Partial:
         if stored is None:
             return None
         return {
-            name: Scored(tuple(scores), None if spans is None else tuple(Annotation(s) for s in spans))
+            name: Scored(tuple(scores), None if spans is None else tuple(_stored(s) for s in spans))
             for name, (scores, spans) in stored.items()
         }
 
@@ -254,9 +269,11 @@ class _Partial:
                             "severity": s.severity,
                             "category": s.category,
                             "confidence": s.confidence,
+                            "side": s.side,
                         }
                         for s in annotation
                     ]
+                    + [{"severity": severity} for severity in annotation.unplaced]
                     for annotation in scored.annotations
                 ],
             )
@@ -267,3 +284,9 @@ class _Partial:
     def _key(self, texts: Sequence[Text]) -> bytes:
         content = [dict(self._signatures), [(t.source, t.translation, t.reference) for t in texts]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest().encode()
+
+
+def _stored(errors: Sequence[Mapping[str, Any]]) -> Annotation:
+    """What `_Partial.put` wrote; omissions without a place have a severity alone."""
+    placed = Annotation(error for error in errors if "start" in error)
+    return placed.missing(error["severity"] for error in errors if "start" not in error)

@@ -1,17 +1,19 @@
 """Submissions to WMT's evaluation tasks, written from a stored metric and read into one.
 
     qe2023        WMT23 quality estimation, task 2 (predictions.txt): three lines on the model (bytes on disk,
-                  parameters, models in the ensemble), then direction, method, number, translation, starts, ends and
+                  parameters, models in the ensemble), then language pair, method, number, translation, starts, ends and
                   severities between tabs
     wmt25-task1   WMT25 evaluation, scores (a folder with segments.tsv and systems.tsv): one row a segment and system,
                   and one for each system, the score in the column overall
     wmt25-task2   WMT25 evaluation, error spans (predictions.tsv): the rows of the test set with start_indices,
-                  end_indices and error_types
+                  end_indices and error_types; what is left out of the source has "missing" for its indices
     wmt26         WMT26 evaluation, all tasks in one file (.jsonl), an object a segment: item_id, and by system
-                  task1_pred (error spans), task2_pred (a score from 0 to 100) and task3_pred (1: without error)
+                  task1_pred (error spans, and the severity of what is left out; of a fault against the instructions,
+                  which has no place either, nothing is kept), task2_pred (a score from 0 to 100) and task3_pred (1:
+                  without error)
 
-Rows are sorted by system, then in the order of the test set. Segments of WMT25 are numbered through a direction, from
-1, and those of WMT26 within their document, from 0.
+Rows are sorted by system, then in the order of the test set. Segments of WMT25 are numbered through a language pair,
+from 1, and those of WMT26 within their document, from 0.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mbr_esd_metric.adapters.qe_tsv import span_columns, unquoted
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
 
 _T = TypeVar("_T")
 
+#: What WMT25 has for the place of an omission.
+MISSING = "missing"
 #: Separator of the parts of an identifier of WMT26.
 SEPARATOR = "_###_"
 
@@ -45,10 +50,10 @@ class Row:
     """One row of a submission: what it says of one translation.
 
     Attributes:
-        direction, system: such as "en-de" and "ONLINE-A".
+        language pair, system: such as "en-de" and "ONLINE-A".
         document: None if the format does not say.
-        place: of the segment in its document, from 0; without a document, of the row in its direction.
-        number, index: of the segment and of the row in their direction, from 0; 0 in rows that were read.
+        place: of the segment in its document, from 0; without a document, of the row in its language pair.
+        number, index: of the segment and of the row in their language pair, from 0; 0 in rows that were read.
         label: the task's number of the segment, if it is known.
         line: of the file that it was read from, from 1; 0 if unknown.
         spans: None if the format has none.
@@ -57,7 +62,7 @@ class Row:
         method: the kind of gold, such as "MQM" or "ESA".
     """
 
-    direction: str
+    lp: str
     system: str
     document: str | None
     place: int
@@ -81,7 +86,7 @@ class About:
     Attributes:
         method: its name.
         disk, parameters, models: bytes on disk, number of parameters, models in an ensemble.
-        systems: (direction, system) -> the metric's score of the system.
+        systems: (language pair, system) -> the metric's score of the system.
         error_free: the least score of a translation that counts as without error; if None, its spans decide.
         gold: whether this is not a submission but people's annotations, for the task's scorer.
     """
@@ -111,7 +116,7 @@ def _write_qe2023(path: Path, rows: Sequence[Row], about: About) -> None:
     if about.gold:
         lines = ["\t".join(("lp", "method", "number", "translation", *_SPANS))]
     for row in rows:
-        fields = (row.direction, about.method, str(row.index), _one_line(row.translation or ""))
+        fields = (row.lp, about.method, str(row.index), _one_line(row.translation or ""))
         lines.append("\t".join((*fields, *write_spans(_spans_of(row)))))
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
@@ -126,7 +131,7 @@ def _read_qe2023(path: Path) -> list[Row]:
             fields.pop()  # some of the task's participants ended their lines with a tab
         if len(fields) != 7:
             raise InputError(f"{path}, line {number}: {len(fields)} fields between tabs, not the 7 of qe2023")
-        direction, _, place, translation, *columns = fields
+        lp, _, place, translation, *columns = fields
         translation = unquoted(translation)
         try:
             if not place.isdigit():
@@ -135,7 +140,7 @@ def _read_qe2023(path: Path) -> list[Row]:
             if unknown:
                 raise ValueError(f"severity {unknown[0]!r}; the task has major, minor and no-error")
             spans = read_spans(*columns, length=len(translation))
-            rows.append(Row(direction, "", None, int(place), spans, translation=translation, line=number))
+            rows.append(Row(lp, "", None, int(place), spans, translation=translation, line=number))
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
     return rows
@@ -147,8 +152,8 @@ def _write_wmt25_scores(path: Path, rows: Sequence[Row], about: About) -> None:
     path.mkdir(parents=True, exist_ok=True)
     _write_plain(path / "segments.tsv", [header, *segments])
     systems = []
-    for (direction, system), score in sorted((about.systems or {}).items()):
-        source, target = direction.split("-", 1)
+    for (lp, system), score in sorted((about.systems or {}).items()):
+        source, target = lp.split("-", 1)
         systems.append(("all", "all", source, target, "official", system, "all", "", repr(score)))
     _write_plain(path / "systems.tsv", [header, *systems])
 
@@ -158,7 +163,8 @@ def _write_wmt25_spans(path: Path, rows: Sequence[Row], about: About) -> None:
     lines = []
     for row in rows:
         texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
-        lines.append((*_identity(row), *map(_one_line, texts), row.domain, row.method, *write_spans(_spans_of(row))))
+        spans = write_spans(_both_sides_of(row))
+        lines.append((*_identity(row), *map(_one_line, texts), row.domain, row.method, *spans))
     # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows([header, *lines])
@@ -184,12 +190,12 @@ def _read_wmt25(path: Path) -> list[Row]:
         cell = dict(zip(header, fields, strict=True))
         if cell["set_id"] != "official":
             continue
-        direction = f"{cell['source_lang']}-{cell['target_lang']}"
-        key = (direction, cell["system_id"], cell["doc_id"])
+        lp = f"{cell['source_lang']}-{cell['target_lang']}"
+        key = (lp, cell["system_id"], cell["doc_id"])
         translation = cell.get("hypothesis_segment")
         try:
             spans = None if scores else read_spans(*(cell[name] for name in _SPANS), length=_length(translation))
-            score = float(cell["overall"]) if scores else None
+            score = finite(cell["overall"]) if scores else None
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         label = cell["segment_id"]
@@ -201,20 +207,24 @@ def _read_wmt25(path: Path) -> list[Row]:
 def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
     items: dict[str, dict[str, Any]] = {}
     for row in rows:
-        source, target = row.direction.split("-", 1)
+        source, target = row.lp.split("-", 1)
         identifier = SEPARATOR.join(
             ["official", source, target, row.domain, row.document or "", row.label or str(row.place)]
         )
         item = items.setdefault(
             identifier, {"item_id": identifier, "task1_pred": {}, "task2_pred": {}, "task3_pred": {}}
         )
-        spans, score = _spans_of(row), _score_of(row)
+        both, score = _both_sides_of(row), _score_of(row)
         errors = [
-            {"start": s.start, "end": s.end, "severity": s.severity, "category": s.category or "other"} for s in spans
+            {"start": s.start, "end": s.end, "severity": s.severity, "category": s.category or "other"}
+            for s in both.on("translation")
         ]
-        item["task1_pred"][row.system] = {"errors": errors, "omission": None, "instruction_fault": None}
+        errors += [{"start": at, "end": at, "severity": s, "category": "other"} for at, s in both.points]
+        left_out = {*both.unplaced, *(span.severity for span in both.on("source"))}
+        omission = min(left_out) if left_out else None  # "major" is before "minor"
+        item["task1_pred"][row.system] = {"errors": errors, "omission": omission, "instruction_fault": None}
         item["task2_pred"][row.system] = score
-        clean = spans.clean if about.error_free is None else score >= about.error_free
+        clean = both.clean if about.error_free is None else score >= about.error_free
         item["task3_pred"][row.system] = int(clean)
     write_whole(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items.values()))
 
@@ -224,46 +234,35 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
 
     Args:
         path: JSON lines, plain or compressed, each with an item_id.
-        take: gets a line's object, and the direction, domain, document and place that its item_id names.
+        take: gets a line's object, and the language pair, domain, document and place that its item_id names.
 
     Raises:
         InputError: a line that is not such an object, or that `take` refuses; names the line.
     """
     found: list[_T] = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-            if not isinstance(item, dict):
-                raise InputError("no JSON object, and WMT26's files have one a line")
-            parts = str(item["item_id"]).split(SEPARATOR)
+    for where, _, item in json_objects(path):
+        with reading(where):
+            parts = text_of(item, "item_id").split(SEPARATOR)
             if parts[0] == "official":
                 _, source, target, domain, *document, place = parts
                 found += take(item, f"{source}-{target}", domain, SEPARATOR.join(document), place)
-        except KeyError as error:
-            raise InputError(f"{path}, line {number}: no {error}") from None
-        except json.JSONDecodeError:
-            raise InputError(f"{path}, line {number}: no JSON, and WMT26's files have an object a line") from None
-        except (ValueError, TypeError, AttributeError, InputError) as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
     return found
 
 
 def _read_wmt26(path: Path) -> list[Row]:
-    def rows(item: Mapping[str, Any], direction: str, domain: str, document: str, place: str) -> Iterator[Row]:
+    def rows(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> Iterator[Row]:
         spans_of, scores = item.get("task1_pred") or {}, item.get("task2_pred") or {}
         for system in dict.fromkeys([*spans_of, *scores]):
             said = spans_of.get(system)
-            spans = None if said is None else Annotation(_json_spans(said["errors"]))
-            score = None if scores.get(system) is None else float(scores[system])
-            yield Row(direction, system, document, int(place), spans, score, domain, label=place)
+            spans = None if said is None else _json_spans(said)
+            score = None if scores.get(system) is None else finite(scores[system])
+            yield Row(lp, system, document, int(place), spans, score, domain, label=place)
 
     return read_items(path, rows)
 
 
 #: Name -> format.
-FORMATS: Mapping[str, Format] = {
+SUBMISSION_FORMATS: Mapping[str, Format] = {
     "qe2023": Format("WMT23's quality estimation, task 2: spans", True, False, _write_qe2023, _read_qe2023),
     "wmt25-task1": Format("WMT25, scores", False, True, _write_wmt25_scores, _read_wmt25),
     "wmt25-task2": Format("WMT25, spans", True, False, _write_wmt25_spans, _read_wmt25),
@@ -274,8 +273,9 @@ FORMATS: Mapping[str, Format] = {
 def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
     """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
 
-    A span without characters is one of the annotation's points. Errors without a place ("missing") or without a penalty
-    are left out. A span that passes the end of the translation is cut there.
+    A span without characters is one of the annotation's points, an error without a place ("missing") is one of its
+    `unplaced` omissions. Errors without a penalty are left out. A span that passes the end of the translation is cut
+    there.
 
     Args:
         starts, ends, severities: equally many words in each.
@@ -286,9 +286,13 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
     """
     spans: list[ErrorSpan] = []
     points: list[Point] = []
+    unplaced: list[Severity] = []
     for first, last, word in span_columns(starts, ends, severities):
         severity = fold_severity(word)
-        if severity is None or first == "missing":
+        if severity is None:
+            continue
+        if first == MISSING:
+            unplaced.append(severity)
             continue
         try:
             start, end = int(first), int(last)
@@ -300,20 +304,30 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
             spans.append(ErrorSpan(start, end, severity))
         elif 0 <= start == end:
             points.append((start, severity))
-    return Annotation(spans).pointing(points)
+    return Annotation.of_rater(spans).pointing(points).missing(unplaced)
 
 
-def _json_spans(errors: Iterable[Mapping[str, Any]]) -> Iterator[ErrorSpan]:
-    for error in errors:
+def _json_spans(said: Mapping[str, Any]) -> Annotation:
+    """What WMT26 has of one translation: errors, and how bad what it leaves out is, if it does."""
+    spans: list[ErrorSpan] = []
+    points: list[Point] = []
+    for error in said["errors"]:
         severity = fold_severity(str(error["severity"]))
         start, end = int(error["start"]), int(error["end"])
         if severity is not None and start < end:
-            yield ErrorSpan(start, end, severity, error.get("category"))
+            spans.append(ErrorSpan(start, end, severity, error.get("category")))
+        elif severity is not None:
+            points.append((start, severity))
+    omission = fold_severity(str(said["omission"])) if said.get("omission") else None
+    return Annotation.of_rater(spans).pointing(points).missing([omission] if omission else [])
 
 
 def write_spans(spans: Annotation) -> tuple[str, str, str]:
-    """Starts, ends and severities as `read_spans` reads them."""
-    errors = [*(span.key for span in spans), *((at, at, severity) for at, severity in spans.points)]
+    """Starts, ends and severities as `read_spans` reads them. Omissions have no place there."""
+    errors: list[tuple[int | str, int | str, Severity]] = [span.key for span in spans.on("translation")]
+    errors += [(at, at, severity) for at, severity in spans.points]
+    unplaced = [*(span.severity for span in spans.on("source")), *spans.unplaced]
+    errors += [(MISSING, MISSING, severity) for severity in unplaced]
     if not errors:
         return "-1", "-1", "no-error"
     starts, ends, severities = zip(*errors, strict=True)
@@ -321,19 +335,24 @@ def write_spans(spans: Annotation) -> tuple[str, str, str]:
 
 
 def _identity(row: Row) -> tuple[str, ...]:
-    source, target = row.direction.split("-", 1)
+    source, target = row.lp.split("-", 1)
     return (row.document or "", row.label or str(row.number + 1), source, target, "official", row.system)
 
 
 def _spans_of(row: Row) -> Annotation:
+    """Those of the translation."""
+    return _both_sides_of(row).on("translation")
+
+
+def _both_sides_of(row: Row) -> Annotation:
     if row.spans is None:
-        raise InputError(f"no error spans of system {row.system} in {row.direction}")
+        raise InputError(f"no error spans of system {row.system} in {row.lp}")
     return row.spans
 
 
 def _score_of(row: Row) -> float:
     if row.score is None:
-        raise InputError(f"no score of system {row.system} in {row.direction}")
+        raise InputError(f"no score of system {row.system} in {row.lp}")
     return row.score
 
 

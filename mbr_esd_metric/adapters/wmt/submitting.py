@@ -11,14 +11,14 @@ from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import read_ratings, read_scores
-from mbr_esd_metric.adapters.wmt.scorers import Scored
+from mbr_esd_metric.adapters.wmt.rating_sets import fitted
 from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS, About, Row
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, Row
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
-from mbr_esd_metric.adapters.wmt.test_set import TestSet, fitted
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
+from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown
 from mbr_esd_metric.files.streams import numbered_lines
 
 #: Where this package's own scores lie: Score(E).
@@ -34,6 +34,8 @@ class Taken:
         systems, translations: their numbers.
         spans: whether it has error spans.
         left_out: rows of systems or segments that the test set lacks.
+        without: unrated translations of its systems that the submission has nothing on.
+        repeated: spans that repeat another of the same place and severity; they are kept.
     """
 
     name: str
@@ -41,6 +43,21 @@ class Taken:
     translations: int
     spans: bool
     left_out: int
+    without: int = 0
+    repeated: int = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user has to know, a line each."""
+        said = []
+        if self.without:
+            said.append(f"{number_of(self.without, 'unrated translation')} without an answer")
+        if self.repeated:
+            said.append(
+                f"{number_of(self.repeated, 'span')} repeat others: kept; f1-wmt25-corpus and MPP count them, measures "
+                "of sets do not"
+            )
+        return said
 
 
 def write_submission(
@@ -59,8 +76,8 @@ def write_submission(
 
     Args:
         path: file or folder, as the format has it.
-        form: a name of `submissions.FORMATS`.
-        test_sets: one or several directions.
+        form: a name of `submissions.SUBMISSION_FORMATS`.
+        test_sets: one or several language pairs.
         metric: full or base name of a stored metric, in all of them; None for people.
         about: what the format says of the model.
         raters: which set of human ratings, where people's gold is written; the scores are gold's.
@@ -77,30 +94,30 @@ def write_submission(
         OptionError: an unknown format, metric or set of ratings, or a metric with a variant with and one without
             reference; scores whose range is not known, or that are outside of it; no translation is left.
     """
-    if form not in FORMATS:
-        raise unknown("format", form, FORMATS)
+    if form not in SUBMISSION_FORMATS:
+        raise unknown("format", form, SUBMISSION_FORMATS)
     rows: list[Row] = []
     systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
         given = _of_people(test_set, raters) if metric is None else _of_metric(test_set, metric)
-        if FORMATS[form].spans and given.ratings is None:
-            raise InputError(f"{given.name} has no error spans in {test_set.direction}, and {form} is made of them")
+        if SUBMISSION_FORMATS[form].spans and given.ratings is None:
+            raise InputError(f"{given.name} has no error spans in {test_set.lp}, and {form} is made of them")
         here = list(_rows(test_set, given, choice, rated=rated or metric is None))
         rows += here
         for system in dict.fromkeys(row.system for row in here):
             own = [row.score for row in here if row.system == system and row.score is not None]
-            systems[test_set.direction, system] = given.systems.get(system, sum(own) / max(1, len(own)))
+            systems[test_set.lp, system] = given.systems.get(system, sum(own) / max(1, len(own)))
     if not rows:
         raise OptionError(f"{metric or 'gold'} has no translation of the chosen systems; choose others")
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
-    FORMATS[form].write(Path(path), rows, replace(about, systems=systems, gold=metric is None))
+    SUBMISSION_FORMATS[form].write(Path(path), rows, replace(about, systems=systems, gold=metric is None))
     return len(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What is written of one direction: for each system its segments' scores and spans, and its own score."""
+    """What is written of one language pair: for each system its segments' scores and spans, and its own score."""
 
     name: str
     scores: Mapping[str, Sequence[float | None]]
@@ -118,8 +135,8 @@ def _of_metric(test_set: TestSet, metric: str) -> _Given:
     scores = {s: [v for _, v in row] for s, row in read_scores(layout.metric_scores(name, "seg")).items()}
     ratings = None
     if layout.metric_rating(name).is_file():
-        read = read_ratings(layout.metric_rating(name), human=False)
-        ratings = {s: [r.annotation if r else None for _, r in row] for s, row in read.items()}
+        read = read_ratings(layout.metric_rating(name))
+        ratings = {s: [r.both if r else None for _, r in row] for s, row in read.items()}
     systems = {}
     if layout.metric_scores(name, "sys").is_file():
         stored = read_scores(layout.metric_scores(name, "sys"))
@@ -131,7 +148,7 @@ def _of_people(test_set: TestSet, raters: str | None) -> _Given:
     sets = test_set.human_ratings([raters] if raters else ()) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
-        raise OptionError(f"there are several sets of human ratings in {test_set.direction} ({names}); name one")
+        raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")
     gold = read_scores(test_set.layout.human_scores(test_set.info.gold, "seg"))
     scores = {s: [v for _, v in row] for s, row in gold.items()}
     return _Given("gold", scores, sets[0].annotations if sets else None, {}, True)
@@ -154,10 +171,10 @@ def _rows(test_set: TestSet, given: _Given, choice: SystemChoice, *, rated: bool
         if given.human and given.ratings is not None and spans is None:
             continue  # rated, but not by these
         yield Row(
-            test_set.direction,
+            test_set.lp,
             calls.get(system, system),
             *places[number],
-            None if spans is None else fitted(spans, len(text or ""), human=given.human),
+            None if spans is None else fitted(spans, len(text or "")),
             given.scores[system][number],
             test_set.documents[number][0],
             test_set.sources[number],
@@ -216,40 +233,68 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
         overwrite: replace a metric of that name.
 
     Raises:
-        InputError: the file has another format, lacks a translation of one of its systems, or has another text; or the
-            metric is there already.
+        InputError: the file has another format, lacks a rated translation of one of its systems, or has another text;
+            or the metric is there already.
         OptionError: an unknown format.
     """
-    if form not in FORMATS:
-        raise unknown("format", form, FORMATS)
+    if form not in SUBMISSION_FORMATS:
+        raise unknown("format", form, SUBMISSION_FORMATS)
     stored = test_set.layout.metric_scores(name, "seg")
     if stored.is_file() and not overwrite:
         raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
-    read = FORMATS[form].read(Path(path))
-    rows = [row for row in read if row.direction == test_set.direction]
+    read = SUBMISSION_FORMATS[form].read(Path(path))
+    rows = [row for row in read if row.lp == test_set.lp]
     if not rows:
-        there = ", ".join(sorted({row.direction for row in read})) or "nothing at all"
-        raise InputError(f"{path}: nothing of {test_set.direction}; there is: {there}")
+        there = ", ".join(sorted({row.lp for row in read})) or "nothing at all"
+        raise InputError(f"{path}: nothing of {test_set.lp}; there is: {there}")
     cells, left_out = _cells(path, rows, test_set)
-    results: dict[str, Scored] = {}
+    if not cells:
+        raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {_some(rows)}")
+    unrated = _unrated(test_set)
+    scores: dict[str, list[float | None]] = {}
+    spans: dict[str, list[Annotation | None]] = {}
     for system, found in cells.items():
-        missing = [number + 1 for number in range(test_set.segments) if number not in found]
+        own = [found.get(number) for number in range(test_set.segments)]
+        missing = [
+            number + 1 for number, row in enumerate(own) if row is None and number not in unrated.get(system, ())
+        ]
         if missing:
             raise InputError(
                 f"{path}: nothing on segment {missing[0]} of system {system} (segments missing: {len(missing)})"
             )
-        own = [found[number] for number in range(test_set.segments)]
-        spans = (
-            None if any(row.spans is None for row in own) else tuple(row.spans for row in own if row.spans is not None)
-        )
-        scores = tuple(mqm_score(row.spans or ()) if row.score is None else row.score for row in own)
-        results[system] = Scored(scores, spans)
-    if not results:
-        raise InputError(f"{path}: no system of {test_set.name} {test_set.direction}; there are: {_some(rows)}")
-    means = {system: sum(one.scores) / len(one.scores) for system, one in results.items()}
-    write_metric(test_set.layout, name, f"{form}|submission|v:{__version__}", results, means)
-    has_spans = all(one.annotations is not None for one in results.values())
-    return Taken(name, len(results), len(results) * test_set.segments, has_spans, left_out)
+        scores[system] = [None if row is None else _submitted(row) for row in own]
+        if all(row.spans is not None for row in found.values()):
+            spans[system] = [None if row is None else row.spans for row in own]
+    answered = {system: [score for score in found if score is not None] for system, found in scores.items()}
+    means = {system: sum(found) / len(found) for system, found in answered.items()}
+    write_metric(test_set.layout, name, f"{form}|submission|v:{__version__}", scores, spans, means)
+    every = [annotation for row in spans.values() for annotation in row if annotation is not None]
+    return Taken(
+        name,
+        len(cells),
+        sum(map(len, answered.values())),
+        len(spans) == len(cells),
+        left_out,
+        len(cells) * test_set.segments - sum(map(len, answered.values())),
+        sum(len(annotation) - len(set(annotation.key)) for annotation in every),
+    )
+
+
+def _submitted(row: Row) -> float:
+    """A row's score; without one Score(E) of its spans in the translation, which are a set."""
+    if row.score is not None:
+        return row.score
+    spans = (row.spans or EMPTY).on("translation")
+    return mqm_score(spans.with_spans(spans))
+
+
+def _unrated(test_set: TestSet) -> dict[str, set[int]]:
+    """System -> the numbers of its segments that have no gold; empty if there is no gold at all yet."""
+    path = test_set.layout.human_scores(test_set.info.gold, "seg")
+    stored = read_scores(path) if path.is_file() else {}
+    return {
+        system: {number for number, (_, score) in enumerate(row) if score is None} for system, row in stored.items()
+    }
 
 
 def _some(rows: Sequence[Row]) -> str:
@@ -268,13 +313,14 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
     for number, (document, place) in enumerate(_places(test_set)):
         places[document, labels[number] or place] = number
     by_label = None not in labels
+    numbers = {} if by_label else _numbers(rows, test_set)
     for at, row in enumerate(rows):
         if row.document is None:
             system, number = meant.get(at, ("", -1))
         else:
             system = called.get(row.system, "_".join(row.system.replace("/", " ").split()))
             place_of = row.label if by_label and row.label is not None else row.place
-            number = places.get(("_".join(row.document.split()), place_of), -1)
+            number = numbers.get(at, places.get(("_".join(row.document.split()), place_of), -1))
         if system not in test_set.outputs or number < 0:
             left_out += 1
             continue
@@ -288,11 +334,28 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
         spans = row.spans
         if spans is not None and row.translation is not None:
             spans = _moved(spans, row.translation, text)
-        spans = None if spans is None else fitted(spans, len(text), human=False)
+        spans = None if spans is None else fitted(spans, len(text))
         if number in cells.setdefault(system, {}):
             raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
         cells[system][number] = replace(row, spans=spans)
     return cells, left_out
+
+
+def _numbers(rows: Sequence[Row], test_set: TestSet) -> dict[int, int]:
+    """Row -> its segment, where labels number a language pair's segments from 1; empty where some label does not.
+
+    A submission for the rated translations alone has fewer rows, so that their places say less.
+    """
+    found = {}
+    for at, row in enumerate(rows):
+        label = row.label or ""
+        number = int(label) - 1 if label.isdecimal() else -1
+        if not 0 <= number < test_set.segments:
+            return {}
+        if row.document is None or "_".join(row.document.split()) != test_set.documents[number][1]:
+            return {}
+        found[at] = number
+    return found
 
 
 def _order(test_set: TestSet) -> list[tuple[str, int]]:
@@ -348,7 +411,8 @@ def _moved(spans: Annotation, said: str, text: str) -> Annotation:
         for span in spans
         if said[span.start : span.end].strip()
     ]
-    return Annotation(moved).pointing([(start(at), severity) for at, severity in spans.points])
+    points = [(start(at), severity) for at, severity in spans.points]
+    return Annotation.of_rater(moved).pointing(points).missing(spans.unplaced)
 
 
 def _plain(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,14 @@ from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo
 #: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
 #: includes the standard one.
 HumanSystems = Literal["others", "none", "all"]
+
+
+_REFERENCE = re.compile(r"ref([A-Za-z0-9_]*)")
+
+
+def is_reference_name(system: str) -> bool:
+    """Whether a system is called as references are: ref, refA, refB and so on."""
+    return _REFERENCE.fullmatch(system) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,11 @@ class SystemChoice:
     human: HumanSystems = "others"
 
     def takes(self, system: str, info: TestSetInfo, references: Collection[str]) -> bool:
-        """Whether a system is evaluated."""
+        """Whether a system is evaluated.
+
+        People's translations are the references, and the systems that are called as references are: a folder may have
+        such a system without a file in ``references``.
+        """
         if system in self.exclude:
             return False
         if self.only:
@@ -38,6 +51,6 @@ class SystemChoice:
         if system in info.outliers and not self.outliers:
             return False
         standard = system == info.standard_reference
-        if standard or system in references:
+        if standard or system in references or is_reference_name(system):
             return self.human == "all" or (self.human == "others" and not standard)
         return True

@@ -7,33 +7,42 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, check_reference_name
+from mbr_esd_metric.adapters.wmt.layout import (
+    Layout,
+    check_reference_name,
+    one_line,
+    read_documents,
+    read_domain_scores,
+    read_ratings,
+    read_scores,
+    read_text,
+)
+from mbr_esd_metric.adapters.wmt.system_choice import is_reference_name
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 
 #: Systems that are references by default.
-_REFERENCE = re.compile(r"ref([A-Za-z0-9_]*)")
 _TEST_SET = re.compile(r"\w[\w.+-]*")
-_DIRECTION = re.compile(r"\w+-\w+")
-_MEND = "change it with --rename OLD=NEW"
+_LP = re.compile(r"\w+-\w+")
+_FIX = "change it with --rename OLD=NEW"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A new test set, in one direction, of a data folder.
+    """A new test set, in one language pair, of a data folder.
 
     Attributes:
         data: the data folder.
-        test_set, direction: the place in it.
+        test_set, lp: the place in it.
         references: which of the systems are references; where none is named, those called ref, refA, refB and so on.
         rename: system names to change, old -> new.
         weights: MQM weights of the gold scores, "google" as WMT's own, or "paper".
-        overwrite: replace the texts and human scores of a test set and direction that is already there.
+        overwrite: replace the texts and human scores of a test set and language pair that is already there.
     """
 
     data: str | Path
     test_set: str
-    direction: str
+    lp: str
     references: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     weights: str = "google"
@@ -44,13 +53,13 @@ class Target:
 
         Raises:
             InputError: the test set is there already, or metric scores of its older texts are.
-            OptionError: a test set or a direction whose name the layout cannot carry.
+            OptionError: a test set or a language pair whose name the layout cannot carry.
         """
         if not _TEST_SET.fullmatch(self.test_set):
             raise OptionError(f"test set {self.test_set!r} becomes a folder's name; give one such as wmt21.tedtalks")
-        if not _DIRECTION.fullmatch(self.direction):
-            raise OptionError(f"a direction is two language codes such as 'en-de', not {self.direction!r}")
-        layout = Layout(Path(self.data).expanduser(), self.test_set, self.direction)
+        if not _LP.fullmatch(self.lp):
+            raise OptionError(f"a language pair is two language codes such as 'en-de', not {self.lp!r}")
+        layout = Layout(Path(self.data).expanduser(), self.test_set, self.lp)
         if layout.source().exists() and not self.overwrite:
             raise InputError(
                 f"{layout.source()} is already there; choose another test set or folder, or add --overwrite"
@@ -77,19 +86,19 @@ class Target:
             InputError: a name that the layout cannot carry.
             OptionError: a reference that is no system.
         """
-        found = tuple(s for s in systems if s in self.references or (not self.references and _REFERENCE.fullmatch(s)))
+        found = tuple(s for s in systems if s in self.references or (not self.references and is_reference_name(s)))
         for system in systems:
             if len(system.split()) != 1:
-                raise InputError(f"system {system!r}: the layout takes no white space in a name; {_MEND}")
+                raise InputError(f"system {system!r}: the layout takes no white space in a name; {_FIX}")
             try:
                 file_name(system, "system", ".txt")
             except InputError as error:
-                raise InputError(f"{error}: {_MEND}") from None
+                raise InputError(f"{error}: {_FIX}") from None
         for name in self.references:
             if name not in systems:
                 raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
         for name in found:
-            check_reference_name(name, _MEND)
+            check_reference_name(name, _FIX)
         return found
 
 
@@ -97,5 +106,40 @@ def texts_and_human_scores(layout: Layout) -> list[Path]:
     """The files of an older import, which would not fit the new one. The source comes first."""
     folder = layout.root / "human-scores"
     paths = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
-    paths += [*folder.glob(f"{layout.direction}.*.score"), *folder.glob(f"{layout.direction}.*.rating")]
+    paths += [*folder.glob(f"{layout.lp}.*.score"), *folder.glob(f"{layout.lp}.*.rating")]
     return [path for path in paths if path.is_file()]
+
+
+def read_back(layout: Layout, sources: Sequence[str]) -> None:
+    """Read what an import wrote, as every command will, before the import says that it succeeded.
+
+    Args:
+        layout: what was written.
+        sources: of all segments.
+
+    Raises:
+        InputError: a file cannot be read, or has another number of segments; all that was written is removed.
+    """
+    try:
+        if read_text(layout.source(), "source") != [one_line(source).rstrip() for source in sources]:
+            raise InputError(f"{layout.source()}: a source is not read back as it was written")
+        counts = {layout.documents: len(read_documents(layout.documents))}
+        for path in (*layout.outputs().values(), *layout.references().values()):
+            counts[path] = len(read_text(path, "hypothesis"))
+        for path, count in counts.items():
+            if count != len(sources):
+                raise InputError(f"{path}: {count} segments, and {len(sources)} sources")
+        for name in layout.human_score_names("seg"):
+            scored = read_scores(layout.human_scores(name, "seg"))
+            if any(len(each) != len(sources) for each in scored.values()):
+                raise InputError(f"{layout.human_scores(name, 'seg')}: not a score or None for each segment")
+        for name in layout.human_score_names("domain"):
+            read_domain_scores(layout.human_scores(name, "domain"))
+        for path in layout.human_ratings().values():
+            read_ratings(path)
+    except InputError as error:
+        for path in texts_and_human_scores(layout):
+            path.unlink()
+        raise InputError(
+            f"the data cannot be kept in mt-metrics-eval's layout ({error}); nothing is imported"
+        ) from None

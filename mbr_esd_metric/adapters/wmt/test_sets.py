@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TestSetInfo:
-    """Facts about one test set and direction that its files do not say.
+    """Facts about one test set and language pair that its files do not say.
 
     Attributes:
         standard_reference: the reference that metrics use, which is not evaluated as a system. None: the only
@@ -33,7 +33,7 @@ def _info(reference: str, *outliers: str) -> TestSetInfo:
     return TestSetInfo(reference, "mqm", frozenset(outliers))
 
 
-#: Test sets with MQM gold: (test set, direction) -> what the toolkit knows of it.
+#: Test sets with MQM gold: (test set, language pair) -> what the toolkit knows of it.
 MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     ("wmt20", "en-de"): _info("ref", "zlabs-nlp.179", "WMTBiomedBaseline.388", "Online-G.1556"),
     ("wmt20", "zh-en"): _info("ref", "WMTBiomedBaseline.183"),
@@ -58,22 +58,22 @@ MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
 }
 
 
-def _of(gold: str, directions: str, **other: str) -> dict[str, TestSetInfo]:
-    """Directions with that gold; the standard reference is refA unless `other` names one."""
-    return {d: TestSetInfo(other.get(d.replace("-", "_"), "refA"), gold) for d in directions.split()}
+def _of(gold: str, lps: str, **other: str) -> dict[str, TestSetInfo]:
+    """Language pairs with that gold; the standard reference is refA unless `other` names one."""
+    return {d: TestSetInfo(other.get(d.replace("-", "_"), "refA"), gold) for d in lps.split()}
 
 
-def _raw(directions: str, reference: str, **outliers: str) -> dict[str, TestSetInfo]:
-    """Directions of direct assessment: raw scores of segments, standardised ones of systems."""
+def _raw(lps: str, reference: str, **outliers: str) -> dict[str, TestSetInfo]:
+    """Language pairs of direct assessment: raw scores of segments, standardised ones of systems."""
     return {
         d: TestSetInfo(reference, "wmt-raw", frozenset(outliers.get(d.replace("-", "_"), "").split()), "wmt-z")
-        for d in directions.split()
+        for d in lps.split()
     }
 
 
 #: Test sets whose gold is not MQM, in the same form.
 OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
-    (test_set, direction): info
+    (test_set, lp): info
     for test_set, infos in (
         (
             "wmt25",
@@ -115,25 +115,25 @@ OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
             ),
         ),
     )
-    for direction, info in infos.items()
+    for lp, info in infos.items()
 }
 
 #: Names of gold, in the order of preference if the table's is missing; a name that begins with one of them counts too.
 GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt-appraise", "wmt-raw", "wmt")
 
 
-def info_of(test_set: str, direction: str) -> TestSetInfo:
+def info_of(test_set: str, lp: str) -> TestSetInfo:
     """The table's entry, or the defaults for a set that is not in it."""
-    key = (test_set, direction)
+    key = (test_set, lp)
     return MQM_TEST_SETS.get(key) or OTHER_TEST_SETS.get(key) or TestSetInfo()
 
 
-def reference_name(test_set: str, direction: str) -> str | None:
-    """What a reference called "ref" should be called: the direction's standard reference.
+def reference_name(test_set: str, lp: str) -> str | None:
+    """What a reference called "ref" should be called: the language pair's standard reference.
 
-    If the table has none, it is that of most directions of the test set. None for an unknown test set.
+    If the table has none, it is that of most language pairs of the test set. None for an unknown test set.
     """
-    own = info_of(test_set, direction).standard_reference
+    own = info_of(test_set, lp).standard_reference
     tables = (MQM_TEST_SETS, OTHER_TEST_SETS)
     names = Counter(i.standard_reference for table in tables for (known, _), i in table.items() if known == test_set)
     return own or (names.most_common(1)[0][0] if names else None)

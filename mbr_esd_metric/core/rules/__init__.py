@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.core.rules.base import CorpusChoice, CorpusRule, Rule, SegmentRule, Shortlist
+from mbr_esd_metric.core.rule import CorpusChoice, CorpusRule, Rule, SegmentRule, Shortlist
 
 __all__ = ["RULES", "CorpusChoice", "CorpusRule", "Rule", "SegmentRule", "Shortlist", "get_rule", "rules"]
 

@@ -1,6 +1,6 @@
 """The rule `consensus`: the annotation of the highest expected utility among all annotations, not only the candidates.
 
-See `core.consensus` for what is searched, and how.
+See `core.consensus_search` for what is searched, and how.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.annotation import Judged
-from mbr_esd_metric.core.rules.base import SegmentRule
+from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.case import Case
@@ -23,7 +23,7 @@ class ConsensusRule(SegmentRule):
     makes_annotations: ClassVar[bool] = True
 
     def choose(self, case: Case) -> Judged:
-        from mbr_esd_metric.core.consensus import find_consensus
+        from mbr_esd_metric.core.consensus_search import find_consensus
 
         best = case.hypotheses.best(case.expected)
         found = find_consensus(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from mbr_esd_metric.core.rules.base import Shortlist
+from mbr_esd_metric.core.rule import Shortlist
 from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
 
 if TYPE_CHECKING:

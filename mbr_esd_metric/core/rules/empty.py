@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.rules.base import SegmentRule
+from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.case import Case

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from mbr_esd_metric.core.rules.base import CorpusChoice, CorpusRule, Shortlist
+from mbr_esd_metric.core.rule import CorpusChoice, CorpusRule, Shortlist
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.case import Case

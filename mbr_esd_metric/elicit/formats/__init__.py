@@ -1,26 +1,23 @@
-"""Answer formats by name; each is prompt, grammar and parser together (see `base.AnswerFormat`)."""
+"""Answer formats; each is prompt, grammar and parser together (see `answer_format.AnswerFormat`).
+
+Each format has its own file, named like it, so a new one needs no edit elsewhere. Other packages offer formats by entry
+points.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache
 
-from mbr_esd_metric.elicit.formats.base import AnswerFormat, AnswerParser, Walk
-from mbr_esd_metric.elicit.formats.compact import CompactFormat
-from mbr_esd_metric.elicit.formats.json import JsonFormat
-from mbr_esd_metric.elicit.formats.marked import MarkedFormat
-from mbr_esd_metric.errors import unknown
+from mbr_esd_metric.core.discovery import Catalog
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser, Walk
 
 __all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "Walk", "get_format"]
 
-FORMATS: Mapping[str, AnswerFormat] = {f.name: f for f in (JsonFormat(), CompactFormat(), MarkedFormat())}
+#: Entry points of other packages: ``mbr_esd_metric.formats``.
+FORMATS = Catalog("format", "formats", __name__, AnswerFormat)  # type: ignore[type-abstract]
 
 
+@cache
 def get_format(name: str) -> AnswerFormat:
-    """The answer format of that name.
-
-    Raises:
-        OptionError: there is none; the message names the nearest.
-    """
-    if name not in FORMATS:
-        raise unknown("format", name, FORMATS)
-    return FORMATS[name]
+    """The answer format of that name. Raises `OptionError` with the nearest names if there is none."""
+    return FORMATS.get(name)()

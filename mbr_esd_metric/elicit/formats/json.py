@@ -6,10 +6,10 @@ import json
 import re
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats.base import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
-from mbr_esd_metric.elicit.parse import CandidateParser
+from mbr_esd_metric.elicit.parse import KEYS, OMITTED, CandidateParser
 from mbr_esd_metric.elicit.prompt import CATEGORIES, TEMPLATES
 
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
@@ -29,7 +29,7 @@ _PARENTS = {
     "linguistic conventions": "fluency",
     "character encoding": "fluency",
 }
-_IN_BRACKETS = re.compile(r"\([^)]*\)")
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
@@ -40,27 +40,28 @@ class JsonFormat(AnswerFormat):
     templates = TEMPLATES
     schema = json.dumps(output_schema())
 
-    def grammar(self, translation: str, grounded: bool = False) -> str:
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         return grounded_grammar(translation) if grounded else output_grammar()
 
-    def parser(self, translation: str, location: str = "first") -> AnswerParser:
-        return CandidateParser(translation, location)
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        return CandidateParser(translation, location, source if self.both_sides else None, unplaced)
 
-    def answer(self, annotation: Annotation, translation: str) -> tuple[str, int]:
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text; each can be said where its text is first found at its own place.
 
         Of several with one text and one place in the answer (a doubly marked word) each is said.
         """
         errors = []
-        annotation = Annotation(annotation)
+        annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span in annotation:
-            text = translation[span.start : span.end]
-            if translation.find(text) != span.start or any(ord(character) < 32 for character in text):
+            whole, key = (translation, KEYS[0]) if span.side == "translation" else (source, OMITTED)
+            text = whole[span.start : span.end]
+            if whole.find(text) != span.start or any(ord(character) < 32 for character in text):
                 continue
-            category, sub_category = answer_category(span.category)
-            errors.append(
-                {"error_span": text, "category": category, "sub_category": sub_category, "severity": span.severity}
-            )
+            category, sub_category = answer_category(span.category or ("omission" if key == OMITTED else None))
+            errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
         return render_answer(errors), len(annotation) - len(errors)
 
 

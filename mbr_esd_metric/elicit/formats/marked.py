@@ -7,18 +7,22 @@ known beforehand, so that an engine reads the words instead of sampling them (se
 
 Words are those of `mbr_esd_metric.elicit.grounded.pieces`: punctuation stands apart, and in scripts without spaces a
 character is a word.
+
+`format=marked-omissions` goes on with the source, each of its words marked as said (`=`) or left out (`-`, `+`). There
+the model is told how surprising a word of the source is to who has read the translation: what is left out surprises.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.elicit.formats.base import AnswerFormat, AnswerParser, Walk
-from mbr_esd_metric.elicit.formats.located import PlainParser
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser, Walk
 from mbr_esd_metric.elicit.grounded import escaped, pieces
+from mbr_esd_metric.elicit.located import PlainParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 from mbr_esd_metric.elicit.prompt import Prompt
 
@@ -29,6 +33,8 @@ _CHOICE = r"(=|-|\+)"
 _TRANSLATION = re.compile(r"\{(?:translation|target_seg)\}")
 #: The whole answer where there is no word to mark.
 _NO_WORDS = "="
+#: What stands between translation and source.
+BETWEEN = "\nSource: "
 
 
 class Unit(NamedTuple):
@@ -55,8 +61,9 @@ def units(translation: str) -> list[Unit]:
 def marks_of(annotation: Annotation, words: list[Unit]) -> tuple[list[str], int]:
     """The mark of each word, and how many errors no mark says.
 
-    A word is marked where an error covers half of it or more; an error that covers no word so far marks the one it
-    covers most of. Where errors of both severities meet in one word, it is major.
+    The errors and the words are of one text. A word is marked where an error covers half of it or more; an error that
+    covers no word so far marks the one it covers most of. Where errors of both severities meet in one word, it is
+    major.
     """
     marks = [_MARK_OF[None]] * len(words)
     lost = 0
@@ -82,37 +89,68 @@ class MarkedFormat(AnswerFormat):
     templates = MappingProxyType({"v1": "Source: {source}\nTranslation: {translation}\nMarked:"})
     surprisals = True
 
-    def grammar(self, translation: str, grounded: bool = False) -> str:
-        """Every answer is grounded: it has no other words than the translation's."""
-        return "".join(escaped(word.text) + _CHOICE for word in units(translation)) or _NO_WORDS
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        """Every answer is grounded: it has no other words than those of the texts."""
+        return "".join(escaped(text) + _CHOICE for text in self._texts(translation, source)) or _NO_WORDS
 
-    def parser(self, translation: str, location: str = "first") -> AnswerParser:
-        return MarkedParser(translation, location)
+    def usual_tokens(self, translation: str) -> int:
+        """A mark after each word; an engine that walks reads the words themselves."""
+        return max(len(units(translation)), 1)
 
-    def answer(self, annotation: Annotation, translation: str) -> tuple[str, int]:
-        words = units(translation)
-        marks, lost = marks_of(annotation, words)
-        return "".join(word.text + mark for word, mark in zip(words, marks, strict=True)) or _NO_WORDS, lost
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        return MarkedParser(translation, location, source if self.both_sides else None, unplaced)
 
-    def walk(self, prompt: Prompt, source: str, translation: str, direction: str | None = None) -> Walk | None:
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        texts = self._texts(translation, source)
+        marks, lost = marks_of(annotation.on("translation"), units(translation))
+        if len(texts) > len(marks):
+            missing = Annotation(replace(span, side="translation") for span in annotation.on("source"))
+            more, unsaid = marks_of(missing, units(source))
+            marks, lost = marks + more, lost + unsaid
+        return "".join(text + mark for text, mark in zip(texts, marks, strict=True)) or _NO_WORDS, lost
+
+    def walk(self, prompt: Prompt, source: str, translation: str, lp: str | None = None) -> Walk | None:
         """None as well where the translation has no word."""
         words = tuple(word.text for word in units(translation))
         if not words:
             return None
         # The parts are rendered one by one: nothing in the texts can be taken for the place of the translation.
         before, after = (
-            Prompt(prompt.version, part).render(source, "", direction)
-            for part in _TRANSLATION.split(prompt.template, 1)
+            Prompt(prompt.version, part).render(source, "", lp) for part in _TRANSLATION.split(prompt.template, 1)
         )
-        return Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
+        walk = Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
+        others = [word.text for word in units(source)] if self.both_sides else []
+        if not others:
+            return walk
+        turned = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
+            translation, "", "-".join(reversed(lp.split("-", 1))) if lp else None
+        )
+        return replace(
+            walk,
+            between=BETWEEN.removesuffix(" "),
+            source_units=(" " + others[0], *others[1:]),
+            turned=turned.removesuffix(" "),
+        )
+
+    def _texts(self, translation: str, source: str) -> list[str]:
+        """What an answer says before each mark."""
+        texts = [word.text for word in units(translation)]
+        others = [word.text for word in units(source)] if self.both_sides and texts else []
+        return [*texts, BETWEEN + others[0], *others[1:]] if others else texts
 
 
 class MarkedParser(PlainParser):
-    """Reads marked answers; every word of the translation has to be there, with its mark."""
+    """Reads marked answers; every word of the translation has to be there, with its mark, and then of the source."""
 
-    def __init__(self, translation: str, location: str = "first") -> None:
-        super().__init__(translation, location)
-        self._units = units(translation)
+    def __init__(
+        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+    ) -> None:
+        super().__init__(translation, location, source, unplaced)
+        self._units: list[tuple[Side, str, Unit]] = [("translation", unit.text, unit) for unit in units(translation)]
+        for number, unit in enumerate(units(source or "") if self._units else ()):
+            self._units.append(("source", unit.text if number else BETWEEN + unit.text, unit))
 
     def read(self, text: str) -> Parsed | Invalid:
         read = self._spans(text)
@@ -128,23 +166,24 @@ class MarkedParser(PlainParser):
         at = 0
         spans: list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] = []
         marks: tuple[tuple[int, int], ...]
-        before: Severity | None = None
-        for unit in self._units:
-            if not text.startswith(unit.text, at):
-                return Invalid("not the words of the translation")
-            at += len(unit.text) + 1
+        before: tuple[Severity | None, Side] = (None, "translation")
+        for side, said, unit in self._units:
+            if not text.startswith(said, at):
+                return Invalid(f"not the words of the {side}")
+            at += len(said) + 1
             mark = text[at - 1 : at]
             if mark not in MARKS or not mark:
                 return Invalid("a word without a mark")
             severity = MARKS[mark]
             if severity is not None:
                 start, marks = unit.start, ((at - 1, at),)
-                if severity == before:
+                if (severity, side) == before:
                     first, others = spans.pop()
                     start, marks = first.start, (*others, *marks)
-                spans.append((ErrorSpan(start, unit.end, severity), marks))
-            before = severity
+                category = "omission" if side == "source" else None
+                spans.append((ErrorSpan(start, unit.end, severity, category, side=side), marks))
+            before = (severity, side)
         rest = text[at:]
         if rest.strip(" \n") if self._units else rest != _NO_WORDS:
-            return Invalid("more than the words of the translation")
+            return Invalid(f"more than the words of the {self._units[-1][0] if self._units else 'translation'}")
         return spans

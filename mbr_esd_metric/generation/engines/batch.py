@@ -20,11 +20,12 @@ from typing import Any, ClassVar
 from mbr_esd_metric.errors import EngineError, number_of, say
 from mbr_esd_metric.files.lock import locked
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.cache import cache_folder
-from mbr_esd_metric.generation.server.address import Address, printable
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.asking import Job, Part, parts_of
-from mbr_esd_metric.generation.server.engine import ServerEngine, addresses_of
+from mbr_esd_metric.generation.server.detection import dialect_of
 from mbr_esd_metric.generation.server.failures import Answer, Odd, Transient, message
 from mbr_esd_metric.generation.server.http import Http, run
 from mbr_esd_metric.generation.server.patience import Patience
@@ -71,7 +72,10 @@ class BatchEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """As of `engine=server`."""
+        """As of `engine=server`; or the server is one that people run themselves, which has no batches."""
+        spoken = dialect_of(options).name if options.server else "openai"
+        if spoken not in ("openai", "plain"):
+            return f"the server speaks dialect={spoken}, which has no batches; take engine=server"
         return ServerEngine.problem(_as_openai(options))
 
     @classmethod
@@ -146,9 +150,9 @@ class BatchEngine(Engine):
             for batch in self._listed():
                 marks = batch.get("metadata")
                 token = marks.get("mbr_esd") if isinstance(marks, Mapping) else None
-                if token in nameless:
-                    book.name(str(token), str(batch["id"]))
-                    del nameless[str(token)]
+                if isinstance(token, str) and token in nameless:
+                    book.name(token, str(batch["id"]))
+                    del nameless[token]
             for token in nameless:  # these were never submitted
                 book.drop(token)
         return {batch: set(names) for batch, names in book.read().values() if batch is not None}
@@ -158,7 +162,12 @@ class BatchEngine(Engine):
         after = ""
         while True:
             page = self._json("GET", f"/batches?limit=100{after}")
-            found = [batch for batch in page.get("data") or () if isinstance(batch, Mapping) and "id" in batch]
+            listed = page.get("data")
+            found = (
+                [batch for batch in listed if isinstance(batch, Mapping) and "id" in batch]
+                if isinstance(listed, list)
+                else []
+            )
             yield from found
             if not found or page.get("has_more") is not True:
                 return
@@ -242,7 +251,7 @@ class BatchEngine(Engine):
                 yield Generated(part.request.key, part.first, reply.samples)
                 if len(reply.samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(reply.samples)} candidates of {part.n}")
-        status = printable(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
+        status = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
         failed.extend(f"{parts[name].label}: the batch is {status}" for name in sorted(wanted - seen))
 
     def _next_pause(self) -> float:
@@ -347,12 +356,12 @@ def _read_line(line: bytes) -> tuple[str, object, str]:
     try:
         value = json.loads(line)
         name, response, error = str(value["custom_id"]), value.get("response"), value.get("error")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "", None, ""
     if not isinstance(response, Mapping):
-        return name, None, printable(str(error))
+        return name, None, excerpt(str(error))
     status, body = response.get("status_code"), response.get("body")
-    return name, body, "" if status == 200 else f"{status} {printable(str(body))}"
+    return name, body, "" if status == 200 else f"{status} {excerpt(str(body))}"
 
 
 def _name(part: Part) -> str:

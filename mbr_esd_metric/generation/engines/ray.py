@@ -1,26 +1,34 @@
-"""`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster, fed by Ray Data.
+"""`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster.
 
-Each actor holds one copy of the model. vLLM runs it where it is installed, and transformers elsewhere. A row stands
-for up to `PART` samples of one segment. An actor samples `ROWS` rows in one call and returns them together, so a run
-that is stopped loses at most these rows for each actor. The samples are the same as those of that engine on one
-machine; Ray only decides where they are drawn. (``ray.data.llm`` would give one output a row, in a dialect of its own.)
+Each actor holds one copy of the model. vLLM runs it where it is installed, and transformers elsewhere. An actor is
+given batches of `ROWS` requests for up to `PART` samples, `AHEAD` of them at a time, and returns each as a whole. So a
+run that is stopped loses at most these for each actor, and what is read ahead does not grow with the run. The samples
+are the same as those of that engine on one machine; Ray only decides where they are drawn. (Ray Data would take all
+rows first. ``ray.data.llm`` would give one output a row, in a dialect of its own.)
+
+A copy for which the cluster has no room yet waits until a machine joins. If a machine or a process is lost, its batches
+go to the other copies, and a new copy takes its place when there is room.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.registry import engine_class
 
-#: Samples in a row, and rows that an actor is given at once.
+#: Samples in a request, requests in a batch, and batches that an actor has at a time.
 PART = 16
 ROWS = 32
+AHEAD = 2
+#: More copies than there are may be lost without a result between them, before the run ends.
+_PATIENCE = 3
 
 
 class RayEngine(Engine):
@@ -74,48 +82,149 @@ class RayEngine(Engine):
         """
         import ray
 
-        step = 1 if sampling.greedy else PART
-        rows = [
-            {"part": pickle.dumps(replace(request, first=request.first + done, n=min(step, request.n - done)))}
-            for request in requests
-            for done in range(0, request.n, step)
-        ]
-        if not rows:
-            return
-        copies = self._options.data_parallel
-        has_gpus = ray.cluster_resources().get("GPU", 0) > 0
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        data = ray.data.from_items(rows, override_num_blocks=max(1, -(-len(rows) // ROWS))).map_batches(
-            _Copy,
-            fn_constructor_args=(replace(self._options, data_parallel=1), sampling, _inner()),
-            batch_size=ROWS,
-            concurrency=copies,
-            num_gpus=self._options.tensor_parallel if has_gpus else 0,
+        gpus = self._options.tensor_parallel if ray.cluster_resources().get("GPU", 0) > 0 else 0
+        crew = _Crew(
+            _batches(requests, 1 if sampling.greedy else PART),
+            ray.remote(num_cpus=1, num_gpus=gpus)(_Copy),
+            (engine_class(_inner()), replace(self._options, data_parallel=1), sampling),
+            self._options.data_parallel,
         )
         try:
-            for row in data.iter_rows():
-                yield pickle.loads(row["part"])
-        except ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", None) or error
-            if isinstance(cause, EngineError):
-                raise EngineError(str(cause)) from None
-            last = str(cause).strip().splitlines()[-1]
-            raise EngineError(f"Ray: {last}; {KEPT}") from error
+            yield from crew.work()
+        finally:
+            crew.dismiss()
+
+
+def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
+    """The requests in parts of `step` samples, `ROWS` parts together; read as they are needed."""
+    parts = (
+        replace(request, first=request.first + done, n=min(step, request.n - done))
+        for request in requests
+        for done in range(0, request.n, step)
+    )
+    while batch := list(islice(parts, ROWS)):
+        yield batch
+
+
+@dataclass(slots=True)
+class _Task:
+    """What an actor was asked: to load the model (no batch), or to sample a batch."""
+
+    actor: Any
+    batch: list[Request] | None
+
+
+class _Crew:
+    """The actors and their work.
+
+    Args:
+        batches: what is to be sampled.
+        copy: the class of an actor.
+        arguments: that it is made with.
+        copies: the most actors.
+    """
+
+    def __init__(self, batches: Iterator[list[Request]], copy: Any, arguments: tuple[Any, ...], copies: int) -> None:
+        self._batches, self._copy, self._arguments, self._copies = batches, copy, arguments, copies
+        self._waiting = deque(islice(batches, copies))
+        #: What Ray calls a result -> what it is the result of.
+        self._tasks: dict[Any, _Task] = {}
+        #: Actors that have the model -> how many batches they have.
+        self._load: dict[Any, int] = {}
+
+    def work(self) -> Iterator[Generated]:
+        """What the actors return, as they return it.
+
+        Raises:
+            EngineError: an actor's engine failed; or actors are lost again and again.
+        """
+        import ray
+
+        lost = 0
+        for _ in range(len(self._waiting)):
+            self._hire()
+        while self._waiting or any(task.batch is not None for task in self._tasks.values()):
+            (done,), _ = ray.wait(list(self._tasks), num_returns=1)
+            task = self._tasks.pop(done)
+            try:
+                parts = ray.get(done)
+            except ray.exceptions.RayTaskError as error:
+                cause = error.cause
+                if isinstance(cause, EngineError):
+                    raise EngineError(str(cause)) from None
+                raise EngineError(f"Ray: {_last_line(cause)}; {KEPT}") from error
+            except ray.exceptions.RayError as error:
+                lost += self._lose(task)
+                if lost > self._copies + _PATIENCE:
+                    raise EngineError(
+                        f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {KEPT}"
+                    ) from error
+                self._deal()
+                continue
+            if task.batch is None:
+                self._load[task.actor] = 0
+            elif task.actor in self._load:
+                self._load[task.actor] -= 1
+            self._deal()
+            if parts:
+                lost = 0
+                yield from parts
+
+    def dismiss(self) -> None:
+        """End all actors."""
+        import ray
+
+        for actor in {id(one): one for one in (*self._load, *(task.actor for task in self._tasks.values()))}.values():
+            ray.kill(actor)
+        self._tasks.clear()
+        self._load.clear()
+
+    def _hire(self) -> None:
+        actor = self._copy.remote(*self._arguments)
+        self._tasks[actor.start.remote()] = _Task(actor, None)
+
+    def _lose(self, task: _Task) -> bool:
+        """Take back a batch that was lost; returns whether its actor was lost just now, and replaces it then."""
+        import ray
+
+        if task.batch is not None:
+            self._waiting.append(task.batch)
+        known = task.batch is None or self._load.pop(task.actor, None) is not None
+        if known:
+            ray.kill(task.actor)  # it may still be at work, if only the way to it is cut
+            self._hire()
+        return known
+
+    def _deal(self) -> None:
+        """Give the actors what they can take, the least busy ones first."""
+        while self._load:
+            actor, count = min(self._load.items(), key=lambda one: one[1])
+            if count == AHEAD:
+                return
+            batch = self._waiting.popleft() if self._waiting else next(self._batches, None)
+            if batch is None:
+                return
+            self._tasks[actor.sample.remote(batch)] = _Task(actor, batch)
+            self._load[actor] += 1
 
 
 class _Copy:
-    """One actor: it holds an engine and samples the batches of rows that Ray Data gives it.
+    """One actor: it holds an engine and samples the batches that it is given."""
 
-    Requests and samples are pickled, because Ray's own columns would change None and dataclasses.
-    """
+    def __init__(self, engine: type[Engine], options: EngineOptions, sampling: Sampling) -> None:
+        self._class, self._options, self._sampling = engine, options, sampling
 
-    def __init__(self, options: EngineOptions, sampling: Sampling, inner: str) -> None:
-        self._engine = engine_class(inner)(options)
-        self._sampling = sampling
+    def start(self) -> None:
+        """Load the model."""
+        self._engine = self._class(self._options)
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        requests = [pickle.loads(part) for part in batch["part"]]
-        return {"part": [pickle.dumps(part) for part in self._engine.generate(requests, self._sampling)]}
+    def sample(self, requests: Sequence[Request]) -> list[Generated]:
+        """All samples of these requests."""
+        return list(self._engine.generate(requests, self._sampling))
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
 def _inner() -> str:

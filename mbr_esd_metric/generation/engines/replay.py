@@ -10,7 +10,7 @@ from typing import ClassVar
 from mbr_esd_metric.errors import EngineError, MissingCandidatesError
 from mbr_esd_metric.files.join import Join, Place
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
 
 
 class ReplayEngine(Engine):

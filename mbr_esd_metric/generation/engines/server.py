@@ -1,5 +1,176 @@
-"""`engine=server`; its code is in `generation/server/`."""
+"""`engine=server`: any chat server, in the dialect that it speaks.
 
-from mbr_esd_metric.generation.server.engine import ServerEngine
+This is how ``comet-score`` reaches a large model on another machine, or from an environment with COMET's own
+requirements: the server runs where the GPUs are, and this engine asks it for candidates over HTTP.
+"""
 
-__all__ = ["ServerEngine"]
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
+
+from mbr_esd_metric.errors import EngineError, say
+from mbr_esd_metric.generation.engine import (
+    Engine,
+    EngineOptions,
+    Generated,
+    Request,
+    Sampling,
+)
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.asking import Asking, Job
+from mbr_esd_metric.generation.server.budget import Prices
+from mbr_esd_metric.generation.server.detection import ASKING, check_served, confirm, dialect_of
+from mbr_esd_metric.generation.server.dialect import Dialect
+from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run
+from mbr_esd_metric.generation.server.patience import Patience
+
+#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
+CONCURRENCY = 32
+
+_said: set[str] = set()
+
+
+class ServerEngine(Engine):
+    """Asks one or several servers that all serve the same model in the same dialect.
+
+    The key comes from ``MBR_ESD_API_KEY``; `address` says which servers it is sent to.
+    """
+
+    name: ClassVar[str] = "server"
+    description: ClassVar[str] = "a server on this machine or another, where vLLM or the like holds the model"
+    packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
+    extra: ClassVar[str] = "server"
+    rank: ClassVar[int | None] = 1
+    place: ClassVar[str] = "servers"
+    how_to_place: ClassVar[str] = (
+        "start a server on a machine with GPUs (mbr-esd serve {card}), then here: "
+        "export MBR_ESD_SERVER=http://HOST:8000/v1"
+    )
+    loads_weights: ClassVar[bool] = False
+
+    def __init__(self, options: EngineOptions, patience: Patience | None = None) -> None:
+        """Connect. At least one server must answer, and those that answer must serve the model.
+
+        Raises:
+            MissingDependencyError: the package aiohttp is not installed.
+            EngineError: no server is named or answers, the key is refused, or the model is not served there.
+        """
+        self._options = options
+        self._patience = patience or Patience()
+        self._model = model_name(options)
+        self._servers = addresses_of(options)
+        self._dialect = dialect_of(options)
+        run(_check(self._servers, self._dialect, self._model))
+        confirm(options, self._dialect)
+
+    @classmethod
+    def problem(cls, options: EngineOptions) -> str | None:
+        """Why no server can be asked; None if one answers and serves the model."""
+        try:
+            servers = addresses_of(options)
+            run(_check(servers, dialect_of(options), model_name(options)))
+        except EngineError as error:
+            return str(error)
+        return None
+
+    @classmethod
+    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+        """The name under which the server offers the model (see `model_name`), and the dialect."""
+        own = {"engine": cls.name, "model": model_name(options), "dtype": options.dtype}
+        return {**own, **dialect_of(options).identity}
+
+    @classmethod
+    def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
+        """What a run needs but the servers' dialect cannot do; None if it can do everything."""
+        dialect = dialect_of(options)
+        if logprobs and not dialect.abilities.logprobs:
+            return (
+                f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take decision=mbr with "
+                "weights=uniform, or a server of vLLM"
+            )
+        if grammar and dialect.can.guidance not in ("regex", "gbnf"):
+            return (
+                f"dialect={dialect.name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
+            )
+        return None
+
+    @classmethod
+    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
+        """The settings of the sampling that the servers' dialect does not support."""
+        return dialect_of(options).left_out(sampling)
+
+    @classmethod
+    def samples_a_request(cls, options: EngineOptions) -> int:
+        """Samples asked for in one HTTP request."""
+        return dialect_of(options).per_request
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        """Sample every request, many at a time; a part is yielded as soon as its reply is in.
+
+        Requests go out in the order in which they are given, each taken when it can be sent. A segment that the server
+        refuses does not stop the others.
+
+        Raises:
+            EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
+        """
+        yield from Asking(self.job(self._options, sampling, self._servers, self._patience), requests)
+
+    @classmethod
+    def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], patience: Patience) -> Job:
+        """The settings of a run; prints on standard error what the dialect leaves out."""
+        dialect = dialect_of(options)
+        _say_what_is_left_out(dialect, sampling, servers[0])
+        return Job(
+            servers=servers,
+            dialect=dialect,
+            model=model_name(options),
+            sampling=sampling,
+            patience=patience,
+            prices=Prices(options.price_in or 0.0, options.price_out or 0.0, options.max_cost),
+            concurrency=options.concurrency or CONCURRENCY * len(servers),
+            paced=options.concurrency is None,
+        )
+
+
+def _say_what_is_left_out(dialect: Dialect, sampling: Sampling, address: Address) -> None:
+    """On standard error, once a process, as it changes what the numbers mean."""
+    left = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
+    guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
+    if dialect.can.guidance in guided:
+        left.append(f"the grammar (there is {guided[dialect.can.guidance]})")
+    text = f"mbr-esd: {address} is asked in dialect={dialect.name}; left out: {', '.join(left)}"
+    if left and text not in _said:
+        _said.add(text)
+        say(text)
+
+
+def addresses_of(options: EngineOptions) -> list[Address]:
+    """The servers of the options.
+
+    Raises:
+        EngineError: there is none, or one that is no address.
+        MissingDependencyError: aiohttp is not installed.
+    """
+    if not options.server:
+        raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
+    require_aiohttp()
+    return [Address.parse(url) for url in options.server]
+
+
+async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> None:
+    """Ask every server what it serves.
+
+    Raises:
+        EngineError: none answers, or one that answers does not serve the model.
+    """
+    failed: EngineError | None = None
+    answered = 0
+    async with Http(ASKING) as http:
+        for address in servers:
+            problem = await check_served(http, address, dialect, model)
+            failed = problem or failed
+            answered += problem is None
+    if failed is not None and not answered:
+        raise failed

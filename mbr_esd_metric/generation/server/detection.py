@@ -12,9 +12,9 @@ from typing import Any
 
 from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import EngineOptions
 from mbr_esd_metric.generation.cache import cache_folder
-from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialect import Dialect, Settings
 from mbr_esd_metric.generation.server.failures import Transient, key_refused, unreachable, wrong_model
 from mbr_esd_metric.generation.server.http import Http, run
@@ -34,6 +34,7 @@ SILENCE = 30.0
 
 _found: dict[tuple[str, ...], str] = {}
 _silent: dict[tuple[str, ...], float] = {}
+_only: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
 
 
@@ -99,6 +100,47 @@ def forget() -> None:
     with _lock:
         _found.clear()
         _silent.clear()
+        _only.clear()
+
+
+def only_model(options: EngineOptions) -> str:
+    """The name of the model that the servers of these options serve, where the user names none.
+
+    Each process asks them once.
+
+    Raises:
+        EngineError: no server is named or answers, or the first that does serves several models or does not say which.
+    """
+    if not options.server:
+        raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
+    addresses = [Address.parse(url) for url in options.server]
+    key = tuple(str(address) for address in addresses)
+    if key not in _only:
+        _only[key] = run(_only_model(addresses, dialect_of(options)))
+    return _only[key]
+
+
+async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
+    failed: EngineError | None = None
+    async with Http(ASKING) as http:
+        for address in addresses:
+            try:
+                names = await dialect.served(http, address)
+            except Transient as error:
+                failed = EngineError(f"{unreachable(address, error)}, or say with model=NAME which model is meant")
+                continue
+            different: list[str] = []
+            for name in sorted(names or (), key=len):
+                if not any(dialect.same_model(name, other) for other in different):
+                    different.append(name)
+            if len(different) == 1:
+                return different[0]
+            listed = ", ".join(repr(excerpt(name, 100)) for name in different[:20])
+            what = f"serves {listed}" if different else "does not say which model it serves"
+            failed = EngineError(f"{address} {what}; add model=NAME to the model name")
+            break
+    assert failed is not None
+    raise failed
 
 
 async def _ask_all(addresses: Sequence[Address]) -> list[str | None]:
@@ -119,7 +161,7 @@ async def _spoken(http: Http, address: Address) -> str | None:
     answer = await http.get(address, "/models")
     listed: Any = answer.json() if answer.status == 200 else None
     models = listed.get("data") if isinstance(listed, Mapping) else None
-    owners = {m.get("owned_by") for m in models if isinstance(m, Mapping)} if isinstance(models, list) else set()
+    owners = [m.get("owned_by") for m in models if isinstance(m, Mapping)] if isinstance(models, list) else []
     classes = DIALECTS.all()
     for name, cls in classes.items():
         if any(isinstance(owner, str) and owner in cls.owners for owner in owners):
@@ -174,7 +216,7 @@ def _remember(spoken: Mapping[str, str]) -> None:
         return
     path = _memory()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps({**known, **spoken}, indent=1), encoding="utf-8")
         partial.replace(path)

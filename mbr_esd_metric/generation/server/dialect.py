@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +16,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
-from mbr_esd_metric.generation.base import Request, Sample, Sampling
-from mbr_esd_metric.generation.server.address import Address, printable
+from mbr_esd_metric.elicit.parse import LONGEST
+from mbr_esd_metric.generation.engine import Request, Sample, Sampling
+from mbr_esd_metric.generation.server import numbers
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.failures import Disobeyed, Odd, Transient
 from mbr_esd_metric.generation.server.http import Http
 
 #: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
-#: The text that a reasoning model may write before its answer.
-_THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+#: What stands around the text that a reasoning model may write before its answer.
+_THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ class Dialect(ABC):
     #: (DeepSeek); servers that people run themselves honour them.
     reasons_at_a_temperature: ClassVar[bool] = True
 
+    #: Whether it answers in OpenAI's events, choice by choice, where it is asked to.
+    streams: ClassVar[bool] = False
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
@@ -160,6 +164,14 @@ class Dialect(ABC):
         """
         return names_of(await http.get(address, "/models"), "data", "id")
 
+    async def slots(self, http: Http, address: Address) -> int | None:
+        """How many samples a server works on at once; None if it does not say, and queues what is too many.
+
+        Raises:
+            Transient, EngineError: as `Http.get`.
+        """
+        return None
+
     def same_model(self, said: str, asked: str) -> bool:
         """Whether a reply that names the model `said` comes from the model that was asked for."""
         return said == asked
@@ -184,7 +196,9 @@ class Dialect(ABC):
         for choice in choices:
             index = choice.get("index") if isinstance(choice, Mapping) else None
             if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < ask.n:
-                raise Odd(f"the reply has a choice with the index {index!r}, and {ask.n} were asked for")
+                raise Odd(
+                    f"the reply has a choice with the index {excerpt(repr(index), 40)}, and {ask.n} were asked for"
+                )
             if index in by_index:
                 raise Odd(f"the reply has the choice {index} twice")
             by_index[index] = choice
@@ -215,34 +229,51 @@ class Dialect(ABC):
 
     def answer(self, text: str) -> str:
         """The answer in the text that a model wrote."""
-        return _THINKING.sub("", text, count=1) if text.lstrip().startswith("<think") else text
+        begun = text.lstrip()
+        for begin, end in _THINKING.items():
+            if begun.startswith(begin):
+                _, found, answer = begun.partition(end)
+                return answer.lstrip() if found else text
+        return text
 
     def _check_model(self, value: Mapping[str, Any], ask: Ask) -> None:
         said = value.get("model")
         if isinstance(said, str) and not self.same_model(said, ask.model):
-            raise Odd(f"the reply comes from the model {printable(said, 100)!r}, not {ask.model!r}")
+            raise Odd(f"the reply comes from the model {excerpt(said, 100)!r}, not {ask.model!r}")
 
     def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Sample:
         finish = choice.get("finish_reason")
         if finish not in ("stop", "length"):
-            raise Odd(f"a candidate is cut (finish_reason {printable(str(finish), 40)})")
+            raise Odd(f"a candidate is cut (finish_reason {excerpt(str(finish), 40)})")
         said = choice.get("message")
         text = said.get("content") if isinstance(said, Mapping) else said
-        if not isinstance(text, str | None):
-            raise Odd("a candidate's text is no text")
-        logprob, by_token, answer = None, None, self.answer(text or "")
+        text = checked_text("" if text is None else text)
+        logprob, by_token, answer = None, None, self.answer(text)
         if self.abilities.logprobs:
-            logprob, tokens = logprob_of(choice.get("logprobs"), text or "")
+            logprob, tokens = logprob_of(choice.get("logprobs"), text)
             if ask.request.token_logprobs:
                 by_token = _by_token(choice["logprobs"]["content"], answer)
         return Sample(answer, logprob, tokens, finish == "length", by_token)
+
+
+def checked_text(text: object) -> str:
+    """The text of a candidate.
+
+    Raises:
+        Odd: it is no text, or so long that nothing should parse it.
+    """
+    if not isinstance(text, str):
+        raise Odd("a candidate's text is no text")
+    if len(text) > LONGEST:
+        raise Odd(f"a candidate of {len(text)} characters")
+    return text
 
 
 def logprob_of(logprobs: object, text: str) -> tuple[float, int]:
     """Sum and number of the log-probabilities of a choice's tokens.
 
     Raises:
-        Odd: there are none, one is not a finite number or is above 0, or there is a text and no token.
+        Odd: there are none, one is no log-probability, or there is a text and no token.
     """
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if content is None:
@@ -250,17 +281,15 @@ def logprob_of(logprobs: object, text: str) -> tuple[float, int]:
     if not isinstance(content, Sequence) or isinstance(content, str):
         raise Odd("the log-probabilities of a candidate are no list")
     try:
-        values = [token["logprob"] for token in content]
+        values = [numbers.logprob(token["logprob"]) for token in content]
     except (TypeError, KeyError):
         raise Odd("a log-probability is missing") from None
-    if not {*map(type, values)} <= {float, int}:
-        raise Odd("a log-probability is no number")
-    total = float(sum(values))
-    if not math.isfinite(total) or (values and not max(values) <= 1e-3):
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
         raise Odd("a log-probability is not a finite number of at most 0")
     if text and not values:
         raise Odd("a candidate has a text and no token")
-    return total, len(values)
+    return sum(known, 0.0), len(values)
 
 
 def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:
@@ -279,10 +308,8 @@ def usage_of(value: object, prompt: str, completion: str) -> Usage | None:
     """The numbers of tokens that a reply states; None if they are missing or not whole numbers."""
     if not isinstance(value, Mapping):
         return None
-    counts = value.get(prompt), value.get(completion)
-    if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
-        return None
-    return Usage(*counts)  # type: ignore[arg-type]
+    asked, said = numbers.count(value.get(prompt)), numbers.count(value.get(completion))
+    return None if asked is None or said is None else Usage(asked, said)
 
 
 def names_of(answer: Any, listed: str, name: str) -> list[str]:
@@ -298,9 +325,9 @@ def names_of(answer: Any, listed: str, name: str) -> list[str]:
     return [model[name] for model in models if isinstance(model, Mapping) and isinstance(model.get(name), str)]
 
 
-def messages(prompt: str) -> list[dict[str, str]]:
-    """The prompt as a conversation of one turn."""
-    return [{"role": "user", "content": prompt}]
+def messages(request: Request) -> list[dict[str, str]]:
+    """The question, after what is said before it."""
+    return [dict(message) for message in request.messages]
 
 
 def _shares(usage: Usage | None, count: int) -> list[int]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import email.utils
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.server.address import Address, printable
+from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.generation.server.address import Address, excerpt
+from mbr_esd_metric.generation.server.numbers import seconds
 
 
 class Transient(Exception):
@@ -21,11 +21,13 @@ class Transient(Exception):
         wait: seconds until the next try, if the server says so.
         busy: the server works, and refuses requests that are too many (429).
         sent: the request may have reached the server, which may have done (and billed) the work.
+        came: samples that were whole before it failed, in pieces, each with the number of its first.
     """
 
     def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
         super().__init__(reason)
         self.wait, self.busy, self.sent = wait, busy, sent
+        self.came: list[tuple[int, tuple[Sample, ...]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Transient(f"the reply is not JSON ({printable(str(error), 80)})") from None
+            raise Transient(f"the reply is not JSON ({excerpt(str(error), 80)})") from None
 
 
 class Slow(Transient):
@@ -66,7 +68,7 @@ class Disobeyed(Odd):
     """A candidate that is not in the grammar or schema."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"a candidate that is not in the form asked for: {printable(text, 60)!r}")
+        super().__init__(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
         self.text = text
 
 
@@ -83,7 +85,7 @@ class GuidanceIgnored(EngineError):
 
     def __init__(self, address: Address, dialect: str, field: str, text: str) -> None:
         super().__init__(
-            f"{address} does not obey the field {field}: it answered {printable(text, 60)!r}. For dialect={dialect} "
+            f"{address} does not obey the field {field}: it answered {excerpt(text, 60)!r}. For dialect={dialect} "
             "use a server that has guided output, without a reasoning parser (mbr-esd serve starts one); "
             "dialect=plain asks for none, and counts what is malformed"
         )
@@ -117,9 +119,9 @@ def classify(answer: Answer, address: Address, model: str) -> Exception:
             f"the server refuses the grammar ({said}); it must have guided output (mbr-esd serve sets a backend), or "
             "be asked with dialect=plain"
         )
-    mend = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
+    fix = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
     return Refused(
-        f"the server refuses the request ({status} {said}){mend}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
+        f"the server refuses the request ({status} {said}){fix}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
     )
 
 
@@ -137,12 +139,11 @@ def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineErr
         return EngineError(f"{address} serves no model {model!r}, and no other")
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
     others = [*near, *(name for name in names if name not in near)]
-    listed = ", ".join(repr(printable(name, 100)) for name in others[:20])
+    listed = ", ".join(repr(excerpt(name, 100)) for name in others[:20])
     more = f" and {len(others) - 20} more" if len(others) > 20 else ""
-    return EngineError(
-        f"{address} does not serve {model!r}; it serves {listed}{more}. Add model=NAME to the model's "
-        f"options, or serve the right one (mbr-esd serve)"
-    )
+    # An adapter is part of the name that a card asks for, whatever its option `model` says.
+    take = "Add model=NAME to the model's options" if "+" not in model else "Take mbr-esd-server?model=NAME&server=URL"
+    return EngineError(f"{address} does not serve {model!r}; it serves {listed}{more}. {take}, or serve the right one")
 
 
 def unreachable(address: Address, answer: Answer | Transient) -> EngineError:
@@ -150,7 +151,7 @@ def unreachable(address: Address, answer: Answer | Transient) -> EngineError:
     if isinstance(answer, Slow):
         return EngineError(f"{address} does not answer ({answer}); see whether it is ready and its address right")
     if isinstance(answer, Transient):
-        return EngineError(f"no server answers at {address} ({answer}); start one (mbr-esd serve NAME), or mend the "
+        return EngineError(f"no server answers at {address} ({answer}); start the server, or fix the "
                            "address")  # fmt: skip
     if answer.status in (401, 403):
         return key_refused(address, answer.status)
@@ -171,25 +172,21 @@ def message(answer: Answer) -> str:
     try:
         value: object = answer.json()
     except Transient:
-        return printable(answer.body[:2000].decode("utf-8", "replace")) or f"status {answer.status}"
+        return excerpt(answer.body[:2000].decode("utf-8", "replace")) or f"status {answer.status}"
     for _ in range(4):
         if isinstance(value, list) and value:
             value = value[0]
         elif isinstance(value, Mapping):
             if isinstance(value.get("msg"), str) and isinstance(value.get("loc"), list) and value["loc"]:
-                return printable(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
+                return excerpt(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
             value = value.get("error") or value.get("message") or value.get("detail") or value.get("msg")
-    return printable(str(value)) if value else f"status {answer.status}"
+    return excerpt(str(value)) if value else f"status {answer.status}"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that a reply asks to wait: ``Retry-After`` as number or date, or OpenAI's ``retry-after-ms``."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "")
-        if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", said):
-            return float(said) / unit
-    try:
-        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, date.timestamp() - time.time())
+        said = seconds(headers.get(name, ""))
+        if said is not None:
+            return said / unit
+    return None

@@ -7,7 +7,7 @@ const Measures = (() => {
 
   function addCuts(column, row, lambda) {
     for (let k = column.first[row]; k < column.first[row + 1]; k++) {
-      if (column.confidence[k] < lambda) continue; // a span without confidence (NaN) is always kept
+      if (column.source[k] || column.confidence[k] < lambda) continue; // without confidence (NaN) it is always kept
       if (last + 2 > cuts.length) { const wider = new Int32Array(cuts.length * 2); wider.set(cuts); cuts = wider; }
       for (const cut of [column.start[k], column.end[k]]) {
         let at = last++;
@@ -21,7 +21,7 @@ const Measures = (() => {
   function marks(column, row, lambda, from, to) {
     let bits = 0;
     for (let k = column.first[row]; k < column.first[row + 1]; k++) {
-      if (column.start[k] <= from && to <= column.end[k] && !(column.confidence[k] < lambda)) {
+      if (!column.source[k] && column.start[k] <= from && to <= column.end[k] && !(column.confidence[k] < lambda)) {
         bits |= column.major[k] ? 2 : 1;
       }
     }
@@ -38,7 +38,8 @@ const Measures = (() => {
     return best;
   }
 
-  // Similarities of two columns' annotations of one row, over a translation of `length` characters.
+  // Similarities of two columns' annotations of one row, over a translation of `length` characters. What is left out of
+  // the source plays no part.
   function compare(a, b, row, length, lambda) {
     last = 0;
     addCuts(a, row, lambda);

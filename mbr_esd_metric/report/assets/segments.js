@@ -34,14 +34,14 @@ function spansOf(column, row, lambda = state.lambda) {
     if (column.confidence[k] < lambda) continue;
     spans.push({
       start: column.start[k], end: column.end[k], major: column.major[k] === 1,
-      category: column.category(k), confidence: column.confidence[k],
+      category: column.category(k), confidence: column.confidence[k], omission: column.source[k] === 1,
     });
   }
   return spans;
 }
 
 function describe(span) {
-  const parts = [span.major ? "major" : "minor", span.category];
+  const parts = [span.major ? "major" : "minor", span.category || (span.omission ? "omission" : "")];
   if (!Number.isNaN(span.confidence)) parts.push(`confidence ${span.confidence.toFixed(2)}`);
   return parts.filter(Boolean).join(" · ");
 }
@@ -95,7 +95,7 @@ function wordStart(text, from) {
 
 function listRow(at) {
   const row = state.rows[at], column = columns[state.metric];
-  const spans = column.scored[row] ? spansOf(column, row) : [];
+  const spans = column.scored[row] ? spansOf(column, row).filter((s) => !s.omission) : [];
   const from = spans.length && spans[0].start > 70 && lengths[row] > 110 ? wordStart(texts[row], spans[0].start - 30) : 0;
   const text = el("div", { class: "text", dir: "auto" });
   if (from) text.append("… ");
@@ -207,13 +207,18 @@ function metricCard(index, row) {
   }
   const name = el("h3", { text: column.name }, column.human ? el("span", { class: "tag", text: "human" }) : null,
     index === state.reference && columns.length > 1 ? el("span", { class: "tag", text: "compared with" }) : null);
-  const body = marked(el("p", { class: "body", dir: "auto" }), texts[row], spans, { interactive: true });
+  const source = data.sources[data.src[row]], missing = spans.filter((s) => s.omission);
+  const body = marked(el("p", { class: "body", dir: "auto" }), texts[row], spans.filter((s) => !s.omission), { interactive: true });
   const card = el("section", { class: "card", "aria-label": column.name },
     el("div", { class: "head" }, name, el("span", { class: "score", text: `MQM ${points(scores[index][row])}` })), facts, body);
+  if (missing.length) {
+    card.append(el("p", { class: "facts", text: "left out of the source:" }),
+      marked(el("p", { class: "body", dir: "auto" }), source, missing, { interactive: true }));
+  }
   if (spans.length) {
-    const unit = units(texts[row]);
+    const words = (s, text = s.omission ? source : texts[row], unit = units(text)) => text.slice(unit(s.start), unit(s.end)) || "nowhere";
     card.append(el("details", {}, el("summary", { text: many(spans.length, "error") }), el("ul", {}, ...spans.map((s) =>
-      el("li", {}, el("bdi", { text: texts[row].slice(unit(s.start), unit(s.end)) }), ` — ${describe(s)}`)))));
+      el("li", {}, el("bdi", { text: words(s) }), ` — ${describe(s)}`)))));
   }
   return card;
 }
@@ -235,11 +240,13 @@ function candidatesCard(candidates, row) {
   const table = el("table", { class: "ranked" }, el("thead", {}, el("tr", {},
     el("th", { class: "number", text: "how often" }), el("th", { class: "number", text: "log-prob." }), el("th", { text: "annotation" }))));
   const body = el("tbody");
-  for (const [count, logprob, spans] of candidates.top[row]) {
-    const shown = spans.map(([start, length, major]) => ({ start, end: start + length, major: major === 1, category: "", confidence: NaN }));
+  for (const [count, logprob, spans, omissions] of candidates.top[row]) {
+    const [shown, left] = [spans, omissions || []].map((some) => some.map(([start, length, major]) =>
+      ({ start, end: start + length, major: major === 1, category: "", confidence: NaN })));
     body.append(el("tr", {}, el("td", { class: "number", text: `${count} of ${n}` }),
       el("td", { class: "number", text: logprob === null ? "–" : fixed(logprob, 1) }),
-      el("td", {}, shown.length ? marked(el("p", { class: "body", dir: "auto" }), text, shown) : el("span", { class: "quiet", text: "no error" }))));
+      el("td", {}, shown.length ? marked(el("p", { class: "body", dir: "auto" }), text, shown) : left.length ? null : el("span", { class: "quiet", text: "no error" }),
+        left.length ? marked(el("p", { class: "body", dir: "auto" }), data.sources[data.src[row]], left) : null)));
   }
   table.append(body);
   return el("section", { class: "card full", "aria-label": candidates.name },

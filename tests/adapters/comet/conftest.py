@@ -30,12 +30,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 @pytest.fixture
 def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Runs `comet-score` ("score") or `comet-compare` ("compare") in this process."""
+    """Runs `comet-score` ("score"), `comet-compare` ("compare") or `comet-mbr` ("mbr") in this process."""
     pytest.importorskip("comet.models")
+    from mbr_esd_metric.adapters.comet.compatibility import supply
 
     def run(name: str, *words: str) -> Outcome:
         module = importlib.import_module(f"comet.cli.{name}")
         monkeypatch.setattr(sys, "argv", [f"comet-{name}", *words])
+        monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
+        supply()  # as the registration does in a process of its own
         monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
         capsys.readouterr()
         status = 0

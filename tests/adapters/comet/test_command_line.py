@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.adapters.comet.command_line import running
+from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import KEPT
+from mbr_esd_metric.report.inputs import Source, comet_layer
+from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
-from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
 
 pytestmark = pytest.mark.comet
 Command = Callable[..., Outcome]
@@ -24,6 +27,18 @@ def score(command: Command, files: Files, *words: str, model: str | None = None,
     """`comet-score`, with the same translations as the one system or as several."""
     given = ("-s", files.sources, "-t", *[files.translations] * systems, "--gpus", "0", "--model", model or files.model)
     return command("score", *given, *words)
+
+
+def test_the_commands_own_words_say_which_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/comet-score", "-s", "a", "-t", "b", "c", "--gpus", "0", "--to_json=d"])
+    found = running()
+    assert found is not None
+    name, given = found
+    assert (name, given.sources.rel_path, given.references, given.to_json) == ("comet-score", "a", None, "d")
+    assert [file.rel_path for file in given.translations] == ["b", "c"]
+    for words in (["/bin/comet-score", "-d", "wmt20:en-de", "-t", "b"], ["mine.py", "-s", "a", "-t", "b"]):
+        monkeypatch.setattr(sys, "argv", words)
+        assert running() is None  # as no command is on the stack
 
 
 def test_scores_and_spans(comet_command: Command, files: Files) -> None:
@@ -60,6 +75,30 @@ def test_the_json_has_the_shape_of_xcomets(
     (row, span), (stock_row, stock_span) = shapes
     assert row == stock_row
     assert span == {**stock_span, "category": str}
+
+
+def test_no_error_anywhere_is_written_as_error_spans(comet_command: Command, files: Files) -> None:
+    clean = json.loads(Path("candidates.jsonl").read_text(encoding="utf-8").splitlines()[2])["candidates"]
+    records = [json.loads(line) for line in Path("candidates.jsonl").read_text(encoding="utf-8").splitlines()]
+    files.write("candidates.jsonl", *(json.dumps(record | {"candidates": clean}) for record in records))
+    assert score(comet_command, files, "--to_json", "out.json").status == 0
+    [rows] = json.loads(Path("out.json").read_text(encoding="utf-8")).values()
+    assert [row["errors"] for row in rows] == [[], [], []]
+    assert all(o.annotation is not None for o in comet_layer(Source(Path("out.json"))).opinions)
+
+
+@pytest.mark.parametrize("which", ["sources", "translations"])
+def test_a_carriage_return_inside_a_line_is_refused(comet_command: Command, files: Files, which: str) -> None:
+    """COMET takes it for a line end, and would pair the wrong texts without a word."""
+    name = getattr(files, which)
+    texts = (SOURCES if which == "sources" else TRANSLATIONS)[:3]
+    Path(name).write_bytes("\n".join([texts[0] + "\rmore", *texts[1:]]).encode() + b"\n")
+    expected = f"{name}, line 1: a carriage return inside the line, at character {len(texts[0]) + 1}"
+    assert expected in score(comet_command, files).error
+    given = ("-s", files.sources, "-t", files.translations, "--model", files.model, "--quiet")
+    assert main(["score", *given]) == 1
+    Path(name).write_bytes("\r\n".join(texts).encode() + b"\r\n")
+    assert score(comet_command, files).status == main(["score", *given]) == 0
 
 
 def test_several_systems(comet_command: Command, files: Files) -> None:
@@ -132,7 +171,7 @@ def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monk
 def test_the_signature_is_said_once_and_not_when_quiet(
     comet_command: Command, files: Files, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level("INFO", "mbr_esd_metric.adapters.comet.metric"):
+    with caplog.at_level("INFO", "mbr_esd_metric.adapters.comet.model_class"):
         score(comet_command, files, systems=2)
     assert sum(message.startswith("mbr-esd|") for message in caplog.messages) == 1
     caplog.clear()
@@ -191,11 +230,11 @@ def test_too_few_translations(comet_command: Command, files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "mend"), [("no/such/out.json", "the folder does not exist"), (".", "give the name of a file")]
+    ("path", "fix"), [("no/such/out.json", "the folder does not exist"), (".", "give the name of a file")]
 )
-def test_a_result_that_cannot_be_written(comet_command: Command, files: Files, path: str, mend: str) -> None:
+def test_a_result_that_cannot_be_written(comet_command: Command, files: Files, path: str, fix: str) -> None:
     done = score(comet_command, files, "--to_json", path)
-    assert mend in done.error
+    assert fix in done.error
     assert "Segment" not in done.out
 
 
@@ -215,7 +254,7 @@ def test_a_full_disk(comet_command: Command, files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "mend"),
+    ("model", "fix"),
     [
         ("mbr-esd-dmo", "did you mean 'mbr-esd-demo'"),
         ("mbr-esd-demo?utilty=f1", "did you mean 'utility'"),
@@ -224,8 +263,8 @@ def test_a_full_disk(comet_command: Command, files: Files) -> None:
         ("mbr-esd-demo?n", "has no value"),
     ],
 )
-def test_an_unknown_model_option_or_value(comet_command: Command, files: Files, model: str, mend: str) -> None:
-    assert mend in score(comet_command, files, model=model).error
+def test_an_unknown_model_option_or_value(comet_command: Command, files: Files, model: str, fix: str) -> None:
+    assert fix in score(comet_command, files, model=model).error
 
 
 def test_a_model_that_is_nobodys_is_comets_error(
@@ -246,7 +285,7 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, f
 
 
 @pytest.mark.parametrize(
-    ("options", "mend"),
+    ("options", "fix"),
     [
         ("engine=server&server=http://127.0.0.1:9/v1&store=foreign.txt", "foreign.txt"),
         ("engine=server&server=http://127.0.0.1:9/v1&store=new.sqlite", "127.0.0.1:9"),
@@ -255,13 +294,13 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, f
     ],
     ids=["a store that is none", "no server", "no candidates", "candidates of other segments"],
 )
-def test_what_engine_and_store_raise(comet_command: Command, files: Files, options: str, mend: str) -> None:
+def test_what_engine_and_store_raise(comet_command: Command, files: Files, options: str, fix: str) -> None:
     files.write("foreign.txt", "not a store")
     files.write(
         "other.jsonl", json.dumps({"id": "1", "src": "a", "mt": "b", "candidates": [{"text": "", "logprob": -1}]})
     )
     done = score(comet_command, files, "--quiet", model=f"mbr-esd-demo?{options}")
-    assert mend in done.error
+    assert fix in done.error
     assert Path("foreign.txt").read_text(encoding="utf-8") == "not a store\n"
 
 
@@ -302,6 +341,22 @@ def test_in_a_process_of_its_own(files: Files) -> None:
     assert done.stdout.splitlines()[-1] == "mt.txt\tscore: 0.9200"
 
 
+def test_ctrl_c_after_the_work_is_no_traceback(files: Files) -> None:
+    """It came out of what torch does while the interpreter ends."""
+    code = (
+        "import atexit, os, signal, sys; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
+        "from comet.cli.score import score_command; score_command()"
+    )
+    words = ("-s", files.sources, "-t", files.translations, "--gpus", "0", "--quiet", "--model", files.model)
+    # The program's name tells torch's entry point that this is one of COMET's commands.
+    run = f"import sys; sys.argv[0] = 'comet-score'; {code}"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", run, *words], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "mt.txt\tscore: 0.9200"
+
+
 def test_comet_says_nothing_of_its_own_parts(files: Files) -> None:
     pytest.importorskip("comet.models")
     words = ("-s", files.sources, "-t", files.translations, "--gpus", "0", "--model", files.model)
@@ -310,6 +365,6 @@ def test_comet_says_nothing_of_its_own_parts(files: Files) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "mbr-esd|candidates:" in done.stderr
-    assert "0 of 9 candidates could not be read" in done.stderr
+    assert "of 9 candidates 0 could not be read" in done.stderr
     assert "pkg_resources" not in done.stderr
     assert "Seed set" not in done.stderr

@@ -20,7 +20,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 
 
 def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> MqmRating:
-    values = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": (), "direction": None}
+    values = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": (), "lp": None}
     values.update(fields)
     return MqmRating(system, doc, segment, segment, rater, **values)  # type: ignore[arg-type]
 
@@ -57,9 +57,9 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
     assert first.annotations["B"] == (Annotation(), None)  # an error without a place is none either
 
 
-def test_what_is_of_another_direction_is_counted(tmp_path: Path) -> None:
-    both = data(rating("A", "1", direction="en-de"), rating("A", "2", direction="de-en"))
-    assert import_mqm(both, Target(tmp_path, "t", "en-de")).notes == ("1 ratings of other directions are left out",)
+def test_what_is_of_another_language_pair_is_counted(tmp_path: Path) -> None:
+    both = data(rating("A", "1", lp="en-de"), rating("A", "2", lp="de-en"))
+    assert import_mqm(both, Target(tmp_path, "t", "en-de")).notes == ("1 ratings of other language pairs are left out",)
 
 
 def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_names_that_are_no_file_names(tmp_path: Path) -> None:
             import_mqm(data(rating(name, "1")), Target(tmp_path, "t", "en-de"))
 
 
-@pytest.mark.parametrize(("test_set", "direction"), [("a/b", "en-de"), ("..", "en-de"), ("t", "ende"), ("t", "a/b-c")])
-def test_names_that_are_no_test_set_or_direction(tmp_path: Path, test_set: str, direction: str) -> None:
+@pytest.mark.parametrize(("test_set", "lp"), [("a/b", "en-de"), ("..", "en-de"), ("t", "ende"), ("t", "a/b-c")])
+def test_names_that_are_no_test_set_or_language_pair(tmp_path: Path, test_set: str, lp: str) -> None:
     with pytest.raises(OptionError, match=r"such as ('en-de', not '(ende|a/b-c)'|wmt21\.tedtalks)$"):
-        import_mqm(data(rating("A", "1")), Target(tmp_path, test_set, direction))
+        import_mqm(data(rating("A", "1")), Target(tmp_path, test_set, lp))
     assert not list(tmp_path.iterdir())
 
 
@@ -146,12 +146,12 @@ def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path
     error = MqmError("major", "x", "target", 4, 7)
     done = import_mqm(
         data(
-            rating("A", "1", doc="A_doc", source="s one", direction="de-en"),
-            rating("A", "1", doc="A_doc", source="s two", direction="de-en"),
-            rating("B", "5", doc="B_doc", source="s two", target="the end", errors=(error,), direction="de-en"),
-            rating("B", "5", "r2", doc="B_doc", source="s two", target="xy end", direction="de-en"),
-            rating("", "5", doc="B_doc", source="s two", direction="de-en"),
-            rating("C", "5", doc="B_doc", source="s two", direction="en-de"),
+            rating("A", "1", doc="A_doc", source="s one", lp="de-en"),
+            rating("A", "1", doc="A_doc", source="s two", lp="de-en"),
+            rating("B", "5", doc="B_doc", source="s two", target="the end", errors=(error,), lp="de-en"),
+            rating("B", "5", "r2", doc="B_doc", source="s two", target="xy end", lp="de-en"),
+            rating("", "5", doc="B_doc", source="s two", lp="de-en"),
+            rating("C", "5", doc="B_doc", source="s two", lp="en-de"),
         ),
         Target(tmp_path, "bio", "de-en"),
     )
@@ -161,7 +161,7 @@ def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path
     assert test_set.sources == ("s one", "s two")
     assert test_set.outputs["B"] == (None, "the end")
     with pytest.raises(InputError, match="no ratings of en-zh; there are: de-en"):
-        import_mqm(data(rating("A", "1", direction="de-en")), Target(tmp_path, "x", "en-zh"))
+        import_mqm(data(rating("A", "1", lp="de-en")), Target(tmp_path, "x", "en-zh"))
 
 
 #: System means of the TED talks, as the authors of the annotations publish them (google/wmt-mqm-human-evaluation,
@@ -188,8 +188,8 @@ PUBLISHED = {
 def test_real_ted_talks_have_the_published_scores(
     mqm_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["wmt", "import-mqm", str(mqm_folder / "mqm_ted_ende.tsv"), "--test-set", "wmt21.tedtalks"]
-    assert main([*command, "--direction", "en-de", "-o", str(tmp_path)]) == 0
+    command = ["wmt", "import", str(mqm_folder / "mqm_ted_ende.tsv"), "--test-set", "wmt21.tedtalks"]
+    assert main([*command, "--lp", "en-de", "-o", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "unbalanced markers: counts in the score, has no span (line 6444)" in out
     assert "14 systems (references: refA), 529 segments in 5 documents, 7406 ratings by 4 raters" in out
@@ -203,8 +203,8 @@ def test_real_ted_talks_have_the_published_scores(
     assert sum(len(a or ()) for s in test_set.systems for a in merged.annotations[s]) == 3811
 
 
-def test_real_biomedical_set_imports(mqm_folder: Path, tmp_path: Path) -> None:
-    human = read_mqm(mqm_folder / "bio_mqm_en-de_de-en.jsonl.gz")
+def test_real_biomedical_set_imports(bio_mqm: Path, tmp_path: Path) -> None:
+    human = read_mqm(bio_mqm)
     done = import_mqm(human, Target(tmp_path, "bio", "en-de", rename={"reference": "refA"}))
     assert "refA" in done.references
     test_set = load_test_set(tmp_path, "bio", "en-de")
@@ -214,7 +214,7 @@ def test_real_biomedical_set_imports(mqm_folder: Path, tmp_path: Path) -> None:
 
 def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "none.tsv")
-    command = ["wmt", "import-mqm", missing, "--test-set", "t", "--direction", "en-de", "-o", str(tmp_path)]
+    command = ["wmt", "import", missing, "--test-set", "t", "--lp", "en-de", "-o", str(tmp_path)]
     assert main(command) == 1
     assert capsys.readouterr().err == f"mbr-esd wmt: error: {missing}: no such file or directory\n"
     assert main([*command, "--rename", "ab"]) == 1
@@ -247,13 +247,36 @@ def test_two_raters_never_share_a_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_ref_has_one_name_in_every_direction(tmp_path: Path) -> None:
-    """Also in a direction that the table of test sets does not have."""
+def test_ref_has_one_name_in_every_language_pair(tmp_path: Path) -> None:
+    """Also in a language pair that the table of test sets does not have."""
     errors = (MqmError("minor", "Fluency", "target", 0, 1),)
-    for direction in ("en-de", "de-en"):
+    for lp in ("en-de", "de-en"):
         ratings = tuple(MqmRating(s, "d", "1", "1", "r", "src", "text", errors) for s in ("A", "B", "ref"))
         human = MqmData(tmp_path / "x.tsv", ratings, ())
-        done = import_mqm(human, Target(tmp_path, "wmt21.tedtalks", direction))
+        done = import_mqm(human, Target(tmp_path, "wmt21.tedtalks", lp))
         assert done.references == ("refA",)
         assert "system ref is called refA, as the standard reference of the test set" in done.notes
-        assert load_test_set(tmp_path, "wmt21.tedtalks", direction).systems == ("A", "B")
+        assert load_test_set(tmp_path, "wmt21.tedtalks", lp).systems == ("A", "B")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"source": "NUL \0 in a text"},
+        {"source": "\ufeffa mark at the beginning"},
+        {"doc": " "},
+        {"doc": ""},
+    ],
+)
+def test_what_cannot_be_read_back_is_not_imported(odd: dict[str, str], tmp_path: Path) -> None:
+    doc = odd.get("doc", "d")
+    made = data(*(rating(s, n, doc=doc, **{k: v for k, v in odd.items() if k != "doc"}) for s in "AB" for n in "12"))
+    with pytest.raises(InputError, match="cannot be kept in mt-metrics-eval's layout .*; nothing is imported"):
+        import_mqm(made, Target(tmp_path, "t", "en-de"))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_blank_domain_is_not_imported(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing is imported"):
+        import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"), domain=" ")
+    import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"))  # nothing is in the way

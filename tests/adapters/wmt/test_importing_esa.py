@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.esa import EsaAnnotation, EsaData, EsaSegment
+from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
@@ -34,7 +34,7 @@ def esa(*scores: tuple[float | None, ...], errors: tuple[MqmError, ...] = (MAJOR
                 EsaAnnotation(errors, score, f"r{i}") for i, score in enumerate(scores[number])
             ]
         segments.append(segment)
-    return EsaData(tuple(segments), {"tutorial": 2})
+    return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}})
 
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_the_standard_gold_of_wmt25_is_the_first_annotation(tmp_path: Path) -> N
     assert [ratings.name for ratings in test_set.human_ratings()] == ["esa-human1.merged"]
 
 
-def _in(segment: EsaSegment, direction: str) -> EsaSegment:
-    segment.direction = direction
+def _in(segment: EsaSegment, lp: str) -> EsaSegment:
+    segment.lp = lp
     return segment
 
 
@@ -118,21 +118,21 @@ def test_what_cannot_be_imported_is_refused(tmp_path: Path) -> None:
 
 def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[dict[str, Any]] = []
-    for direction in ("en-cs", "cs-uk_UA"):
+    for lp in ("en-cs", "cs-uk_UA"):
         for number in range(6):
             texts = {system: f"{system} says {number} things" for system in ("A", "B", "C", "refA")}
             scores = {
                 system: [{"score": 90 - 7 * i - number, "annotator": "z", "errors": _errors(i, number)}]
                 for i, system in enumerate("ABC")
             }
-            item = {"doc_id": f"{direction}_#_news_#_d_#_{number}", "src_text": f"s{number}"}
+            item = {"doc_id": f"{lp}_#_news_#_d_#_{number}", "src_text": f"s{number}"}
             lines.append({**item, "tgt_text": texts, "scores": scores})
     path = tmp_path / "humeval.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     data = str(tmp_path / "data")
-    assert main(["wmt", "import-esa", str(path), "--test-set", "wmt25", "-o", data]) == 0
+    assert main(["wmt", "import", str(path), "--test-set", "wmt25", "-o", data]) == 0
     assert "wmt25 cs-uk_UA" in capsys.readouterr().out
-    where = ["--data", data, "--test-set", "wmt25", "--direction", "en-cs", "cs-uk_UA"]
+    where = ["--data", data, "--test-set", "wmt25", "--lp", "en-cs", "cs-uk_UA"]
     assert main(["wmt", "score", *where, "--model", "empty", "chrF", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["leaderboard", *where, "--k", "0", "--format", "json"]) == 0
@@ -141,8 +141,35 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert row["cs-uk_UA"]["f1-corpus"] == 0.0
     human = next(row for row in board["rows"] if row["metric"] == "human")
     assert human["cs-uk_UA"]["major"] == 6
-    assert main(["error-free", *where]) == 0
+    assert main(["leaderboard", "--tasks", "error-free", *where]) == 0
     assert "gold score of at least 85" in capsys.readouterr().out
+
+
+def test_notes_are_those_of_the_language_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = [
+        *[
+            "doc_id",
+            "segment_id",
+            "source_lang",
+            "target_lang",
+            "set_id",
+            "system_id",
+            "source_segment",
+            "hypothesis_segment",
+        ]
+    ]
+    header += ["domain_name", "start_indices", "end_indices", "error_types", "annotator", "overall"]
+    rows = []
+    for target, severity in (("de", "undecided"), ("cs", "minor")):
+        for number in range(3):
+            rows.append(["d", str(number), "en", target, "official", "A", f"s{number}", f"text {number}", "news"])
+            rows[-1] += ["0 2", "1 4", f"{severity} major", "r", "70"]
+    path = tmp_path / "esa.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
+    assert main(["wmt", "import", str(path), "--kind", "esa", "--test-set", "t", "-o", str(tmp_path / "data")]) == 0
+    cs, de = capsys.readouterr().out.split("t en-de", 1)
+    assert "3 times: error of severity 'undecided': left out, it is no span and has no penalty" in de
+    assert "undecided" not in cs
 
 
 def _errors(i: int, number: int) -> list[dict[str, Any]]:

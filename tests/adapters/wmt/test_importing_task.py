@@ -48,8 +48,8 @@ def wmt25(path: Path) -> Path:
 def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt26", "--direction", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import-task", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
     assert "3 systems (references: refA), 5 segments in 2 documents" in capsys.readouterr().out
     with pytest.raises(MbrEsdError, match="no such gold scores"):
         load_test_set(data, "wmt26", "eng_Latn-deu_Latn")
@@ -58,31 +58,67 @@ def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.
     assert np.isnan(blind.gold).all()
     assert main(["wmt", "score", *where, "--model", "empty", "--quiet"]) == 0
     path = tmp_path / "out.jsonl"
-    assert main(["wmt", "submit", *where, "--format", "wmt26", "--metric", "empty", "-o", str(path)]) == 0
+    assert main(["wmt", "submit", *where, "--task", "wmt26", "--metric", "empty", "-o", str(path)]) == 0
     items = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     given = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()][:-1]
     # White space in a document's name cannot be kept in the layout.
     assert [item["item_id"] for item in items] == [one.replace("d1 x", "d1_x") for one in given]
     assert set(items[0]["task2_pred"]) == set(SYSTEMS)
     assert items[0]["task2_pred"][SYSTEMS[0]] == 100.0
-    take = ["wmt", "import-submission", str(path), *where, "--format", "wmt26", "--name", "back"]
+    take = ["wmt", "import", str(path), *where, "--name", "back"]
     assert main(take) == 0
     assert "10 translations by 2 systems" in capsys.readouterr().out
+
+
+def test_wmt26_says_what_is_left_out_and_keeps_spans_without_characters(tmp_path: Path) -> None:
+    test = wmt26(tmp_path / "mteval-test26.jsonl")
+    data = str(tmp_path / "data")
+    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    items = []
+    for line in test.read_text(encoding="utf-8").splitlines()[:-1]:
+        item = json.loads(line)
+        items.append(
+            {
+                "item_id": item["item_id"],
+                "task1_pred": {
+                    SYSTEMS[0]: {
+                        "errors": [
+                            {"start": 0, "end": 3, "severity": "minor", "category": "style"},
+                            {"start": 4, "end": 4, "severity": "major", "category": "other"},
+                        ],
+                        "omission": "minor",
+                        "instruction_fault": None,
+                    },
+                    SYSTEMS[1]: {"errors": [], "omission": "major", "instruction_fault": None},
+                },
+                "task2_pred": {SYSTEMS[0]: 60.0, SYSTEMS[1]: 0.0},
+                "task3_pred": {SYSTEMS[0]: 0, SYSTEMS[1]: 0},
+            }
+        )
+    path, back = tmp_path / "given.jsonl", tmp_path / "back.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    assert main(["wmt", "import", str(path), *where, "--name", "theirs"]) == 0
+    submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "theirs", "--range", "0", "100"]
+    assert main([*submit, "-o", str(back)]) == 0
+    written = [json.loads(line) for line in back.read_text(encoding="utf-8").splitlines()]
+    assert [item["task1_pred"] for item in written] == [item["task1_pred"] for item in items]
+    assert [item["task3_pred"] for item in written] == [item["task3_pred"] for item in items]
 
 
 def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path) -> None:
     test = wmt25(tmp_path / "mteval-task2-test25.tsv")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt25", "--direction", "cs-uk_UA"]
-    assert main(["wmt", "import-task", str(test), "--test-set", "wmt25", "-o", data]) == 0
+    where = ["--data", data, "--test-set", "wmt25", "--lp", "cs-uk_UA"]
+    assert main(["wmt", "import", str(test), "--test-set", "wmt25", "-o", data]) == 0
     assert main(["wmt", "score", *where, "--model", "empty", "--quiet"]) == 0
     path = tmp_path / "predictions.tsv"
-    assert main(["wmt", "submit", *where, "--format", "wmt25-task2", "--metric", "empty", "-o", str(path)]) == 0
+    assert main(["wmt", "submit", *where, "--task", "wmt25-task2", "--metric", "empty", "-o", str(path)]) == 0
     written = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     asked = [line.split("\t") for line in test.read_text(encoding="utf-8").splitlines()]
     assert [row[:11] for row in written] == asked
     assert {tuple(row[11:]) for row in written[1:]} == {("-1", "-1", "no-error")}
-    assert main(["wmt", "import-submission", str(path), *where, "--format", "wmt25-task2", "--name", "back"]) == 0
+    assert main(["wmt", "import", str(path), *where, "--name", "back"]) == 0
 
 
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:

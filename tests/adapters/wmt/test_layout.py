@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set
+from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set, loading
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt import test_set as test_set_module
-from mbr_esd_metric.adapters.wmt.contestants import contestants
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_sets import OTHER_TEST_SETS, gold_there, info_of
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -131,7 +130,7 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
         ("system-outputs/en-de/a-sys.txt", 3, "x\ny", r"a-sys.txt, line 4: 4 lines, but 3"),
         (HUMAN, 2, "a-sys much", "line 2: give a system and its score"),
-        (HUMAN, 2, "a-sys nan", "line 2: NaN is no score"),
+        (HUMAN, 2, "a-sys nan", r"line 2: give a system and its score \(a number or None\)"),
         (HUMAN, 2, None, "line 2: 2 entries for system a-sys, but 3 segments"),
         (HUMAN, 2, "who 1", "line 3: 2 entries for system a-sys|line 2: the folder has no translations of system who"),
         (RATING, 1, "sys.b", "line 1: 1 columns"),
@@ -222,7 +221,7 @@ def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> N
         load(folder, strict=True, choice=SystemChoice(human="all"))
 
 
-def test_people_mark_the_same_span_twice_and_metrics_do_not(folder: Path) -> None:
+def test_what_is_marked_twice_is_kept_and_said_of_metrics(folder: Path) -> None:
     twice = rated((0, 2), (0, 2), (3, 4))
     replace_line(folder / "tiny" / RATING, 1, f"sys.b\t{twice}")
     replace_line(folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating", 4, f"sys.b\t{twice}")
@@ -232,7 +231,9 @@ def test_people_mark_the_same_span_twice_and_metrics_do_not(folder: Path) -> Non
     human, metrics = test_set.ratings[0].annotations["sys.b"][0], metric.ratings.annotations["sys.b"][0]
     assert human is not None
     assert metrics is not None
-    assert (human.count("minor"), metrics.count("minor")) == (3, 2)
+    assert (human.count("minor"), metrics.count("minor")) == (3, 3)
+    assert any("1 repeat others" in note for note in metric.notes)
+    assert not any("repeat" in note for note in test_set.notes)
     assert human == metrics
 
 
@@ -254,13 +255,13 @@ def test_which_systems_are_evaluated(folder: Path) -> None:
 
 def test_outliers_take_part_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = TestSetInfo("refA", "mqm", frozenset({"sys.b"}))
-    monkeypatch.setattr(test_set_module, "info_of", lambda *_: info)
+    monkeypatch.setattr(loading, "info_of", lambda *_: info)
     assert load(folder).systems == ("a-sys",)
     assert load(folder, choice=SystemChoice(outliers=True)).systems == ("a-sys", "sys.b")
 
 
 def test_a_usual_reference_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test_set_module, "info_of", lambda *_: TestSetInfo("refB"))
+    monkeypatch.setattr(loading, "info_of", lambda *_: TestSetInfo("refB"))
     one = load(folder)
     assert one.info.standard_reference == "refA"
     assert one.notes == ("no reference refB in en-de (there are: refA): refA takes its place",)
@@ -279,7 +280,7 @@ def test_every_stored_metric_is_compared_or_said_to_be_left_out(folder: Path) ->
     test_set = load(folder, reference="refB")
     assert test_set.metric_names() == ("good-src",)
     assert test_set.left_out()["BLEU-refA"].startswith("BLEU-refA is left out in en-de: it uses refA")
-    notes = contestants(load(folder, reference="refB", choice=SystemChoice(human="none"))).notes
+    notes = stored_metrics(load(folder, reference="refB", choice=SystemChoice(human="none"))).notes
     assert any("it uses refA, and the standard reference is refB" in note for note in notes)
     assert any("old-src is left out" in note for note in notes)
 
@@ -287,7 +288,7 @@ def test_every_stored_metric_is_compared_or_said_to_be_left_out(folder: Path) ->
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda root: (root / "sources/en-de.txt").unlink(), "directions of tiny: none"),
+        (lambda root: (root / "sources/en-de.txt").unlink(), "language pairs of tiny: none"),
         (lambda root: (root / "documents/en-de.docs").unlink(), "en-de.docs: no such file"),
         (lambda root: (root / "references/en-de.all.txt").write_text("x\n"), "'all' is no name of a reference"),
         (lambda root: (root / "references/en-de.refA.jsonl").write_text("{}\n"), "is the same reference"),
@@ -305,7 +306,7 @@ def test_missing_and_doubled_files(folder: Path, break_it: Callable[[Path], obje
 def test_unknown_names_say_what_there_is(folder: Path) -> None:
     with pytest.raises(InputError, match="no such test set; there are tiny.*mtme --download"):
         load_test_set(folder, "wmt24", "en-de")
-    with pytest.raises(InputError, match="directions of tiny: en-de"):
+    with pytest.raises(InputError, match="language pairs of tiny: en-de"):
         load_test_set(folder, "tiny", "de-en")
     with pytest.raises(InputError, match="no reference 'refB'.*there are: refA"):
         load(folder, reference="refB")
@@ -373,10 +374,10 @@ def test_the_likeliest_mistakes_are_named(folder: Path) -> None:
     source.rename(source.with_name("en-de.txt.gz"))
     with pytest.raises(InputError, match=r"en-de.txt.gz: .* unpack it"):
         load(folder)
-    with pytest.raises(InputError, match="directions of tiny: en-de$"):
+    with pytest.raises(InputError, match="language pairs of tiny: en-de$"):
         load_test_set(folder, "tiny", "de-en")
     source.with_name("en-de.txt.gz").rename(source)
     for path in (tiny / "human-scores").glob("*.score"):
         path.unlink()
-    with pytest.raises(InputError, match="there are: none; import human ratings first: mbr-esd wmt import-mqm"):
+    with pytest.raises(InputError, match="there are: none; import human ratings first: mbr-esd wmt import"):
         load(folder)

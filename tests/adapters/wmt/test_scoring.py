@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from tests.helpers.wmt_folder import write_folder
 
 TEXTS = {
     "refA": ["Der Hund schläft heute im Garten.", "Es regnet schon seit drei Tagen.", "Danke."],
@@ -220,17 +222,21 @@ def test_invalid_candidates_are_counted(
     ]
     write_records(tmp_path / "candidates.jsonl", records)
     model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=2"
-    command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--direction", "en-de", "--quiet"]
+    command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--lp", "en-de", "--quiet"]
     assert main([*command, "--model", model, "empty"]) == 0
     # Three systems with three translations, one of which was not supplied.
-    said = "8 of 16 candidates could not be read, 8 error spans not found in the translation"
-    assert capsys.readouterr().err == f"tiny en-de, {model}: {said}\n"
+    said = "of 16 candidates 8 could not be read; of 8 error spans 8 not found in the translation"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"tiny en-de, {model}: {said}"
+    assert lines[1].startswith("8 of 8 error spans that candidates marked are not in the translation")
+    assert lines[2].startswith("all 8 segments have the score 1.0000")
+    assert len(lines) == 3
     assert main([*command, "--model", model]) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_only_the_chosen_systems_are_scored(test_set: TestSet, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
     command += ["--model", "empty", "--quiet"]
     stored = test_set.layout.metric_scores("empty-src", "seg")
     assert main([*command, "--systems", "refA"]) == 0  # it has no gold
@@ -257,7 +263,7 @@ def test_systems_without_candidates_can_be_left_out(
     ]
     write_records(tmp_path / "candidates.jsonl", records)
     model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=1"
-    command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--direction", "en-de", "--quiet"]
+    command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--lp", "en-de", "--quiet"]
     assert main([*command, "--model", model]) == 1
     assert "; to score the other systems: --exclude refA" in capsys.readouterr().err
     assert main([*command, "--model", model, "--exclude", "refA"]) == 0
@@ -298,7 +304,7 @@ def test_problems_say_what_to_do(test_set: TestSet, capsys: pytest.CaptureFixtur
         make_scorer("BLEU", reference=None)
     with pytest.raises(OptionError, match="did you mean 'mbr-esd-llama'"):
         make_scorer("mbr-esd-lama")
-    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
     assert main([*command, "--model", "empty", "BLEU", "--quiet"]) == 0
     assert "tiny en-de: BLEU-refA scored for 2 systems" in capsys.readouterr().out
     assert main([*command, "--model", "empty", "BLEU", "--name", "x"]) == 1
@@ -314,7 +320,7 @@ def test_problems_say_what_to_do(test_set: TestSet, capsys: pytest.CaptureFixtur
 def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
     from mbr_esd_metric.core.mqm import mqm_score
-    from tests.helpers.xcomet_checkpoint import make_xcomet_checkpoint
+    from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 
     checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
     scorer = make_scorer(str(checkpoint), reference="refA")
@@ -371,7 +377,7 @@ def test_a_checkpoint_where_comet_is_not_installed(tmp_path: Path, monkeypatch: 
 def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
     test_set: TestSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--direction", "en-de"]
+    command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
     assert main([*command, "--model", "BLEU", model, "--dry-run"]) == 0
     shown = capsys.readouterr().out
@@ -385,3 +391,26 @@ def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
     assert main([*command, "--model", model, "--systems", "A", "--dry-run"]) == 0
     assert "3 translations of 1 system" in capsys.readouterr().out
     assert main([*command, "--model", "BLEU", "--dry-run", "--try", "2"]) == 1
+
+
+def test_a_tokeniser_that_is_missing_stops_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sacrebleu import metrics
+
+    def without_mecab(tokenize: str, **options: Any) -> Any:
+        if tokenize == "ja-mecab":
+            raise RuntimeError("no MeCab")
+        return bleu(tokenize=tokenize, **options)
+
+    bleu = metrics.BLEU
+    monkeypatch.setattr(metrics, "BLEU", without_mecab)
+    for pair in ("en-ja", "en-de"):
+        write_folder(tmp_path, "made", pair)
+    where = ["--data", str(tmp_path), "--test-set", "made", "--lp", "en-ja", "en-de", "--reference", "refA"]
+    assert main(["wmt", "score", *where, "--model", "BLEU", "chrF", "empty", "--quiet"]) == 1
+    said = capsys.readouterr()
+    done = {line.split()[1:3][0].rstrip(":") + " " + line.split()[2] for line in said.out.splitlines()}
+    assert done == {"en-ja chrF-refA", "en-ja empty-src", "en-de BLEU-refA", "en-de chrF-refA", "en-de empty-src"}
+    assert "not scored: BLEU in en-ja: BLEU of ja needs a tokeniser" in said.err
+    assert "pip install 'sacrebleu[ja]'" in said.err

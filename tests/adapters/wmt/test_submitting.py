@@ -14,7 +14,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.submissions import FORMATS, About, read_spans
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, read_spans
 from mbr_esd_metric.adapters.wmt.submitting import take_submission, write_submission
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.cli.main import main
@@ -22,19 +22,19 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
-from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, marked_words, write_folder
+from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, marked_words, repeated_spans, write_folder
 
 SCORERS = json.loads((Path(__file__).parents[2] / "golden" / "task_scorers.json").read_text(encoding="utf-8"))
 
 
-def read(data: Path, direction: str = "en-de") -> TestSet:
-    return load_test_set(data, "made", direction, reference="refA")
+def read(data: Path, lp: str = "en-de") -> TestSet:
+    return load_test_set(data, "made", lp, reference="refA")
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    for direction in ("en-de", "zh-en"):
-        write_folder(tmp_path / "data", "made", direction)
+    for lp in ("en-de", "zh-en"):
+        write_folder(tmp_path / "data", "made", lp)
     return tmp_path / "data"
 
 
@@ -44,17 +44,17 @@ def spans_of(test_set: TestSet, name: str) -> list[list[Annotation | None]]:
     return ratings.of(SYSTEMS, SEGMENTS)
 
 
-@pytest.mark.parametrize("form", list(FORMATS))
+@pytest.mark.parametrize("form", list(SUBMISSION_FORMATS))
 def test_what_is_written_reads_back(form: str, data: Path, tmp_path: Path) -> None:
     sets = [read(data, "en-de"), read(data, "zh-en")]
     path = tmp_path / "submission"
-    # Every translation but those of the standard reference, in two directions.
+    # Every translation but those of the standard reference, in two language pairs.
     assert write_submission(path, form, sets, "spans", About("mine")) == 2 * len(SYSTEMS) * SEGMENTS
     for test_set in sets:
         done = take_submission(path, form, test_set, "back-src")
         assert (done.systems, done.translations, done.left_out) == (len(SYSTEMS), len(SYSTEMS) * SEGMENTS, 0)
         stored = test_set.metric("back-src")
-        if FORMATS[form].spans:
+        if SUBMISSION_FORMATS[form].spans:
             assert done.spans
             assert spans_of(test_set, "back-src") == spans_of(test_set, "spans-src")
         own = test_set.metric("spans-src").scores
@@ -67,12 +67,60 @@ def test_what_is_written_reads_back(form: str, data: Path, tmp_path: Path) -> No
     ("form", "measure", "scorer"), [("qe2023", "f1-corpus", "wmt23"), ("wmt25-task2", "f1-wmt25-corpus", "wmt25")]
 )
 def test_figures_are_those_of_the_tasks_scorer(form: str, measure: str, scorer: str, data: Path) -> None:
-    for direction in ("en-de", "zh-en"):
-        test_set = read(data, direction)
+    for lp in ("en-de", "zh-en"):
+        test_set = read(data, lp)
         human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
         names = [f"{measure}-precision", f"{measure}-recall", measure]
         values = evaluate_spans(spans_of(test_set, "spans-src"), human, test_set.lengths, names).values
-        assert [values[name] for name in names] == pytest.approx(SCORERS[scorer][direction], rel=0, abs=1e-12)
+        assert [values[name] for name in names] == pytest.approx(SCORERS[scorer][lp], rel=0, abs=1e-12)
+
+
+def test_what_is_handed_in_twice_counts_as_the_tasks_scorer_counts_it(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.tsv"
+    for lp in ("en-de", "zh-en"):
+        test_set = read(data, lp)
+        write_submission(path, "wmt25-task2", [test_set], "spans", About("m"))
+        path.write_text(repeated_spans(path.read_text(encoding="utf-8")), encoding="utf-8")
+        where = ["--data", str(data), "--test-set", "made", "--lp", lp, "--reference", "refA"]
+        assert main(["wmt", "import", str(path), *where, "--name", "odd"]) == 0
+        marked = sum(1 for row in spans_of(test_set, "spans-src") for cell in row if cell)
+        assert f"{marked} spans repeat others" in capsys.readouterr().out
+        human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
+        names = ["f1-wmt25-corpus-precision", "f1-wmt25-corpus-recall", "f1-wmt25-corpus"]
+        values = evaluate_spans(spans_of(test_set, "odd-src"), human, test_set.lengths, names).values
+        golden = SCORERS["wmt25"][f"{lp} repeated"]
+        assert [values[name] for name in names] == pytest.approx(golden, rel=0, abs=1e-12)
+        # What looks at a set, and Score(E), sees the same as without the repeats.
+        sets = ["f1-corpus", "softf1", "f1", "softdice-corpus"]
+        for name in ("odd-src", "spans-src"):
+            values |= {name: evaluate_spans(spans_of(test_set, name), human, test_set.lengths, sets).values}
+        assert values["odd-src"]["softf1"] == values["spans-src"]["softf1"]
+        assert values["odd-src"]["softdice-corpus"] == values["spans-src"]["softdice-corpus"]
+        assert test_set.metric("odd-src").scores.tolist() == test_set.metric("spans-src").scores.tolist()
+        assert main(["leaderboard", *where, "--tasks", "spans", "--metric", "odd"]) == 0
+        assert f"{marked} repeat others" in capsys.readouterr().out
+
+
+def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Path) -> None:
+    test_set = read(data)
+    path = tmp_path / "rated.tsv"
+    rated = int((test_set.gold == test_set.gold).sum())
+    assert write_submission(path, "wmt25-task2", [test_set], "spans", About("m"), rated=True) == rated
+    done = take_submission(path, "wmt25-task2", test_set, "rated-src")
+    assert (done.translations, done.without) == (rated, test_set.gold.size - rated)
+    human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
+    found = [evaluate_spans(spans_of(test_set, name), human, test_set.lengths) for name in ("rated-src", "spans-src")]
+    assert found[0].values == found[1].values
+    where = ["--data", str(data), "--test-set", "made", "--lp", "en-de", "--reference", "refA"]
+    for view in (["--k", "20"], ["--statistics", "spa", "seg-kendall-item", "sys-pearson"], ["--tasks", "error-free"]):
+        assert main(["leaderboard", *where, *view, "--metric", "rated", "noise"]) == 0
+    # A rated one that is missing is still an error.
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="nothing on segment"):
+        take_submission(path, "wmt25-task2", test_set, "less-src")
 
 
 def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path) -> None:
@@ -80,7 +128,7 @@ def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tm
     table = mqm_folder.parent / "wmt_qe_2023" / "2023_en-de_test.tsv.gz"
     if not table.is_file():
         pytest.skip(f"no {table}")
-    assert main(["wmt", "import-qe", str(table), "--test-set", "wmt23.qe", "-o", str(tmp_path)]) == 0
+    assert main(["wmt", "import", str(table), "--test-set", "wmt23.qe", "-o", str(tmp_path)]) == 0
     test_set = load_test_set(tmp_path, "wmt23.qe", "en-de")
     (human,) = (r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings())
     assert sum(len(annotation.points) for annotation in human[0] if annotation is not None) == 47
@@ -176,7 +224,7 @@ def test_spans_of_a_task() -> None:
     found = read_spans(
         "4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major undecided " + "minor " * 4, length=9
     )
-    assert found == Annotation([ErrorSpan(4, 5, "minor")])
+    assert found == Annotation([ErrorSpan(4, 5, "minor")]).missing(["major"])
     assert found.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
     assert pickle.loads(pickle.dumps(found)).points == found.points
     assert not found.pointing([]).points
@@ -220,12 +268,12 @@ def test_what_cannot_be_submitted_is_refused(data: Path, tmp_path: Path) -> None
 
 
 def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--data", str(data), "--test-set", "made", "--direction", "en-de", "--reference", "refA"]
+    where = ["--data", str(data), "--test-set", "made", "--lp", "en-de", "--reference", "refA"]
     path = str(tmp_path / "predictions.tsv")
-    submit = ["wmt", "submit", *where, "--format", "wmt25-task2", "-o", path]
+    submit = ["wmt", "submit", *where, "--task", "wmt25-task2", "-o", path]
     assert main([*submit, "--metric", "spans"]) == 0
     assert f"{len(SYSTEMS) * SEGMENTS} translations" in capsys.readouterr().out
-    take = ["wmt", "import-submission", path, *where, "--format", "wmt25-task2", "--name", "theirs"]
+    take = ["wmt", "import", path, *where, "--name", "theirs"]
     assert main(take) == 0
     assert "scores and error spans" in capsys.readouterr().out
     board = ["leaderboard", *where, "--k", "0", "--format", "json", "--measures", "f1-wmt25-corpus-parts"]
@@ -284,13 +332,13 @@ def test_submissions_as_the_participants_of_wmt23_wrote_them(data: Path, tmp_pat
         take_submission(path, "qe2023", test_set, "worse-src")
 
 
-def test_a_submission_of_another_task_or_direction_is_told(data: Path, tmp_path: Path) -> None:
+def test_a_submission_of_another_task_or_language_pair_is_told(data: Path, tmp_path: Path) -> None:
     test_set = read(data)
     path = tmp_path / "s"
     write_submission(path, "wmt25-task2", [test_set], "spans", About("m"))
     for form, message in (
         ("qe2023", "line 1: 14 fields between tabs, not the 7 of qe2023"),
-        ("wmt26", "line 1: no JSON, and WMT26's files have an object a line"),
+        ("wmt26", "line 1: not JSON .*; give one JSON object a line"),
         ("wmt25-task2", "nothing of zh-en; there is: en-de"),
     ):
         with pytest.raises(InputError, match=message):

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines import batch as batch_module
 from mbr_esd_metric.generation.engines.batch import BatchEngine, Pace
-from mbr_esd_metric.generation.server.engine import ServerEngine
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, annotate
 from tests.helpers.asking import MODEL, QUICK, collect, requests

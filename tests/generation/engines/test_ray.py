@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("ray")
 pytest.importorskip("torch")
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.ray import RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
@@ -36,9 +37,10 @@ def test_samples_are_those_of_one_machine_and_kept(tmp_path: Path, monkeypatch: 
         kept.append(len(samples))
         raise KeyboardInterrupt
 
-    def noted(engine: RayEngine, requests: list[Request], sampling: Sampling) -> object:
-        asked.extend(request.n for request in requests)
-        return generate(engine, requests, sampling)
+    def noted(engine: RayEngine, requests: Iterable[Request], sampling: Sampling) -> object:
+        every = list(requests)
+        asked.extend(request.n for request in every)
+        return generate(engine, every, sampling)
 
     with monkeypatch.context() as patch:
         patch.setattr(CandidateStore, "put", ended)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.errors import EngineError, InputError
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sample, Sampling
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 
 

@@ -12,14 +12,14 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 
 SEGMENTS, N = 5, 20
 RUN = """
 import dataclasses, sys
 from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.generation.base import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 model, path, segments, n = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

@@ -1,4 +1,4 @@
-"""A real vLLM server (CPU build, own environment) and vLLM in process, held against the engine of transformers.
+"""A real vLLM server (CPU build) and vLLM in process, held against the engine of transformers.
 
 Everything runs on the embedded model in float32. The server is started by `mbr-esd serve`, once for the whole file and
 once more where it is killed; vLLM in process is loaded once. What is asked for is small: the processor is slow.
@@ -7,11 +7,14 @@ once more where it is killed; vLLM in process is loaded once. What is asked for 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import itertools
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,22 +28,28 @@ from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.elicit.parse import parse_candidate
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import read_candidates
-from mbr_esd_metric.generation.base import Engine, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.engines import transformers as transformers_module
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
+from mbr_esd_metric.generation.server import asking
 from mbr_esd_metric.generation.server.dialects.vllm import VllmDialect
-from mbr_esd_metric.generation.server.engine import ServerEngine
+from mbr_esd_metric.generation.server.limits import Lanes
 from mbr_esd_metric.generation.server.patience import Patience
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment
+from mbr_esd_metric.metric.pipeline import Segment, annotate
 from tests.helpers.chat_server import FaultyProxy
-from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
+from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills, stored
 
-PYTHON = os.environ.get("MBR_ESD_VLLM_PYTHON", "")
+#: vLLM lives in this environment, beside COMET, or in another one that the variable names.
+PYTHON = os.environ.get("MBR_ESD_VLLM_PYTHON") or (sys.executable if importlib.util.find_spec("vllm") else "")
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.model,
-    pytest.mark.skipif(not PYTHON, reason="MBR_ESD_VLLM_PYTHON names no python (see scripts/setup_vllm_cpu.sh)"),
+    pytest.mark.skipif(
+        not PYTHON,
+        reason="no vLLM here (scripts/environment.sh new), and MBR_ESD_VLLM_PYTHON names no python that has it",
+    ),
 ]
 CARD = "mbr-esd-demo?dtype=float32&max_model_len=2048&max_tokens=56"
 SEGMENTS = [
@@ -83,6 +92,18 @@ for command in json.loads(sys.argv[1]):
         sys.exit(1)
 close(still_open.pop())
 pathlib.Path("tokens.json").write_text(json.dumps(tokens))
+"""
+
+
+#: The stock command, with a vLLM that does not compile first: that takes minutes on a processor.
+COMET_SCORE = """
+import functools, sys
+sys.argv[0] = "comet-score"  # before torch is imported, as in the command
+import vllm
+from comet.cli.score import score_command
+
+vllm.LLM = functools.partial(vllm.LLM, enforce_eager=True)
+score_command()
 """
 
 
@@ -264,6 +285,21 @@ def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
     }
 
 
+def test_replies_in_events_hold_what_replies_at_once_do(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text, tokens and log-probability, one by one; so is a server asked that was slow."""
+
+    def greedy() -> dict[str, tuple[str, int, bool]]:
+        found = {part.key: part.samples[0] for part in engine(server).generate(wanted(1), GREEDY)}
+        assert all(sample.logprob is not None and sample.logprob < 0 for sample in found.values())
+        return {key: (sample.text, sample.tokens, sample.truncated) for key, sample in found.items()}
+
+    at_once = greedy()
+    monkeypatch.setattr(asking, "Lanes", lambda most, streamed: Lanes(most, True))
+    assert greedy() == at_once
+    drawn = list(engine(server).generate(wanted(4), MILD))
+    assert sum(len(part.samples) for part in drawn) == 3 * 4
+
+
 def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
     request = wanted(8, grounded=True)[2]
     (part,) = engine(server).generate([request], PAPER)
@@ -297,6 +333,53 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
     assert len(clean) == 20
     assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert time.monotonic() - begun < stall
+
+
+def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
+    ted_pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """One environment for COMET and vLLM, and no server: the stock command, killed when the first segment is stored."""
+    pytest.importorskip("comet")
+    if importlib.util.find_spec("vllm") is None:
+        pytest.skip("vLLM is in another environment than COMET")
+    n, pairs, store = 4, ted_pairs[:6], tmp_path / "store"
+    (tmp_path / "src").write_text("".join(f"{source}\n" for source, _ in pairs))
+    (tmp_path / "mt").write_text("".join(f"{translation}\n" for _, translation in pairs))
+    model = f"{CARD}&engine=vllm&n={n}&lp=en-de&utility=softdice&store={store}"
+    command = [sys.executable, "-c", COMET_SCORE, "--quiet", "-s", "src", "-t", "mt", "--model", model]
+
+    def scoring() -> subprocess.Popen[bytes]:
+        with (tmp_path / "log").open("ab") as log:
+            return subprocess.Popen(
+                [*command, "--to_json", "out.json"],
+                cwd=tmp_path,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
+            )
+
+    first = scoring()
+    deadline = time.monotonic() + 400
+    while not (kept := stored(store)):
+        assert first.poll() is None, (tmp_path / "log").read_text()[-3000:]
+        assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    kept = stored(store)
+    second = scoring()
+    try:
+        assert second.wait(timeout=400) == 0, (tmp_path / "log").read_text()[-3000:]
+    finally:
+        second.kill()
+    rows = stored(store)
+    assert len(rows) == n * len(pairs)
+    assert len(kept) < len(rows), "the kill should come in the middle"
+    assert set(kept) <= set(rows), "what was stored before is sampled again"
+    run = annotate(load_card(model), [Segment(*pair, str(number)) for number, pair in enumerate(pairs)])
+    written = json.loads((tmp_path / "out.json").read_text())["mt"]
+    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.score) / 25 for d in run.decisions])
 
 
 def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import Request, Sampling
+from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.generation.engines import vllm as module
 from mbr_esd_metric.generation.engines.vllm import VllmEngine
 

@@ -6,6 +6,7 @@ import copy
 import gzip
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.parse import LONGEST
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.server.address import Address, printable, shown
-from mbr_esd_metric.generation.server.engine import ServerEngine
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.generation.server import http
+from mbr_esd_metric.generation.server.address import Address, excerpt, shown
 from mbr_esd_metric.generation.server.patience import Patience
 from tests.helpers.asking import MODEL, collect, engine, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
@@ -46,6 +49,9 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "a log-probability above 0": first_logprobs(3.0),
     "a log-probability that is null": first_logprobs(None),
     "a log-probability that is a text": first_logprobs("-1"),
+    "a log-probability of 400 digits": first_logprobs(-(10**400)),
+    "a log-probability that no store holds": first_logprobs(-1e300),
+    "a text of megabytes": lambda reply: reply["choices"][0]["message"].update(content="<think>" * (LONGEST // 6)),
     "a text without tokens": lambda reply: reply["choices"][0]["logprobs"].update(content=[]),
     "no log-probabilities": lambda reply: reply["choices"][0].update(logprobs=None),
     "log-probabilities that are a list": lambda reply: reply["choices"][0].update(logprobs=[1]),
@@ -71,6 +77,17 @@ def test_an_odd_reply_is_asked_again(change: Callable[[dict[str, Any]], object])
         found = collect(engine(server.url, concurrency=1).generate(requests(2, 8), Sampling()))
         assert len(server.bodies) > 2, "took the reply as it was"
     assert found == whole
+
+
+@pytest.mark.parametrize("tokens", [10**30, 10**400, -1, 1.5, True, "7"])
+def test_odd_counts_of_tokens_are_no_counts(tokens: object) -> None:
+    def spoil(value: dict[str, Any], number: int) -> Any:
+        return value | {"usage": {"prompt_tokens": 3, "completion_tokens": tokens}}
+
+    with FakeServer(MODEL, spoil=spoil) as server:
+        found = collect(engine(server.url).generate(requests(2, 8), Sampling()))
+    assert len(found) == 16
+    assert all(0 <= sample.tokens < 100 for sample in found.values())
 
 
 @pytest.mark.parametrize("name", ["another model", "an infinite log-probability", "a filtered candidate"])
@@ -170,6 +187,68 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
         assert ("sk-secret" in str(Address.parse(url).headers())) is sent, url
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "alice:hunter2@h:1/v1",
+        "http:/alice:hunter2@h/v1",
+        "http:alice:hunter2@h/v1",
+        "ftp://alice:hunter2@h/v1",
+        "http://alice:hun@ter2@h:x/v1",
+        "http://alice:hunter2/@h:x/v1",
+        "http://alice:hunter2@h :1/v1",
+        "http://alice hunter2@h/v1",
+        "http://alice:hunter2",
+        "http:/alice:hunter2",
+        "alice:hunter2",
+        "h:1/v1?key=hunter2",
+        "http://h:x/v1?key=hunter2#hunter2",
+        "//alice:hunter2@h/v1",
+    ],
+)
+def test_no_password_of_a_malformed_address_is_shown(address: str) -> None:
+    with pytest.raises(EngineError, match="is no server address; write for instance") as raised:
+        Address.parse(address)
+    assert "hun" not in str(raised.value)
+    assert "ter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("mark", ["/", "?", "#"])
+def test_a_password_is_not_taken_for_a_path(mark: str) -> None:
+    """It was shown, and sent to a host with the user's name."""
+    with pytest.raises(EngineError, match="%2F, %3F, %23") as raised:
+        Address.parse(f"http://alice:12{mark}hunter2@h:1/v1")
+    assert "hunter2" not in str(raised.value)
+    assert "alice" not in str(raised.value)
+
+
+def test_what_is_shown_of_addresses() -> None:
+    assert shown("http://me:a@b@h:1/v1?key=x") == "http://***@h:1/v1?***"
+    assert shown("http://one:8000/v1, http://two:8000/v1") == "http://one:8000/v1, http://two:8000/v1"
+    with pytest.raises(EngineError, match="'localhost:8000/v1' is no server address"):
+        Address.parse("localhost:8000/v1")
+
+
+def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for key in (None, "mine"):
+        if key is None:
+            monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
+        else:
+            monkeypatch.setenv("MBR_ESD_API_KEY", key)
+        with FakeServer(MODEL) as server:
+            assert len(collect(engine(server.url).generate(requests(1, 2), Sampling()))) == 2
+            assert set(server.keys) == {key and f"Bearer {key}"}
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "inside")
+    assert http._proxy("http://outside:8000/v1/models") == "http://proxy:3128"
+    assert http._proxy("http://inside:8000/v1/models") is None
+    assert http._proxy("https://outside/v1/models") is None
+
+
 def test_a_password_in_an_address_is_used_and_never_shown() -> None:
     with FakeServer("another") as server:
         url = server.url.replace("http://", "http://me:hunter2@")
@@ -182,9 +261,7 @@ def test_a_password_in_an_address_is_used_and_never_shown() -> None:
     assert not any("hunter2" in text for text in said), said
     assert "hunter2" not in repr(Address.parse(dead.server[0]))
     assert "hunter2" not in str(ServerEngine.identity(dead))
-    assert (
-        shown("see http://a:b@host/v1?key=c, and https://host/v1") == "see http://***@host/v1?***, and https://host/v1"
-    )
+    assert shown("see http://a:b@host/v1?key=c, and https://host/v1") == "***@host/v1?***, and https://host/v1"
 
 
 def test_control_characters_of_a_server_are_not_passed_on() -> None:
@@ -194,7 +271,7 @@ def test_control_characters_of_a_server_are_not_passed_on() -> None:
     ):
         list(engine(server.url).generate(requests(1, 1), Sampling()))
     assert "red alert next" in str(raised.value)
-    assert printable(str(raised.value), 10_000) == str(raised.value)
+    assert excerpt(str(raised.value), 10_000) == str(raised.value)
 
 
 def test_a_slow_reader_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

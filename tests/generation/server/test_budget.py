@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import EngineOptions, Generated, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.budget import Budget, Prices
 from mbr_esd_metric.generation.server.dialect import Usage
-from mbr_esd_metric.generation.server.engine import ServerEngine
 from mbr_esd_metric.generation.server.failures import retry_after
 from mbr_esd_metric.generation.server.limits import Rests, duration
 from tests.helpers.asking import MODEL, QUICK, collect, requests

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,12 +22,12 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.elicit.grammar import output_grammar, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.base import EngineOptions, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Sample, Sampling
+from mbr_esd_metric.generation.engines import server as server_engine
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
-from mbr_esd_metric.generation.server import engine as server_engine
 from mbr_esd_metric.generation.server.detection import DIALECTS
-from mbr_esd_metric.generation.server.dialect import Settings
-from mbr_esd_metric.generation.server.engine import ServerEngine
+from mbr_esd_metric.generation.server.dialect import Ask, Settings
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, annotate
@@ -270,8 +271,8 @@ def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_
     assert '{"errors": [' in found["key0", 0].text
     assert found["key0", 0].tokens > 1000
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
-    assert "|reasoning_effort:low|" in signature(card, "server")
-    assert "|t:-|k:-|" in signature(card, "server")
+    assert "|reasoning_effort:low|" in signature([(card, "server")])
+    assert "|t:-|k:-|" in signature([(card, "server")])
 
 
 @pytest.mark.parametrize("name", ["openai", "plain"])
@@ -289,6 +290,34 @@ def test_an_answer_is_cut_out_of_prose() -> None:
     for text in (f"Sure!\n```json\n{answer}\n```\nBye {{}}", f"{{broken {answer}", f"<think>{{}}</think>{answer}"):
         assert plain.answer(text) == answer
     assert plain.answer("nothing of the kind {}") == "nothing of the kind {}"
+
+
+HOSTILE = {
+    "thoughts begun again and again": "<think>" * 40_000,
+    "thoughts that never end": "<think>" + "</thin" * 40_000,
+    "blanks": " " * 280_000 + "<think>",
+    "braces": '{"a":' * 56_000,
+    "objects in objects": ('{"a":' * 400 + "1" + "}" * 400) * 100,
+    "lists that never end": '{"a": [' * 400 + "1, " * 90_000,
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_long_hostile_text_is_read_in_no_time(name: str, text: str) -> None:
+    """A pattern holds the interpreter's lock: for as long as it looks, Ctrl-C ends nothing."""
+    dialect = DIALECTS.get(name)(Settings())
+    began = time.process_time()
+    dialect.answer(text)
+    assert time.process_time() - began < 1.0
+
+
+def test_thoughts_are_dropped_up_to_their_first_end() -> None:
+    vllm = DIALECTS.get("vllm")(Settings())
+    for thoughts in ("<think>a</think>", " \n<thinking>b <think></thinking>\n\n", "<think></think>  "):
+        assert vllm.answer(thoughts + "none </think>") == "none </think>"
+    for text in ("<think>never closed", "none <think>a</think>", "<thinker>a</thinker>", ""):
+        assert vllm.answer(text) == text
 
 
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:
@@ -328,3 +357,28 @@ def test_the_grammars_of_this_package_are_written_in_gbnf() -> None:
         written = gbnf(expression)
         assert written.startswith("root ::= ")
         assert written.count("(") >= expression.count("(") - expression.count(r"\(")
+
+
+def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
+    """As its server answers: 11 are the tokens of the first of three choices."""
+    contents = ("Animals are: animals, sea animals, birds.", "Dogs, cats, and fish", "Animals that could fit into this")
+    choices = [
+        {"finish_reason": "stop", "index": index, "message": {"role": "assistant", "content": text}}
+        for index, text in enumerate(contents)
+    ]
+    reply: dict[str, Any] = {
+        "choices": choices,
+        "model": MODEL,
+        "usage": {"completion_tokens": 11, "prompt_tokens": 34, "total_tokens": 45},
+        "timings": {"prompt_n": 34, "predicted_n": 11},
+    }
+    dialect = DIALECTS.get("llamacpp")(Settings())
+    (request,) = requests(1, 3)
+    ask = Ask(request, 0, 3, MODEL, 1, Sampling())
+    assert 23 <= sum(sample.tokens for sample in dialect.read(reply, ask).samples) <= 26
+    # A server that counts all of them is believed.
+    reply["usage"]["completion_tokens"] = 25
+    read = dialect.read(reply, ask)
+    assert sum(sample.tokens for sample in read.samples) == 25
+    assert read.usage is not None
+    assert read.usage.completion == 25

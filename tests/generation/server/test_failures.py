@@ -20,7 +20,7 @@ def refusal(body: object, status: int = 422) -> Refused:
     return found
 
 
-def test_a_refused_temperature_is_named_with_the_mend() -> None:
+def test_a_refused_temperature_is_named_with_the_fix() -> None:
     """As Mistral's API says it, and as OpenAI's does."""
     detail = {"type": "less_than_equal", "loc": ["body", "temperature"], "msg": "Input should be at most 1.5"}
     for body in ({"object": "error", "message": {"detail": [detail]}}, {"detail": [detail]}):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from mbr_esd_metric.generation.base import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
 
 
 class FirstWord(Engine):

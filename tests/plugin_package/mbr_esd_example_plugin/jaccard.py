@@ -9,7 +9,7 @@ import numpy as np
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
 from mbr_esd_metric.core.severity import severity_vector
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 
 
 class Jaccard(Similarity):

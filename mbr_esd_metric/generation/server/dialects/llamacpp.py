@@ -9,11 +9,15 @@ which is on by default there, is off unless it is asked for.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import CHAT_TEMPLATE_ARGUMENTS
-from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS
+from mbr_esd_metric.generation.server import numbers
+from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, Reply, messages
 from mbr_esd_metric.generation.server.gbnf import gbnf
+from mbr_esd_metric.generation.server.http import Http
 
 #: Seeds have 32 bits there, and the highest one means "any".
 _SEEDS = 1 << 31
@@ -25,14 +29,20 @@ class LlamacppDialect(Dialect):
     name: ClassVar[str] = "llamacpp"
     can: ClassVar[Capabilities] = Capabilities("gbnf", n=True, seed=True, top_k=True, logprobs=False, min_p=True)
     field: ClassVar[str] = "grammar"
+    streams: ClassVar[bool] = True
     owners: ClassVar[frozenset[str]] = frozenset({"llamacpp"})
+
+    async def slots(self, http: Http, address: Address) -> int | None:
+        """Its ``/props`` say so."""
+        value = (await http.get(address, "//props")).json()
+        return numbers.count(value.get("total_slots")) if isinstance(value, Mapping) else None
 
     def body(self, ask: Ask) -> dict[str, Any]:
         """As llama.cpp's server documents it."""
         sampling = ask.sampling
         return {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "n": ask.n,
             "seed": ask.seed % _SEEDS,
             "max_tokens": sampling.max_tokens,
@@ -44,6 +54,25 @@ class LlamacppDialect(Dialect):
             "grammar": _grammar(ask.request.grammar),
             "chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS),
         }
+
+    def read(self, value: object, ask: Ask) -> Reply:
+        """As `Dialect.read`; ``usage`` counts the tokens of the first choice alone, and those of the others are
+        guessed from the lengths of their texts."""
+        if isinstance(value, Mapping) and isinstance(value.get("usage"), Mapping):
+            value = {**value, "usage": {**value["usage"], "completion_tokens": _of_all(value)}}
+        return super().read(value, ask)
+
+
+def _of_all(value: Mapping[str, Any]) -> object:
+    """The tokens of all choices; what the server says where it seems to have counted them, or says nothing."""
+    choices, timings = value.get("choices"), value.get("timings")
+    said = numbers.count(value["usage"].get("completion_tokens"))
+    first = numbers.count(timings.get("predicted_n")) if isinstance(timings, Mapping) else None
+    if said is None or said != first or not isinstance(choices, list):
+        return said
+    written = (choice.get("message") for choice in choices if isinstance(choice, Mapping))
+    sizes = [len(str(one.get("content"))) for one in written if isinstance(one, Mapping)]
+    return round(said * sum(sizes) / sizes[0]) if sizes and sizes[0] else said
 
 
 @functools.lru_cache(maxsize=64)

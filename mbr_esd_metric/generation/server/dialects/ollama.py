@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import Sample
-from mbr_esd_metric.generation.server.address import Address, printable
+from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialect import (
     Ask,
     Capabilities,
     Dialect,
     Reply,
+    checked_text,
     messages,
     names_of,
     usage_of,
@@ -57,7 +58,7 @@ class OllamaDialect(Dialect):
         sampling, effort = ask.sampling, self.settings.reasoning_effort
         return {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "stream": False,
             "think": False if effort in (None, "none") else effort,
             "format": json.loads(ask.request.schema),
@@ -80,11 +81,9 @@ class OllamaDialect(Dialect):
             raise Odd("the reply is no object")
         self._check_model(value, ask)
         said, reason = value.get("message"), value.get("done_reason")
-        text = said.get("content") if isinstance(said, Mapping) else None
-        if not isinstance(text, str):
-            raise Odd("a candidate's text is no text")
+        text = checked_text(said.get("content") if isinstance(said, Mapping) else None)
         if value.get("done") is not True or reason not in ("stop", "length"):
-            raise Odd(f"a candidate is cut (done_reason {printable(str(reason), 40)})")
+            raise Odd(f"a candidate is cut (done_reason {excerpt(str(reason), 40)})")
         usage = usage_of(value, "prompt_eval_count", "eval_count")
         if usage is not None and usage.prompt >= self._context:
             raise Refused(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import Sample
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 
@@ -21,6 +21,7 @@ class OpenaiDialect(Dialect):
     name: ClassVar[str] = "openai"
     can: ClassVar[Capabilities] = Capabilities("schema", n=True, seed=True, top_k=False, logprobs=False)
     field: ClassVar[str] = "response_format"
+    streams: ClassVar[bool] = True
     reasons_at_a_temperature: ClassVar[bool] = False
 
     def same_model(self, said: str, asked: str) -> bool:
@@ -43,7 +44,7 @@ class OpenaiDialect(Dialect):
         sampling = ask.sampling
         body: dict[str, Any] = {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "n": ask.n,
             "seed": ask.seed,
             "max_completion_tokens": sampling.max_tokens,

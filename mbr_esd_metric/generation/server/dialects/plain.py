@@ -30,7 +30,7 @@ class PlainDialect(Dialect):
         """Only the fields that every server knows, as some servers refuse others."""
         body: dict[str, Any] = {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "max_tokens": ask.sampling.max_tokens,
         }
         if self.abilities.sampling:
@@ -38,16 +38,23 @@ class PlainDialect(Dialect):
         return body | self.reasoning
 
     def answer(self, text: str) -> str:
-        """The first JSON object in the text that has errors; the whole text if there is none."""
+        """The first JSON object in the text that has errors; the whole text if there is none.
+
+        Each brace may begin it. What is read in vain is counted, so that the time grows with the text and not with its
+        square.
+        """
         text = super().answer(text)
-        at = text.find("{")
-        while at >= 0:
+        at, left = text.find("{"), 16 * len(text) + 1000
+        while at >= 0 and left > 0:
             try:
                 value, end = _DECODER.raw_decode(text, at)
-            except (ValueError, RecursionError):
-                at = text.find("{", at + 1)
-                continue
-            if isinstance(value, dict) and "errors" in value:
-                return text[at:end]
+            except json.JSONDecodeError as error:
+                end = error.pos
+            except (ValueError, RecursionError):  # too many digits, or braces
+                end = len(text)
+            else:
+                if isinstance(value, dict) and "errors" in value:
+                    return text[at:end]
+            left -= end - at + 1
             at = text.find("{", at + 1)
         return text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import CHAT_TEMPLATE_ARGUMENTS
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 
@@ -25,7 +25,7 @@ class SglangDialect(Dialect):
         sampling = ask.sampling
         return {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "n": ask.n,
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,

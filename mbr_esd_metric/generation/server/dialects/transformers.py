@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import CHAT_TEMPLATE_ARGUMENTS
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, messages
 from mbr_esd_metric.generation.server.dialects.plain import PlainDialect
@@ -42,6 +42,10 @@ class TransformersDialect(PlainDialect):
         await http.get(address, "/models")
         return None
 
+    async def slots(self, http: Http, address: Address) -> int | None:
+        """One, unless it is started with continuous batching, which it does not say; `concurrency` is for that."""
+        return 1
+
     def body(self, ask: Ask) -> dict[str, Any]:
         """Always with a `generation_config`: without one, the server decodes by the model's own, mostly greedily."""
         sampling = ask.sampling
@@ -50,7 +54,7 @@ class TransformersDialect(PlainDialect):
             config |= {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
         return {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "seed": ask.seed % (1 << 31),
             "max_tokens": sampling.max_tokens,
             "generation_config": json.dumps(config),

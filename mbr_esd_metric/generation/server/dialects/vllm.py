@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.base import CHAT_TEMPLATE_ARGUMENTS
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 
@@ -19,6 +19,7 @@ class VllmDialect(Dialect):
     name: ClassVar[str] = "vllm"
     can: ClassVar[Capabilities] = Capabilities("regex", n=True, seed=True, top_k=True, logprobs=True, min_p=True)
     field: ClassVar[str] = "structured_outputs"
+    streams: ClassVar[bool] = True
     owners: ClassVar[frozenset[str]] = frozenset({"vllm"})
 
     @property
@@ -31,7 +32,7 @@ class VllmDialect(Dialect):
         sampling = ask.sampling
         return {
             "model": ask.model,
-            "messages": messages(ask.request.prompt),
+            "messages": messages(ask.request),
             "n": ask.n,
             "seed": ask.seed,
             "max_tokens": sampling.max_tokens,

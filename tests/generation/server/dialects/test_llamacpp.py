@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.base import Generated
+from mbr_esd_metric.generation.engine import Generated
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
-from mbr_esd_metric.generation.server.engine import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, annotate, plan
 from tests.helpers.asking import collect
@@ -78,6 +78,16 @@ def test_more_samples_are_new_ones(server: RealServer) -> None:
     same = [four[key].text == sample.text for key, sample in rest.items()]
     assert sum(same) >= 2, "rounding differs with the size of a batch and may change some"
     assert rest != collect(sampled(server.url, "&temperature=3", n=2))
+
+
+def test_replies_in_events_hold_what_replies_at_once_do(server: RealServer) -> None:
+    """Where the run does not say how many requests the server gets, it is paced, and answers in events."""
+    events = collect(sampled(server.url, ""))
+    at_once = collect(sampled(server.url, "&concurrency=2"))
+    assert events.keys() == at_once.keys()
+    same = [at_once[key].text == sample.text for key, sample in events.items()]
+    assert sum(same) >= 2, "rounding differs with the size of a batch and may change some"
+    assert all(sample.tokens > 0 for sample in events.values())
 
 
 def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
-from mbr_esd_metric.generation.server.engine import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Segment, annotate, sample
 from tests.helpers.chat_server import FaultyProxy

@@ -1,0 +1,115 @@
+"""COMET's own checkpoints, run by COMET: loading, and predictions without what its libraries say each time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.errors import EngineError, MissingDependencyError
+
+
+@dataclass(frozen=True, slots=True)
+class CometOptions:
+    """How a COMET checkpoint is run.
+
+    Attributes:
+        batch_size: segments at once.
+        gpus: how many to use; None takes one if there is one.
+    """
+
+    batch_size: int = 8
+    gpus: int | None = None
+
+
+@dataclass
+class CometCheckpoint:
+    """A checkpoint that COMET has loaded.
+
+    Args:
+        name: a .ckpt file, a folder with checkpoints/model.ckpt, or a name on the hub.
+        options: how to run it.
+
+    Raises:
+        MissingDependencyError: COMET is not installed.
+        EngineError: COMET cannot load it; says why.
+    """
+
+    name: str
+    options: CometOptions = field(default_factory=CometOptions)
+
+    def __post_init__(self) -> None:
+        with _hushed():
+            try:
+                import comet
+                from comet.models import XCOMETMetric
+            except ImportError:
+                raise MissingDependencyError("unbabel-comet", "comet", f"scoring with {self.name}") from None
+
+            path = Path(self.name)
+            if path.is_dir():
+                path = path / "checkpoints" / "model.ckpt"
+            try:
+                checkpoint = str(path) if path.is_file() else comet.download_model(self.name)
+                self._model: Any = comet.load_from_checkpoint(checkpoint)
+            # COMET passes on whatever Lightning, torch and the hub raise.
+            except Exception as error:
+                raise EngineError(
+                    f"COMET cannot load {self.name}: {error}; give a .ckpt file, or a name on the hub that can be "
+                    "reached"
+                ) from error
+        self._model.eval()
+        self.has_spans = isinstance(self._model, XCOMETMetric)
+
+    @property
+    def needs_references(self) -> bool:
+        """Whether it cannot score without a reference. xCOMET can."""
+        return bool(self._model.requires_references()) and not self.has_spans
+
+    @property
+    def signature(self) -> str:
+        """What its scores depend on, in the manner of sacreBLEU."""
+        from importlib.metadata import version
+
+        return f"comet|model:{self.name}|v:{version('unbabel-comet')}"
+
+    def predict(self, samples: Sequence[Mapping[str, str]], progress: bool) -> Any:
+        """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"."""
+        gpus = self.options.gpus
+        if gpus is None:
+            import torch
+
+            gpus = int(torch.cuda.is_available())
+        with _hushed():
+            return self._model.predict(
+                [dict(sample) for sample in samples],
+                batch_size=self.options.batch_size,
+                gpus=gpus,
+                progress_bar=progress,
+            )
+
+
+def looks_like_checkpoint(name: str) -> bool:
+    """Whether a name is that of a file or folder, or one on a hub, which has a slash."""
+    return "/" in name or os.path.exists(name)
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "comet")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,73 @@
+"""What COMET 2.2.7 misses beside transformers 5, numpy 2 and a newer Python than it was made for: supplied in memory.
+
+COMET's files stay as they are. Nothing is done where nothing is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+#: Tokenizers of COMET's encoders -> how many separators they set between two texts.
+_SEPARATORS = {"XLMRobertaTokenizerFast": 2, "BertTokenizerFast": 1, "RemBertTokenizerFast": 1}
+_JOIN = "build_inputs_with_special_tokens"
+
+
+def supply() -> None:
+    """Give COMET's imported parts what they call and do not find.
+
+    - transformers 5 dropped the tokenizers' method that COMET's unified and XCOMET models join two texts with, and
+      leaves a pooled output that is not there out of a model's tuple, where COMET's XLM-R encoders expect None.
+    - argparse of Python 3.12.8, 3.13.1 and later passes an argument more to a method of its own than jsonargparse
+      3.13.1 does, which COMET asks for.
+    - With numpy 2 the statistics of ``comet-compare`` are of numpy's own type, which ``--to_json`` cannot write.
+    """
+    transformers: Any = sys.modules.get("transformers")
+    for name, separators in _SEPARATORS.items():
+        tokenizer = getattr(transformers, name, None)
+        if isinstance(tokenizer, type) and not hasattr(tokenizer, _JOIN):
+            setattr(tokenizer, _JOIN, _joining(separators))
+    encoder = getattr(sys.modules.get("comet.encoders.xlmr"), "XLMREncoder", None)
+    if encoder is not None and int(transformers.__version__.split(".")[0]) >= 5:
+        encoder.forward = _encoded
+    parse: Any = vars(argparse.ArgumentParser)["_parse_known_args"]
+    if "intermixed" in parse.__code__.co_varnames and parse.__defaults__ is None:
+        parse.__defaults__ = (False,)
+    if os.path.basename((getattr(sys, "argv", None) or [""])[0]) in ("comet-compare", "compare.py"):
+        encoder_class: Any = json.JSONEncoder
+        encoder_class.default = _number
+
+
+def _number(self: json.JSONEncoder, value: Any) -> Any:
+    """``json.JSONEncoder.default``, which also writes numpy's numbers."""
+    if type(value).__module__ == "numpy":
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _encoded(self: Any, input_ids: Any, attention_mask: Any, **_: Any) -> dict[str, Any]:
+    """``XLMREncoder.forward``, with the model's outputs by name."""
+    found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True, return_dict=True)
+    return {
+        "sentemb": found.last_hidden_state[:, 0, :],
+        "wordemb": found.last_hidden_state,
+        "all_layers": found.hidden_states,
+        "attention_mask": attention_mask,
+    }
+
+
+def _joining(separators: int) -> Callable[..., list[int]]:
+    def build_inputs_with_special_tokens(
+        self: Any, token_ids_0: Sequence[int], token_ids_1: Sequence[int] | None = None
+    ) -> list[int]:
+        """One text, or two, between the tokens that begin, part and end them."""
+        first = [self.cls_token_id, *token_ids_0, self.sep_token_id]
+        if token_ids_1 is None:
+            return first
+        return [*first, *[self.sep_token_id] * (separators - 1), *token_ids_1, self.sep_token_id]
+
+    return build_inputs_with_special_tokens

@@ -1,0 +1,92 @@
+"""What ``comet-score --to_json`` writes: for each system a list of objects with src, mt, COMET and, of some, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.join import Place
+from mbr_esd_metric.files.paths import short_names
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import decoded, finite, reading
+
+
+@dataclass(frozen=True, slots=True)
+class CometRow:
+    """One translation of the file.
+
+    Attributes:
+        place: system, by its file's name without ending, source and translation.
+        number: of the segment in its system, from 1.
+        annotation: error spans, with every repeat; an error without characters is one of its points. None where the
+            metric has no spans.
+        score: None if there is none.
+        suspect: what the pair was suspected of, if anything.
+        reference: whether a reference stands beside it.
+    """
+
+    place: Place
+    number: int
+    annotation: Annotation | None
+    score: float | None
+    suspect: str | None = None
+    reference: bool = False
+
+
+def read_comet_json(path: Path) -> list[CometRow]:
+    """Every translation of a file. If no segment has an error list, the metric has scores without spans.
+
+    Raises:
+        InputError: another format; names the system and the segment.
+    """
+    with reading(str(path)):
+        data = decoded("\n".join(line for _, line in numbered_lines(path)))
+    if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
+        raise InputError(f"{path}: give what comet-score --to_json writes, an object with a list of segments a system")
+    spans = any("errors" in row for rows in data.values() for row in rows if isinstance(row, Mapping))
+    names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
+    found = []
+    for system, (key, rows) in zip(names, data.items(), strict=True):
+        for number, row in enumerate(rows, 1):
+            where = f"{path}, system {key}, segment {number}"
+            if not isinstance(row, Mapping) or not isinstance(row.get("mt"), str):
+                raise InputError(f"{where}: give an object with src, mt and COMET")
+            with reading(where):
+                annotation = _annotation(row.get("errors", ()), row.get("omissions", ())) if spans else None
+            suspect = row.get("suspect")
+            found.append(
+                CometRow(
+                    Place(system, str(row.get("src", "")), row["mt"]),
+                    number,
+                    annotation,
+                    _score(row.get("COMET"), where),
+                    None if suspect is None else str(suspect),
+                    bool(row.get("ref")),
+                )
+            )
+    return found
+
+
+def _annotation(errors: Any, omissions: Any) -> Annotation:
+    spans: list[Any] = [{**one, "side": "source"} for one in omissions or ()]
+    points: list[Point] = []
+    for error in errors or ():
+        severity = fold_severity(str(error.get("severity"))) if isinstance(error, Mapping) else None
+        if severity is not None and isinstance(error.get("start"), int) and error["start"] == error.get("end"):
+            points.append((error["start"], severity))
+        else:
+            spans.append(error)
+    return Annotation.of_rater(spans).pointing(points)
+
+
+def _score(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    try:
+        return finite(value)
+    except InputError:
+        raise InputError(f"{where}: the score {value!r} is no number") from None

@@ -1,0 +1,42 @@
+"""Files that translators have: what is read from them, and the same files with the errors in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import Document, Unit
+from mbr_esd_metric.adapters.documents.po import read_po
+from mbr_esd_metric.adapters.documents.table import read_table
+from mbr_esd_metric.adapters.documents.tmx import read_tmx
+from mbr_esd_metric.adapters.documents.xliff import read_xliff
+from mbr_esd_metric.errors import InputError
+
+__all__ = ["Document", "Unit", "read_document"]
+
+#: Ending of a file name -> its reader.
+_READERS = {
+    ".xlf": read_xliff,
+    ".xliff": read_xliff,
+    ".sdlxliff": read_xliff,
+    ".mqxliff": read_xliff,
+    ".tmx": read_tmx,
+    ".po": read_po,
+    ".csv": read_table,
+    ".tsv": read_table,
+}
+
+
+def read_document(path: str | Path) -> Document:
+    """The texts of a file, by the ending of its name.
+
+    Raises:
+        InputError: another ending, a file that is not what its ending says, or no translated unit in it.
+        MissingDependencyError: a PO file without translate-toolkit.
+    """
+    reader = _READERS.get(Path(path).suffix.lower())
+    if reader is None:
+        raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")
+    found = reader(Path(path))
+    if not found.units:
+        raise InputError(f"{path}: no unit in this file has a translation")
+    return found

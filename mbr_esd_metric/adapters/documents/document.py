@@ -1,0 +1,92 @@
+"""What every format of translators' files has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A translated text in a file.
+
+    Attributes:
+        id: as in the file.
+        source, translation: the texts, without markup and without white space round them.
+        languages: source and target language as the file names them; "" where it does not.
+    """
+
+    id: str
+    source: str
+    translation: str
+    languages: tuple[str, str] = ("", "")
+
+
+class Marker(Protocol):
+    """Writes a file again, with errors in it."""
+
+    def __call__(self, annotations: Sequence[Annotation], output: Path) -> None:
+        """Write it, whole or not at all; `annotations` has one for each unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The translated units of a file.
+
+    Attributes:
+        path: the file.
+        units: in order.
+        mark: writes the file with the errors of each unit.
+        empty: the units without a translation, by their ids.
+    """
+
+    path: Path
+    units: tuple[Unit, ...]
+    mark: Marker = field(compare=False)
+    empty: tuple[str, ...] = ()
+
+
+#: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).
+_ISSUES = {
+    "mistranslation": "mistranslation",
+    "terminology": "terminology",
+    "omission": "omission",
+    "addition": "addition",
+    "untranslated": "untranslated",
+    "inconsist": "inconsistency",
+    "grammar": "grammar",
+    "register": "register",
+    "spelling": "misspelling",
+    "punctuation": "typographical",
+    "encoding": "characters",
+    "locale": "locale-specific-content",
+    "style": "style",
+    "awkward": "style",
+    "non-translation": "non-conformance",
+    "accuracy": "mistranslation",
+    "fluency": "grammar",
+}
+
+
+def issue_type(span: ErrorSpan) -> str:
+    """The ITS type of an error; "other" if its category names none."""
+    if span.side == "source":
+        return "omission"
+    category = (span.category or "").lower()
+    return next((issue for word, issue in _ISSUES.items() if word in category), "other")
+
+
+def issue_severity(span: ErrorSpan) -> int:
+    """From 0 to 100, higher is worse, in proportion to MQM's penalties of 5 and 1."""
+    return 100 if span.severity == "major" else 20
+
+
+def issue_comment(span: ErrorSpan, text: str) -> str:
+    """What a person reads: severity, category and the whole words, however the markup divides them."""
+    known = ", ".join(word for word in (span.severity, span.category) if word)
+    sure = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
+    return f'{known}{sure}: "{text[span.start : span.end]}"'

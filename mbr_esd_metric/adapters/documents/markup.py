@@ -1,0 +1,325 @@
+"""Texts in XML, and marks put into it without touching another byte.
+
+A parser of the standard library (expat) says where each text begins and ends in the file, as bytes. What is between is
+cut into characters and markup here, so that a mark goes round the words and never across a tag. The file is streamed:
+memory holds the texts and their places.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from xml.parsers import expat
+
+from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.streams import whole_file
+
+#: Ids of our marks begin so; a file that has been marked before loses them first.
+OURS = "mbr-esd-"
+#: Inline elements that hold codes of the original format, not text.
+_CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
+_CHUNK = 1 << 16
+_TOKEN = re.compile(
+    r"""<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>
+    |<(?P<close>/)?(?P<name>[^\s/>]+)(?=[\s/>])(?P<attributes>(?:[^>"']|"[^"]*"|'[^']*')*?)(?P<empty>/)?>
+    |&(?P<reference>[^;]+);|(?P<text>\r\n|[^<&])""",
+    re.DOTALL | re.VERBOSE,
+)
+
+_OURS = re.compile(rf"""\b(?:id|mid|x)\s*=\s*["']{OURS}""")
+_PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The content of an element, as bytes of the file."""
+
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Element:
+    """An element that is open.
+
+    Attributes:
+        name: without its namespace.
+        attributes: without theirs, but `xml:lang`, which is "lang".
+        start: its first byte.
+        content: the first byte behind its start tag; None until it is known.
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    start: int
+    content: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What is known of a file when its root element has begun.
+
+    Attributes:
+        start: the first byte of the root element.
+        encoding: of the file.
+        namespaces: prefix -> address, as the root declares them.
+        versioned: whether the root has `its:version`.
+    """
+
+    start: int
+    encoding: str
+    namespaces: Mapping[str, str]
+    versioned: bool
+
+
+ITS = "http://www.w3.org/2005/11/its"
+
+
+def walk(path: Path, closed: Callable[[list[Element], Place], None]) -> Root:
+    """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
+
+    Raises:
+        InputError: names the line of what is not well-formed; also for a file that defines entities of its own.
+    """
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = False
+    stack: list[Element] = []
+    found: dict[str, Root] = {}
+    namespaces: dict[str, str] = {}
+    encoding = _bom(path)
+
+    def here() -> None:
+        if stack and stack[-1].content is None:
+            stack[-1].content = parser.CurrentByteIndex
+
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        here()
+        at = parser.CurrentByteIndex
+        if not stack:
+            found["root"] = Root(at, encoding, dict(namespaces), f"{ITS} version" in attributes)
+        local = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
+        stack.append(Element(name.rpartition(" ")[2], local, at))
+
+    def end(name: str) -> None:
+        here()
+        content = stack[-1].content
+        assert content is not None
+        closed(stack, Place(content, parser.CurrentByteIndex))
+        stack.pop()
+
+    def declared(version: str, name: str | None, standalone: int) -> None:
+        nonlocal encoding
+        if name is not None and not encoding.lower().startswith("utf-16"):
+            encoding = name
+
+    def entity(*_: object) -> None:
+        raise InputError(f"{path}: the file defines entities of its own; write their texts into it")
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = lambda _: here()
+    parser.DefaultHandler = lambda _: here()
+    parser.XmlDeclHandler = declared
+    parser.EntityDeclHandler = entity
+    parser.StartNamespaceDeclHandler = lambda prefix, address: (
+        namespaces.setdefault(prefix or "", address) if not stack else None
+    )
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                parser.Parse(chunk, False)
+            parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        why = expat.ErrorString(error.code)
+        raise InputError(f"{path}, line {error.lineno}: not well-formed XML ({why}); fix the file") from None
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    return found["root"]
+
+
+def _bom(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    if head.startswith(codecs.BOM_UTF16_LE) or head[:2] == b"<\0":
+        return "utf-16-le"
+    if head.startswith(codecs.BOM_UTF16_BE) or head[:2] == b"\0<":
+        return "utf-16-be"
+    return "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """What a mark goes round or leaves whole: a character, or a CDATA section; with its characters of the text."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def _tokens(raw: str) -> Iterator[re.Match[str]]:
+    """The markup and the characters of well-formed XML, one after the other; ends where it is not well-formed."""
+    at = 0
+    while (token := _TOKEN.match(raw, at)) is not None:
+        yield token
+        at = token.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of an element: its raw XML, its text, and where each part of the text is.
+
+    Attributes:
+        raw: as it stands in the file.
+        text: without markup and without white space round it.
+        shift: characters of white space before the text.
+        atoms: of the whole text, with that white space; none if there is no markup.
+        ours: (start, end) in `raw` of tags of our own earlier marks.
+    """
+
+    raw: str
+    text: str
+    shift: int
+    atoms: tuple[_Atom, ...]
+    ours: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, raw: str) -> Content:
+        """Cut well-formed XML into text and markup."""
+        if not set("<&\r") & set(raw):
+            return cls(raw, raw.strip(), len(raw) - len(raw.lstrip()), (), ())
+        characters: list[str] = []
+        atoms: list[_Atom] = []
+        ours: list[tuple[int, int]] = []
+        opened: list[tuple[str, bool]] = []
+        length = 0
+        for token in _tokens(raw):
+            text = token["text"] or token["cdata"]
+            if token["name"] is not None:
+                name = token["name"].rpartition(":")[2]
+                if token["close"]:
+                    mine = opened.pop()[1]
+                else:
+                    mine = name in ("mrk", "hi") and bool(_OURS.search(token["attributes"]))
+                    if not token["empty"]:
+                        opened.append((name, mine))
+                if mine:
+                    ours.append(token.span())
+                continue
+            if token["reference"] is not None:
+                text = _referred(token["reference"])
+            if not text or any(name in _CODES for name, _ in opened):
+                continue
+            text = "\n" if text == "\r\n" else text
+            atoms.append(_Atom(*token.span(), length, length + len(text)))
+            characters.append(text)
+            length += len(text)
+        whole = "".join(characters)
+        return cls(raw, whole.strip(), len(whole) - len(whole.lstrip()), tuple(atoms), tuple(ours))
+
+    def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
+        """The raw XML with a mark round each span, in as many pieces as markup and other spans demand.
+
+        Args:
+            spans: of the text.
+            tags: the start and the end tag of a piece; called once for each.
+        """
+        inserted: dict[int, str] = {}
+        atoms = self.atoms or [_Atom(at, at + 1, at, at + 1) for at in range(len(self.raw))]
+        covers = [
+            [s for s in spans if s.start + self.shift < atom.last and atom.first < s.end + self.shift] for atom in atoms
+        ]
+        for at, (atom, cover) in enumerate(zip(atoms, covers, strict=True)):
+            before = at > 0 and atoms[at - 1].end == atom.start and covers[at - 1] == cover
+            if not cover or before:
+                continue
+            end = atom.end
+            for after, other in zip(atoms[at + 1 :], covers[at + 1 :], strict=True):
+                if after.start != end or other != cover:
+                    break
+                end = after.end
+            pairs = [tags(span) for span in cover]
+            inserted[atom.start] = inserted.get(atom.start, "") + "".join(start for start, _ in pairs)
+            inserted[end] = "".join(stop for _, stop in reversed(pairs)) + inserted.get(end, "")
+        removed = dict(self.ours)
+        parts, at = [], 0
+        for cut in sorted({*inserted, *removed}):
+            parts += [self.raw[at:cut], inserted.get(cut, "")]
+            at = removed.get(cut, cut)
+        return "".join([*parts, self.raw[at:]])
+
+
+def _referred(name: str) -> str:
+    """The character of a reference; an entity of a DTD outside the file stays as it is written."""
+    if name.startswith("#"):
+        return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))
+    return _PREDEFINED.get(name, f"&{name};")
+
+
+def content(file: IO[bytes], place: Place, encoding: str) -> Content:
+    """The content at a place of an open file."""
+    file.seek(place.start)
+    return Content.of(file.read(place.end - place.start).decode(encoding))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Bytes to be replaced."""
+
+    place: Place
+    text: str
+
+
+def declaration(path: Path, root: Root) -> tuple[str, Change | None]:
+    """The prefix for ITS, and what has to be written into the root element for it."""
+    prefix = next((name for name, address in root.namespaces.items() if address == ITS and name), None)
+    more = ""
+    if prefix is None:
+        prefix = "its" if "its" not in root.namespaces else "mbr-esd-its"
+        more = f' xmlns:{prefix}="{ITS}"'
+    if not root.versioned:
+        more += f' {prefix}:version="2.0"'
+    if not more:
+        return prefix, None
+    with path.open("rb") as file:
+        file.seek(root.start)
+        name = re.match(r"<[^\s/>]+", file.read(1000).decode(root.encoding, "replace"))
+    assert name is not None
+    at = root.start + len(name[0].encode(root.encoding))
+    return prefix, Change(Place(at, at), more)
+
+
+def rewrite(path: Path, output: Path, encoding: str, changes: Sequence[Change]) -> None:
+    """Write a file with these changes, and every other byte as it is."""
+    with path.open("rb") as file, whole_file(output) as out:
+        at = 0
+        for change in sorted(changes, key=lambda one: one.place.start):
+            _copy(file, out, at, change.place.start)
+            out.write(change.text.encode(encoding, "xmlcharrefreplace"))
+            at = change.place.end
+        _copy(file, out, at, None)
+
+
+def _copy(file: IO[bytes], out: IO[bytes], start: int, end: int | None) -> None:
+    file.seek(start)
+    left = end - start if end is not None else None
+    while left is None or left > 0:
+        chunk = file.read(_CHUNK if left is None else min(_CHUNK, left))
+        if not chunk:
+            return
+        out.write(chunk)
+        left = left if left is None else left - len(chunk)
+
+
+def quoted(text: str) -> str:
+    """A text as an attribute's value."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return '"' + re.sub(r"[\t\n\r]", " ", re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", escaped)) + '"'

@@ -1,0 +1,98 @@
+"""PO, with errors as translator comments; read by translate-toolkit (extra `documents`).
+
+The file is written line by line here, as the toolkit would wrap lines and end the file in its own way.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.files.streams import whole_file
+
+#: Our lines begin so; a file that has been marked before loses them first.
+_OURS = "# mbr-esd: "
+_KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
+
+
+def read_po(path: Path) -> Document:
+    """The messages of a PO file; of a message with plurals, the singular.
+
+    Raises:
+        InputError: the file cannot be read.
+        MissingDependencyError: translate-toolkit is not installed.
+    """
+    try:
+        from translate.storage.pypo import pofile
+    except ImportError:
+        raise MissingDependencyError("translate-toolkit", "documents", "reading PO files") from None
+    try:
+        with path.open("rb") as file:
+            store: Any = pofile(file)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except Exception as error:  # the toolkit raises errors of many kinds
+        raise InputError(f"{path}: not PO that can be read ({error})") from None
+    language = store.gettargetlanguage() or ""
+    units, messages, empty = [], [], []
+    for number, message in enumerate(store.units, 1):
+        if message.isheader() or message.isobsolete() or not message.source:
+            continue
+        name = message.getcontext() or str(number)
+        if not str(message.target).strip():
+            empty.append(name)
+            continue
+        units.append(Unit(name, str(message.source), str(message.target), (store.getsourcelanguage() or "", language)))
+        messages.append(message)
+    return Document(path, tuple(units), partial(_mark, path, store, messages), tuple(empty))
+
+
+def _mark(path: Path, store: Any, messages: Sequence[Any], annotations: Sequence[Annotation], output: Path) -> None:
+    said = {id(message): own for message, own in zip(messages, annotations, strict=True)}
+    entries = [unit for unit in store.units if not unit.isobsolete()]
+    lines = path.read_bytes().splitlines(keepends=True)
+    starts = _starts(lines)
+    if len(starts) != len(entries):
+        raise InputError(
+            f"{path}: {len(entries)} messages and {len(starts)} lines that begin one; run msgcat on the file"
+        )
+    changed: dict[int, bytes] = {}
+    for unit, start in zip(entries, starts, strict=True):
+        top = start
+        while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
+            top -= 1
+        ours = [at for at in range(top, start) if lines[at].startswith(_OURS.encode())]
+        changed.update(dict.fromkeys(ours, b""))
+        # The comments of translators come first.
+        of_people = [at for at in range(top, start) if lines[at].rstrip() == b"#" or lines[at].startswith(b"# ")]
+        before = of_people[-1] + 1 if of_people else top
+        ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
+        comments = [
+            f"{_OURS}{' '.join(issue_comment(span, str(text)).split())}".encode(store.encoding, "replace") + ending
+            for span in said.get(id(unit), ())
+            for text in [unit.target if span.side == "translation" else unit.source]
+        ]
+        changed[before] = b"".join(comments) + changed.get(before, lines[before])
+    with whole_file(output) as file:
+        file.writelines(changed.get(at, line) for at, line in enumerate(lines))
+
+
+def _starts(lines: Sequence[bytes]) -> list[int]:
+    """The lines of the first keyword of each message that is not obsolete."""
+    starts: list[int] = []
+    in_context = False
+    for at, line in enumerate(lines):
+        keyword = _KEYWORD.match(line.removeprefix(codecs.BOM_UTF8))
+        if keyword is None:
+            continue
+        if not in_context:
+            starts.append(at)
+        in_context = keyword[1] == b"msgctxt"
+    return starts

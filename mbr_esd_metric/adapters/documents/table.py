@@ -1,0 +1,82 @@
+"""CSV and TSV with named columns: `source` and `target`, and `id` and `lp` if there are any. Errors become columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import Document, Unit
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import mqm_score, unit_score
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.streams import json_text, numbered_lines, write_whole
+
+#: Our name of a column -> what files call it.
+_NAMES = {
+    "source": ("source", "src"),
+    "target": ("target", "translation", "mt", "tgt"),
+    "id": ("id", "key"),
+    "lp": ("lp", "language_pair"),
+}
+
+
+def read_table(path: Path) -> Document:
+    """The rows of a table with a header.
+
+    Raises:
+        InputError: no header with the two columns, or a row of another length.
+    """
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    lines = (line + "\n" for _, line in numbered_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+    header = [name.strip().lower() for name in rows[0]] if rows else []
+    at = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
+    for name in ("source", "target"):
+        if at[name] is None:
+            raise InputError(f"{path}, line 1: no column {' or '.join(_NAMES[name])} in the header")
+    units, numbers, empty = [], [], []
+    for number, row in enumerate(rows[1:], 1):
+        if len(row) != len(header):
+            raise InputError(f"{path}, row {number}: {len(row)} columns, and {len(header)} in the header")
+        cell = {name: row[place].strip() if place is not None else "" for name, place in at.items()}
+        name = cell["id"] or str(number)
+        if not cell["source"] or not cell["target"]:
+            empty.append(name)
+            continue
+        pair = cell["lp"].partition("-")
+        units.append(Unit(name, cell["source"], cell["target"], (pair[0], pair[2])))
+        numbers.append(number)
+    return Document(path, tuple(units), partial(_mark, rows, numbers, delimiter), tuple(empty))
+
+
+def _mark(
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[int],
+    delimiter: str,
+    annotations: Sequence[Annotation],
+    output: Path,
+) -> None:
+    said = dict(zip(numbers, annotations, strict=True))
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([*rows[0], "score", "errors"])
+    for number, row in enumerate(rows[1:], 1):
+        one = said.get(number)
+        writer.writerow([*row, *(("", "") if one is None else (unit_score(mqm_score(one)), _errors(one)))])
+    write_whole(output, text.getvalue())
+
+
+def _errors(annotation: Annotation) -> str:
+    return json_text(
+        [
+            {"start": s.start, "end": s.end, "severity": s.severity, "category": s.category, "side": s.side}
+            for s in annotation
+        ]
+    )

@@ -1,0 +1,131 @@
+"""XLIFF 1.2 and 2.x, with errors as localisation quality issues of ITS 2.0.
+
+A mark is an `mrk` of the type that the mappings of ITS to XLIFF name ("x-its" in 1.2, "its:generic" in 2.x), with type,
+severity and comment. What a translation leaves out is marked in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment, issue_severity, issue_type
+from mbr_esd_metric.adapters.documents.markup import (
+    OURS,
+    Change,
+    Element,
+    Place,
+    Root,
+    content,
+    declaration,
+    quoted,
+    rewrite,
+    walk,
+)
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A unit or segment: its name, its texts' places, its languages."""
+
+    id: str
+    source: Place
+    target: Place | None
+    languages: tuple[str, str]
+
+
+def read_xliff(path: Path) -> Document:
+    """The units of an XLIFF file; segments of 2.x are units of their own.
+
+    Raises:
+        InputError: not well-formed, no XLIFF, or of another version.
+    """
+    pairs: list[_Pair] = []
+    places: dict[str, Place] = {}
+    two = False
+
+    def closed(stack: list[Element], place: Place) -> None:
+        nonlocal two
+        names = [element.name for element in stack]
+        if len(stack) == 1:
+            two = _version(path, stack[0])
+        elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
+            places[names[-1]] = place
+        elif names[-1] in ("trans-unit", "segment"):
+            if "source" in places:
+                pairs.append(_Pair(_id(stack), places["source"], places.get("target"), _languages(stack)))
+            places.clear()
+
+    root = walk(path, closed)
+    units, kept, empty = [], [], []
+    with path.open("rb") as file:
+        for pair in pairs:
+            source = content(file, pair.source, root.encoding)
+            target = content(file, pair.target, root.encoding) if pair.target is not None else None
+            if target is None or not target.text:
+                empty.append(pair.id)
+            elif source.text:
+                units.append(Unit(pair.id, source.text, target.text, pair.languages))
+                kept.append(pair)
+    return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty))
+
+
+def _version(path: Path, root: Element) -> bool:
+    """Whether it is 2.x."""
+    version = root.attributes.get("version", "")
+    if root.name != "xliff" or not version.startswith(("1.", "2.")):
+        raise InputError(f"{path}: the root element is {root.name} of version {version!r}; give XLIFF 1.x or 2.x")
+    return version.startswith("2.")
+
+
+def _id(stack: Sequence[Element]) -> str:
+    """The unit's id, with that of its file where there is one, and the segment's."""
+    named = [
+        element.attributes.get("id") or element.attributes.get("original") or ""
+        for element in stack
+        if element.name in ("file", "trans-unit", "unit", "segment")
+    ]
+    return "/".join(name for name in named if name)
+
+
+def _languages(stack: Sequence[Element]) -> tuple[str, str]:
+    source = target = ""
+    for element in stack:
+        source = element.attributes.get("source-language") or element.attributes.get("srcLang") or source
+        target = element.attributes.get("target-language") or element.attributes.get("trgLang") or target
+    return source, target
+
+
+def _mark(
+    path: Path, root: Root, pairs: Sequence[_Pair], two: bool, annotations: Sequence[Annotation], output: Path
+) -> None:
+    prefix, declared = declaration(path, root)
+    changes: list[Change] = []
+    numbers = count(1)
+    with path.open("rb") as file:
+        for pair, annotation in zip(pairs, annotations, strict=True):
+            for place, side in ((pair.source, "source"), (pair.target, "translation")):
+                assert place is not None
+                there = content(file, place, root.encoding)
+                spans = [span for span in annotation if span.side == side]
+                if spans or there.ours:
+                    tags = partial(_tags, there.text, prefix, two, numbers)
+                    changes.append(Change(place, there.marked(spans, tags)))
+    if declared is not None and any(OURS in change.text for change in changes):
+        changes.append(declared)
+    rewrite(path, output, root.encoding, changes)
+
+
+def _tags(text: str, prefix: str, two: bool, numbers: count[int], span: ErrorSpan) -> tuple[str, str]:
+    name = f'id="{OURS}{next(numbers)}" type="its:generic"' if two else f'mid="{OURS}{next(numbers)}" mtype="x-its"'
+    return (
+        f'<mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
+        f'{prefix}:locQualityIssueSeverity="{issue_severity(span)}" '
+        f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}>",
+        "</mrk>",
+    )

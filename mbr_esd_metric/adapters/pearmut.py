@@ -1,0 +1,512 @@
+"""Campaigns of Pearmut, the platform on which WMT's annotators work: what is shown, and what comes back.
+
+Pearmut counts a text in UTF-16 units, an error's end is its last unit, and `[missing]` is the unit behind the text.
+Here offsets are characters, and ends are one past. A screen is a document with the outputs of all systems side by side.
+The campaign is of the kind "task-based": each annotator has a list of screens.
+
+Blind: annotators see no names of systems, and their browsers get none. What the letters stand for, and the language
+pair, is in the campaign under the key ``mbr_esd``, which stays on the server.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
+from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import decoded, reading
+
+Protocol = Literal["ESA", "MQM"]
+
+#: Google's categories (Freitag et al. 2021), which WMT uses; Pearmut's own are not weighed by WMT's scores.
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "Accuracy": ("Addition", "Mistranslation", "Omission", "Untranslated text"),
+    "Fluency": ("Character encoding", "Grammar", "Inconsistency", "Punctuation", "Register", "Spelling"),
+    "Locale convention": ("Address", "Currency", "Date", "Name", "Telephone", "Time"),
+    "Style": ("Awkward",),
+    "Terminology": ("Inappropriate for context", "Inconsistent use"),
+    "Non-translation": (),
+    "Other": (),
+    "Source error": (),
+}
+
+#: The longest pause that counts as work, in seconds; Pearmut's own number.
+_PAUSE = 61.0
+#: How Pearmut tells texts from pictures and sound. It would not let anybody mark them.
+_MEDIA = re.compile(r"<(?:audio|video|img|iframe) ")
+#: Pearmut writes a system's name into HTML unescaped, and takes no name of digits.
+_UNFIT_NAME = re.compile(r"""[<>&"'`]|^\d*$""")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A translation on a screen.
+
+    Attributes:
+        text: the translation.
+        spans: marked before the annotator begins; None if the annotator is to begin from nothing.
+        check: the error that was planted, if this is an attention check.
+    """
+
+    text: str
+    spans: Annotation | None = None
+    check: ErrorSpan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A segment on a screen: its name, its source, and system -> output."""
+
+    id: str
+    source: str
+    outputs: Mapping[str, Output]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The segments that are shown on one screen, in order."""
+
+    name: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a campaign is run.
+
+    Attributes:
+        name: of the campaign; Pearmut makes file names of it.
+        language_pair: such as "en-de".
+        annotators: their names.
+        each: how many annotators see each document.
+        protocol: spans and a score (ESA), or spans with categories (MQM).
+        named: annotators see the systems' names.
+        seed: of the order of the systems, and of where attention checks come.
+    """
+
+    name: str
+    language_pair: str
+    annotators: tuple[str, ...]
+    each: int = 1
+    protocol: Protocol = "ESA"
+    named: bool = False
+    seed: int = 0
+
+
+def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Plan) -> dict[str, Any]:
+    """The campaign as `pearmut add` takes it.
+
+    Args:
+        documents: in order; annotators take turns.
+        checks: attention checks; they are dealt out evenly, and come anywhere between the documents.
+        plan: who sees what, and how.
+
+    Raises:
+        OptionError: more annotators for each document than there are.
+        InputError: a text that Pearmut takes for a picture, a name that it cannot show, or nothing to annotate.
+    """
+    if not 1 <= plan.each <= len(plan.annotators):
+        raise OptionError(
+            f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more annotators"
+        )
+    if not documents:
+        raise InputError("there is no segment to annotate")
+    systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
+    rng = random.Random(plan.seed)
+    codes = _codes(systems, plan.named, rng)
+    tasks: list[list[tuple[int, Document]]] = [[] for _ in plan.annotators]
+    for number, document in enumerate(documents):
+        for copy in range(plan.each):
+            tasks[(number + copy) % len(tasks)].append((number, document))
+    for number, document in enumerate(checks):
+        task = tasks[number % len(tasks)]
+        task.insert(rng.randint(1, len(task)) if task else 0, (-1, document))
+    info: dict[str, Any] = {
+        "assignment": "task-based",
+        "protocol": plan.protocol,
+        "users": list(plan.annotators),
+        "shuffle": False,  # done here, with the seed
+        "show_model_names": plan.named,
+    }
+    if plan.protocol == "MQM":
+        info |= {"mqm_categories": {name: list(parts) for name, parts in CATEGORIES.items()}, "sliders": []}
+    return {
+        "campaign_id": plan.name,
+        "info": info,
+        "data": [[_screen(document, codes, plan.protocol, rng) for _, document in task] for task in tasks],
+        "mbr_esd": {
+            "language_pair": plan.language_pair,
+            "systems": {code: name for name, code in codes.items()},
+        },
+    }
+
+
+def _codes(systems: Sequence[str], named: bool, rng: random.Random) -> dict[str, str]:
+    """System -> what annotators' browsers get."""
+    if named:
+        for name in systems:
+            if _UNFIT_NAME.search(name):
+                raise InputError(f"Pearmut cannot show the system name {name!r}; give it letters, or show no names")
+        return {name: name for name in systems}
+    drawn = rng.sample(range(len(systems)), len(systems))
+    return {name: f"system{number + 1}" for name, number in zip(systems, drawn, strict=True)}
+
+
+def _screen(
+    document: Document, codes: Mapping[str, str], protocol: Protocol, rng: random.Random
+) -> list[dict[str, Any]]:
+    names = [name for name in codes if any(name in item.outputs for item in document.items)]
+    order = rng.sample(names, len(names))
+    screen = []
+    for item in document.items:
+        outputs = {codes[name]: item.outputs[name] for name in order if name in item.outputs}
+        for name, text in [("source", item.source), *((name, item.outputs[name].text) for name in item.outputs)]:
+            if _MEDIA.match(text):
+                raise InputError(
+                    f"segment {item.id} ({name}) begins with {text[:20]!r}, which Pearmut plays instead of showing it; "
+                    "leave the segment out"
+                )
+        one: dict[str, Any] = {"src": item.source, "tgt": {code: output.text for code, output in outputs.items()}}
+        one |= {"item_id": f"{document.name} {item.id}", "document": document.name, "segment": item.id}
+        if any(output.spans is not None for output in outputs.values()):
+            one["error_spans"] = {
+                code: [_suggested(span, output.text, protocol) for span in apart(output.spans, output.text)]
+                for code, output in outputs.items()
+                if output.spans is not None
+            }
+        rules = {code: _rule(output.check, output.text) for code, output in outputs.items() if output.check}
+        if rules:
+            one["validation"] = rules
+        screen.append(one)
+    return screen
+
+
+def apart(spans: Annotation, text: str) -> list[ErrorSpan]:
+    """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
+    and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
+    kept: list[ErrorSpan] = []
+    missing = [span for span in spans if span.side == "source"]
+    for span in sorted(spans, key=lambda one: (one.severity != "major", one.start - one.end, one.start)):
+        visible = span.side == "translation" and text[span.start : span.end].strip("\n\r\u2028\u2029")
+        if visible and not any(_meet(span, other) for other in kept):
+            kept.append(span)
+    worst = sorted(missing, key=lambda one: one.severity != "major")[:1]
+    return sorted(kept, key=lambda one: one.start) + worst
+
+
+def _meet(a: ErrorSpan, b: ErrorSpan) -> bool:
+    return a.start < b.end and b.start < a.end
+
+
+def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]:
+    category = None if protocol == "ESA" else _category(span.category)
+    said = {"severity": span.severity, "category": category, "confidence": span.confidence}
+    if span.side == "source":
+        behind = units(text, len(text))
+        return {"start_i": behind, "end_i": behind, **said, "source": [span.start, span.end]}
+    return {"start_i": units(text, span.start), "end_i": units(text, span.end) - 1, **said}
+
+
+def _category(name: str | None) -> str | None:
+    """The category as Pearmut stores it, if it is one of `CATEGORIES`; the annotator chooses where it is not."""
+    top, _, part = (name or "").lower().partition("/")
+    for category, parts in CATEGORIES.items():
+        if category.lower() == top:
+            if not parts:
+                return f"{category}/{category}"
+            return next((f"{category}/{one}" for one in parts if one.lower() == part.strip()), category)
+    return None
+
+
+def _rule(planted: ErrorSpan, text: str) -> dict[str, Any]:
+    """Passed by a marked span that has a character of the planted error."""
+    start, last = units(text, planted.start), units(text, planted.end) - 1
+    return {"error_spans": [{"start_i": [0, last], "end_i": [start, units(text, len(text)) - 1]}]}
+
+
+def units(text: str, at: int) -> int:
+    """UTF-16 units before a character."""
+    return at + sum(character > "\uffff" for character in text[:at])
+
+
+def character(text: str, unit: int) -> int:
+    """The character that has this UTF-16 unit; the text's length for any behind it."""
+    at = 0
+    for number, one in enumerate(text):
+        at += 2 if one > "\uffff" else 1
+        if unit < at:
+            return number
+    return len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What annotators gave back.
+
+    Attributes:
+        ratings: without attention checks; the last one where an annotator came back to a screen.
+        checks: annotator -> (passed, shown) attention checks.
+        left_out: reason -> how often.
+    """
+
+    ratings: tuple[PersonRating, ...]
+    checks: Mapping[str, tuple[int, int]]
+    left_out: Mapping[str, int]
+
+
+def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """A campaign, and the annotations that lie beside it.
+
+    Args:
+        path: the file that was added, Pearmut's download of campaigns, or Pearmut's folder.
+        name: of the campaign, if there are several.
+
+    Returns:
+        The campaign, and its log of annotations if `path` is a folder.
+
+    Raises:
+        InputError: no campaign can be read there, it was not made by `mbr-esd annotate export`, or it is not the only
+            one and none is named.
+    """
+    path = Path(path)
+    folder = path / "data" if (path / "data").is_dir() else path
+    files = sorted((folder / "campaigns").glob("*.json")) if path.is_dir() else [path]
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        value = _json(file)
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, dict) or "campaign_id" not in one:
+                raise InputError(f"{file}: this is no campaign of Pearmut; give the file that `pearmut add` took")
+            found[str(one["campaign_id"])] = one
+    if name is None and len(found) > 1:
+        raise InputError(f"{path} has several campaigns ({', '.join(found)}); name one with --campaign")
+    if name is None and not found:
+        raise InputError(f"{path}: no campaign there; give Pearmut's folder, the one with data/campaigns")
+    if name is not None and name not in found:
+        raise unknown("campaign", name, found)
+    chosen = found[name] if name is not None else next(iter(found.values()))
+    if "mbr_esd" not in chosen:
+        raise InputError(f"{path}: the campaign {chosen['campaign_id']} was not made by `mbr-esd annotate export`")
+    log = folder / "annotations" / f"{chosen['campaign_id']}.jsonl"
+    if not path.is_dir():
+        return chosen, None
+    return chosen, read_log(log, str(chosen["campaign_id"])) if log.exists() else []
+
+
+def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
+    """The annotations of a campaign: Pearmut's log (JSON lines), or its download.
+
+    Raises:
+        InputError: names the line, or says that the campaign is not in there.
+    """
+    if Path(path).suffix == ".jsonl":
+        log = []
+        for number, line in numbered_lines(path):
+            try:
+                log.append(decoded(line, writable=True))
+            except InputError as error:
+                raise InputError(
+                    f"{path}, line {number}: {error}; if the server was killed while it wrote this line, "
+                    "remove the line"
+                ) from None
+        return log
+    value = _json(Path(path))
+    if not isinstance(value, dict) or name not in value:
+        raise InputError(f"{path}: no annotations of the campaign {name}; download its annotations")
+    return cast("list[dict[str, Any]]", value[name])
+
+
+def _json(path: Path) -> Any:
+    with reading(str(path)):
+        return decoded("\n".join(line for _, line in numbered_lines(path)), writable=True)
+
+
+@dataclass(slots=True)
+class _Screen:
+    """The last answers of one annotator to one screen; the time of all visits."""
+
+    entry: Mapping[str, Any]
+    seconds: dict[tuple[int, str], float] = field(default_factory=lambda: defaultdict(float))
+
+
+def ratings_of(made: Mapping[str, Any], log: Iterable[Mapping[str, Any]]) -> Returned:
+    """What the annotators of a campaign said.
+
+    Args:
+        made: the campaign.
+        log: its annotations, oldest first.
+
+    Raises:
+        InputError: an entry that Pearmut does not write; a system that is not the campaign's.
+    """
+    screens: dict[tuple[str, str], _Screen] = {}
+    left_out: dict[str, int] = defaultdict(int)
+    name = made["campaign_id"]
+    for number, entry in enumerate(log, 1):
+        with reading(f"annotation {number} of {name}"):
+            person, screen = str(entry["user_id"]), str(entry.get("item_i"))
+            if entry["annotation"] == "__RESET__":
+                gone = [key for key in screens if key[0] == person]
+                left_out["screen that was reset"] += len(gone)
+                for key in gone:
+                    del screens[key]
+                continue
+            there = screens.setdefault((person, screen), _Screen(entry))
+            if there.entry is not entry:
+                left_out["answer that the same person gave anew: the last one counts"] += 1
+                there.entry = entry
+            for place, seconds in _seconds(entry["actions"]).items():
+                there.seconds[place] += seconds
+    checks: dict[str, tuple[int, int]] = {}
+    rated: list[tuple[str, str, _Screen]] = []
+    for (person, screen), found in screens.items():
+        passed, shown = checks.get(person, (0, 0))
+        with reading(f"screen {screen} of {person} in {name}"):
+            items, said = found.entry["item"], found.entry["annotation"]
+            pairs = list(zip(items, said, strict=True))
+            rules = [(item, answer) for item, answer in pairs if "validation" in item]
+            if rules:
+                checks[person] = (passed + all(_passed(item, answer) for item, answer in rules), shown + 1)
+                continue
+        checks[person] = (passed, shown)
+        rated.append((person, screen, found))
+    ratings: list[PersonRating] = []
+    for person, screen, found in rated:
+        with reading(f"screen {screen} of {person} in {name}"):
+            for at, item in enumerate(found.entry["item"]):
+                ratings += _ratings(made, person, item, found, at, checks[person])
+    return Returned(tuple(ratings), checks, dict(left_out))
+
+
+def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
+    """Seconds for each (segment, system) of a screen: the time up to each action there.
+
+    The time of actions that belong to no translation goes to the next one, and what is left at the end to the last.
+    """
+    spent: dict[tuple[int, str], float] = defaultdict(float)
+    waiting, last = 0.0, None
+    for before, after in pairwise(actions):
+        waiting += min(max(float(after["time"]) - float(before["time"]), 0.0), _PAUSE)
+        if "index" in after and "model" in after:
+            last = (int(after["index"]), str(after["model"]))
+            spent[last] += waiting
+            waiting = 0.0
+    if last is not None:
+        spent[last] += waiting
+    return spent
+
+
+def _passed(item: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
+    """Whether every rule of an attention check has a marked span."""
+    return all(
+        any(
+            wanted["start_i"][0] <= span["start_i"] <= wanted["start_i"][1]
+            and wanted["end_i"][0] <= span["end_i"] <= wanted["end_i"][1]
+            for span in said[code]["error_spans"]
+        )
+        for code, rule in item["validation"].items()
+        for wanted in rule["error_spans"]
+    )
+
+
+def _ratings(
+    made: Mapping[str, Any], person: str, item: Mapping[str, Any], found: _Screen, at: int, checks: tuple[int, int]
+) -> Iterator[PersonRating]:
+    own = made["mbr_esd"]
+    before = item.get("error_spans", {})
+    for code, said in found.entry["annotation"][at].items():
+        if code not in own["systems"]:
+            raise InputError(f"{made['campaign_id']}: the annotations name a system {code!r} that the campaign has not")
+        text = item["tgt"][code]
+        errors = tuple(_error(span, text) for span in said["error_spans"])
+        spans = [_span(span, text) for span in before[code]] if code in before else None
+        suggested, added = (None, len(errors)) if spans is None else _fates(spans, errors)
+        yield PersonRating(
+            MqmRating(
+                own["systems"][code],
+                str(item["document"]),
+                str(item["segment"]),
+                str(item["segment"]),
+                person,
+                item["src"],
+                text,
+                errors,
+                own["language_pair"],
+            ),
+            None if said.get("score") is None else float(said["score"]),
+            found.seconds[at, code],
+            suggested,
+            added,
+            checks,
+        )
+
+
+def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
+    if "source" in span:
+        start, end = span["source"]
+        return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), "source")
+    start, end = character(text, span["start_i"]), character(text, span["end_i"]) + 1
+    return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"))
+
+
+def _error(span: Mapping[str, Any], text: str) -> MqmError:
+    """An error as it was marked. Behind the text stands [missing]: such an error has no place in the source, or that
+    which it had when it was marked beforehand."""
+    severity = str(span["severity"]).lower()
+    if fold_severity(severity) is None:
+        raise InputError(f"an error span of severity {span['severity']!r} in {text[:40]!r}")
+    start = character(text, min(span["start_i"], span["end_i"]))
+    if start >= len(text):
+        return MqmError(severity, _stored(span) or "Accuracy/Omission", "source", *span.get("source", (0, 0)))
+    end = min(character(text, max(span["start_i"], span["end_i"])) + 1, len(text))
+    return MqmError(severity, _stored(span), "target", start, end)
+
+
+def _stored(span: Mapping[str, Any]) -> str:
+    """The category; one without parts is stored as "Other/Other"."""
+    top, _, part = (span.get("category") or "").partition("/")
+    return f"{top}/{part}" if part and part != top else top
+
+
+def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
+    """What became of each span that was there, and how many were added.
+
+    A span that is there as before is kept. Of the others, one that still shares characters with a new error is changed,
+    and each new error is the change of one span at most.
+    """
+    new = list(after)
+    fates: list[Fate | None] = [None] * len(before)
+    for at, span in enumerate(before):
+        same = next((e for e in new if _meets(span, e) and (e.start, e.end, e.severity) == _place(span)), None)
+        if same is not None:
+            new.remove(same)
+            fates[at] = "kept"
+    for at, span in enumerate(before):
+        if fates[at] is None:
+            other = next((e for e in new if _meets(span, e)), None)
+            if other is not None:
+                new.remove(other)
+            fates[at] = "deleted" if other is None else "changed"
+    found = tuple(Suggestion(span, fate or "deleted") for span, fate in zip(before, fates, strict=True))
+    return found, len(new)
+
+
+def _place(span: ErrorSpan) -> tuple[int, int, str]:
+    return span.start, span.end, span.severity
+
+
+def _meets(span: ErrorSpan, error: MqmError) -> bool:
+    """Whether an error has a character of a span; an omission without a place meets any span of the source."""
+    if (error.side == "source") != (span.side == "source"):
+        return False
+    return error.start == error.end or (error.start < span.end and span.start < error.end)

@@ -1,0 +1,113 @@
+"""Tells what a file that is imported into a test set holds, by its first record.
+
+    mqm             human MQM: Google's TSV, or bio-MQM's JSON lines
+    qe              a table of WMT's quality estimation task 2
+    esa             human ESA of WMT24 and WMT25, in any of the published forms, and that of `annotate import`
+    task            a task's test set, before there is gold
+    qe2023 ...      a submission, in one of the formats of `submissions`
+    comet           scores, and of some metrics error spans, as ``comet-score --to_json`` writes them
+
+WMT25's table of error spans has the same columns whether people or a metric found them. That is the one file that does
+not say what it is.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from mbr_esd_metric.adapters.qe_tsv import is_qe, without_source
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import decoded, reading
+
+#: Kind -> a few words for `--help`.
+KINDS = {
+    "mqm": "human MQM, Google's TSV or bio-MQM",
+    "qe": "human spans, a table of WMT's quality estimation task",
+    "esa": "human ESA of WMT24 and WMT25",
+    "task": "a task's test set, before there is gold",
+    **{name: f"a submission to {form.description}" for name, form in SUBMISSION_FORMATS.items()},
+    "comet": "a metric's output, of comet-score --to_json or mbr-esd score --to_json",
+}
+#: Columns of WMT25's tables.
+_WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
+#: Fields of a row of Appraise's export, which has no header.
+_APPRAISE = 12
+
+
+def kind_of(path: str | Path, *, quoted: bool = False, submission: bool = False) -> str:
+    """What a file holds, one of `KINDS`.
+
+    Args:
+        path: the file, plain or compressed; for wmt25-task1 also its folder.
+        quoted: fields of a table are quoted as in CSV.
+        submission: whether it is a metric's, where its columns do not say.
+
+    Raises:
+        InputError: an empty file, or one without a form that is known.
+        OptionError: a table that people or a metric may have made.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return "wmt25-task1"
+    lines = [line for _, (_, line) in zip(range(4), numbered_lines(path), strict=False)]
+    first = next((line for line in lines if line.strip()), None)
+    if first is None:
+        raise InputError(f"{path}: the file is empty")
+    found = _of_record(path, first) if first.lstrip().startswith("{") else _of_table(first, lines, quoted)
+    if found is None:
+        raise InputError(
+            f"{path}: its first line is of no form that is known; say what it is: --kind {' | '.join(KINDS)}"
+        )
+    if found == "people or metric":
+        if submission:
+            return "wmt25-task2"
+        raise OptionError(
+            f"{path}: people and metrics give error spans in this form; add --name NAME for a metric's submission, or "
+            "--kind esa for people's annotations"
+        )
+    return found
+
+
+def _of_record(path: Path, line: str) -> str | None:
+    if line.strip() == "{":
+        return "comet"  # the one object that goes over several lines
+    with reading(f"{path}, line 1"):
+        item = decoded(line)
+    if not isinstance(item, dict):
+        return None
+    if item and all(isinstance(rows, list) for rows in item.values()):
+        return "comet"
+    if "item_id" in item:
+        return "task" if "hyps" in item else "wmt26"
+    if "esa_spans" in item or ("scores" in item and "tgt_text" in item):
+        return "esa"
+    if not {"src", "mt", "errors"} <= set(item):
+        return None
+    # Ratings of `annotate import`; a campaign with categories asks for no score.
+    return "mqm" if item.get("score") is None else "esa"
+
+
+def _of_table(first: str, lines: list[str], quoted: bool) -> str | None:
+    cells = next(csv.reader([first], delimiter="\t")) if quoted else first.split("\t")
+    names = set(cells)
+    if names >= _WMT25:
+        texts, spans = "hypothesis_segment" in names, "error_types" in names
+        if not texts:
+            return "wmt25-task1" if "overall" in names else None
+        if "overall" in names:
+            return "esa"
+        return "people or metric" if spans else "task"
+    if {"system", "source", "target", "severity"} <= names:
+        return "mqm"
+    gold = cells[0] == "lp" and "source" not in names
+    if not gold and not quoted and is_qe(first):
+        return "qe"
+    rows = [line.split("\t") for line in lines]
+    if (len(rows) > 3 and [len(row) for row in rows[:3]] == [1, 1, 1]) or gold:
+        return "qe2023"
+    if any(without_source(row) for row in rows):
+        return "qe2023"
+    return "esa" if len(next(csv.reader([first]))) == _APPRAISE else None

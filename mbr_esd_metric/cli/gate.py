@@ -1,0 +1,93 @@
+"""Gates of `score` and `rank`: an exit status of their own, a summary for people, and JUnit XML for machines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mbr_esd_metric.errors import printable, useless
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.report.tables import Table
+
+#: The exit status of a gate that is closed; 1 is a failed run, and 2 wrong usage.
+CLOSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a gate asks.
+
+    Attributes:
+        name: what was checked, such as a system.
+        problem: why it does not pass, or None.
+    """
+
+    name: str
+    problem: str | None
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    """Add ``--summary`` and ``--junit``."""
+    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
+    parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
+
+
+def check_gate(args: argparse.Namespace, option: str | None) -> None:
+    """Check, before any work, that the files can be written, and that there is a gate.
+
+    Args:
+        args: with `add_gate`.
+        option: the gate, None if none was given.
+
+    Raises:
+        InputError: as `check_output`.
+        OptionError: JUnit XML without a gate.
+    """
+    from mbr_esd_metric.files.paths import check_output
+
+    for path in (args.summary, args.junit):
+        if path:
+            check_output(path)
+    if args.junit and option is None:
+        raise useless(f"--junit {args.junit}", "a run without a gate")
+
+
+def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check]) -> int:
+    """Write summary and JUnit XML, say in one line what did not pass, and return the exit status."""
+    from mbr_esd_metric.files.streams import write_whole
+    from mbr_esd_metric.report.tables import render_all
+
+    problems = [check.problem for check in checks if check.problem is not None]
+    if args.summary:
+        verdict = "".join(f"- ❌ {problem}\n" for problem in problems)
+        if checks and not problems:
+            verdict = f"- ✅ {', '.join(check.name for check in checks)}\n"
+        write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
+    if args.junit:
+        write_whole(args.junit, junit(verb, checks))
+    if problems:
+        print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
+        return CLOSED
+    return 0
+
+
+def junit(verb: str, checks: Sequence[Check]) -> str:
+    """JUnit XML with one test case a check."""
+    from xml.etree import ElementTree
+
+    failures = str(sum(check.problem is not None for check in checks))
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(
+        root, "testsuite", {"name": f"mbr-esd {verb}", "tests": str(len(checks)), "failures": failures}
+    )
+    for check in checks:
+        name = printable(check.name)
+        case = ElementTree.SubElement(suite, "testcase", {"classname": f"mbr-esd {verb}", "name": name})
+        if check.problem is not None:
+            ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
+    ElementTree.indent(root)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"

@@ -1,0 +1,167 @@
+"""What `mbr-esd score` scores: plain texts, or a file that translators have; and the errors in that file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.files.paths import check_given_once, check_output
+from mbr_esd_metric.files.streams import read_segments, write_whole
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.documents import Document
+    from mbr_esd_metric.metric.card import ModelCard
+
+#: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
+Row = Mapping[str, Any]
+
+
+def add_texts(parser: argparse.ArgumentParser) -> None:
+    """Add FILE, ``-s``, ``-t`` and ``--lp``."""
+    parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
+    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
+    parser.add_argument(
+        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+    )
+    parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add ``-o``, ``--to_json`` and ``--to_csv``."""
+    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked")
+    parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
+    parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What is scored.
+
+    Attributes:
+        sources: of every system.
+        systems: file -> its translations, one a source.
+        document: the translator's file, if the texts are from one.
+    """
+
+    sources: Sequence[str]
+    systems: Mapping[str, Sequence[str]]
+    document: Document | None = None
+
+    @classmethod
+    def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
+        """What the arguments name; on standard error, what in a file has no translation.
+
+        Args:
+            args: with `add_texts` and `add_outputs`.
+            inputs: other files that no output may replace.
+
+        Raises:
+            OptionError: neither FILE nor plain files, both, or an option that belongs to the other.
+            InputError: as `read_document` and `read_translations`.
+        """
+        for output in (args.to_json, args.to_csv, args.output):
+            if output:
+                check_output(output, [args.document, args.sources, *args.translations, *inputs])
+        if args.document is None:
+            return cls._plain(args)
+        from mbr_esd_metric.adapters.documents import read_document
+
+        if args.sources or args.translations:
+            raise OptionError(f"{args.document} has both texts; leave -s and -t out")
+        document = read_document(args.document)
+        if document.empty:
+            units = number_of(len(document.empty), "unit")
+            print(f"note: {args.document}: {units} without a translation, such as {document.empty[0]}", file=sys.stderr)
+        texts = [unit.translation for unit in document.units]
+        return cls([unit.source for unit in document.units], {args.document: texts}, document)
+
+    @classmethod
+    def _plain(cls, args: argparse.Namespace) -> Texts:
+        if not args.sources or not args.translations:
+            raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
+        if args.output:
+            raise useless(f"-o {args.output}", "plain texts")
+        check_given_once(args.translations, "translations", "-t ")
+        sources = read_segments(args.sources)
+        return cls(sources, {path: read_translations(path, args.sources, sources) for path in args.translations})
+
+    def label(self, number: int) -> str:
+        """How messages name a segment, by its number from 1."""
+        return f"segment {number}" if self.document is None else f"unit {self.document.units[number - 1].id}"
+
+    def card(self, card: ModelCard, given: str | None) -> ModelCard:
+        """The card with the language pair for the prompt: as given, as in the model's name, or as the file says.
+
+        Raises:
+            InputError: the file says none, several, or another one.
+        """
+        from mbr_esd_metric.metric.card import with_options
+
+        if self.document is None:
+            return card if given is None else with_options(card, {"lp": given})
+        found: dict[str, str] = {}
+        for unit in self.document.units:
+            if "" not in unit.languages:
+                pair = "-".join(re.split("[-_]", language.lower())[0] for language in unit.languages)
+                found.setdefault(pair, unit.id)
+        path, wanted = self.document.path, given or card.lp
+        other = next((pair for pair in found if wanted and pair != wanted.partition("_")[0].lower()), None)
+        if other is not None:
+            raise InputError(f"{path}: unit {found[other]} is {other}, not {wanted}; leave the language pair out")
+        if wanted is None and len(found) != 1:
+            units = ", ".join(f"{pair} (unit {unit})" for pair, unit in found.items()) or "none"
+            raise InputError(f"{path} names no one language pair ({units}); name it with --lp, such as --lp en-de")
+        return with_options(card, {"lp": wanted or next(iter(found))})
+
+    def write(self, data: Mapping[str, Sequence[Row]], table: str | None, output: str | None) -> None:
+        """Write one error a row, and the translator's file with its errors."""
+        if table:
+            ids = None if self.document is None else [unit.id for unit in self.document.units]
+            write_whole(table, _csv(data, ids or [str(number) for number in range(len(self.sources))]))
+        if self.document is not None and output:
+            from mbr_esd_metric.core.annotation import Annotation
+
+            found = [Annotation(_errors(row)) for rows in data.values() for row in rows]
+            self.document.mark(found, Path(output))
+            print(f"{output}: {number_of(sum(map(len, found)), 'error')} marked")
+
+
+def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
+    """The translations in a file, one for each source.
+
+    Raises:
+        InputError: more or fewer lines than the source file.
+    """
+    translations = read_segments(path)
+    if len(translations) != len(sources):
+        raise InputError(
+            f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; "
+            "give one translation a source line"
+        )
+    return translations
+
+
+def _errors(row: Row) -> list[dict[str, Any]]:
+    """The errors of both sides."""
+    omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
+    return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
+
+
+def _csv(data: Mapping[str, Sequence[Row]], ids: Sequence[str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    fields = ("severity", "category", "side", "start", "end", "text", "confidence")
+    writer.writerow(["system", "id", *fields, "source", "translation"])
+    for path, rows in data.items():
+        for name, row in zip(ids, rows, strict=True):
+            for error in _errors(row):
+                writer.writerow([path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]])
+    return text.getvalue()

@@ -1,0 +1,231 @@
+"""`mbr-esd wmt import`: human annotations, a task's test set or a submission, into mt-metrics-eval's data layout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mbr_esd_metric.adapters.wmt.kind import KINDS, kind_of
+from mbr_esd_metric.cli.data import given_of
+from mbr_esd_metric.cli.shared_options import add_mqm_option
+from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.mqm_tsv import MqmData
+    from mbr_esd_metric.adapters.wmt.submitting import Taken
+    from mbr_esd_metric.adapters.wmt.target import Target
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+
+#: Option -> the kinds of files that it belongs to; those of a submission are "submission" here.
+_BELONGS = {
+    "--name": ("submission",),
+    "--uses-reference": ("submission",),
+    "--rename": ("mqm", "esa"),
+    "--mqm": ("mqm", "qe", "esa"),
+    "--domain": ("mqm",),
+    "--texts": ("esa",),
+    "--ends": ("esa",),
+    "--quoted": ("mqm", "esa", "task"),
+    "--reference": ("mqm", "esa", "submission"),
+}
+#: MQM weights that are used where none are named: those that the data's publishers use.
+_WEIGHTS = {"mqm": "google", "esa": "google", "qe": "paper", "task": "google"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which files, where to, and what they do not say themselves."""
+    kinds = "; ".join(f"{kind}: {text}" for kind, text in KINDS.items())
+    parser.add_argument("files", nargs="+", metavar="FILE", help="plain or compressed; several of esa")
+    parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")
+    parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
+    parser.add_argument(
+        "--lp", nargs="+", default=[], metavar="LP", help="such as en-de (default: all that the files say)"
+    )
+    parser.add_argument(
+        "--kind", choices=list(KINDS), metavar="KIND", help=f"what the files are, where they do not say it: {kinds}"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores, or the metric")
+    parser.add_argument("--quoted", action="store_true", help="fields of a table are quoted as in CSV")
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a system that is a reference; repeatable (default: ref, refA, refB, ...); of a submission, the standard "
+        "reference",
+    )
+    parser.add_argument(
+        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
+    )
+    people = parser.add_argument_group("people's annotations")
+    add_mqm_option(people, "of MQM (default: google, of qe paper)", None)
+    people.add_argument("--domain", help="of mqm: domain of every segment (default: all)")
+    people.add_argument("--texts", metavar="DIR", help="of esa as .csv: folder with sources, system-outputs, documents")
+    people.add_argument(
+        "--ends",
+        choices=["last", "past"],
+        help="of esa: what an error's end is, its last character, as Appraise exports it, or one past it (default: "
+        "past it in a .tsv, the last elsewhere)",
+    )
+    submission = parser.add_argument_group("a submission")
+    submission.add_argument("--name", metavar="NAME", help="of the metric, such as GemSpanEval")
+    submission.add_argument("--uses-reference", action="store_true", help="the metric saw the standard reference")
+    parser.epilog = (
+        "examples:\n"
+        "  mbr-esd wmt import mqm_ted_ende.tsv --test-set wmt21.tedtalks --lp en-de --data data\n"
+        "  mbr-esd wmt import esa_generalMT2024_wave*.csv --texts txt --test-set wmt24 --data data\n"
+        "  mbr-esd wmt import mteval-test26.jsonl --test-set wmt26 --data data\n"
+        "  mbr-esd wmt import predictions.tsv --name GemSpanEval --test-set wmt25 --lp en-cs_CZ --data data"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tell what the files are, and write each language pair of them."""
+    from mbr_esd_metric.files.paths import check_folder
+
+    check_folder(args.data)
+    _renamed(args)
+    kinds = {file: args.kind or kind_of(file, quoted=args.quoted, submission=bool(args.name)) for file in args.files}
+    if len(set(kinds.values())) > 1:
+        said = ", ".join(f"{file} is {kind}" for file, kind in kinds.items())
+        raise InputError(f"one kind of file is imported at a time: {said}")
+    kind = next(iter(kinds.values()))
+    if len(args.files) > 1 and kind != "esa":
+        raise OptionError(f"{args.files[1]}: one file of {kind} is imported at a time; several are read of esa")
+    own = kind if kind in ("mqm", "qe", "esa", "task") else "submission"
+    for option, belongs in _BELONGS.items():
+        if own not in belongs and given_of(args, option):
+            raise useless(option, f"{args.files[0]}, which is {kind}")
+    {"mqm": _mqm, "qe": _qe, "esa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)(args, kind)
+    return 0
+
+
+def _renamed(args: argparse.Namespace) -> dict[str, str]:
+    rename = {}
+    for pair in args.rename:
+        old, equals, new = pair.partition("=")
+        if not equals or not old or not new:
+            raise OptionError(f"--rename {pair}: write OLD=NEW")
+        rename[old] = new
+    return rename
+
+
+def _target(args: argparse.Namespace, kind: str, lp: str) -> Target:
+    from mbr_esd_metric.adapters.wmt.target import Target
+
+    return Target(
+        args.data, args.test_set, lp, args.reference, _renamed(args), args.mqm or _WEIGHTS[kind], args.overwrite
+    )
+
+
+def _pairs(args: argparse.Namespace, said: Sequence[str | None]) -> list[str]:
+    """The language pairs to write: those of ``--lp``, or all that the file says."""
+    found = args.lp or sorted({lp for lp in said if lp})
+    if not found or (not args.lp and None in said):
+        raise OptionError(f"{args.files[0]} does not say its language pair; give it with --lp, for instance --lp en-de")
+    return list(found)
+
+
+def _mqm(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.human import read_mqm
+
+    human = read_mqm(args.files[0], quoted=args.quoted)
+    for lp in _pairs(args, [rating.lp for rating in human]):
+        _write_ratings(human, _target(args, kind, lp), args.domain or "all")
+
+
+def _qe(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
+
+    (path,) = args.files
+    for lp in args.lp or _pairs(args, [rating.lp for rating in read_qe(path)]):
+        named = lp_in_name(path)
+        if named and named != lp:
+            print(f"{path}: its name says {named}, and it is imported as {lp}", file=sys.stderr)
+        _write_ratings(read_qe(path, lp), _target(args, kind, lp))
+
+
+def _write_ratings(human: MqmData, target: Target, domain: str = "all") -> None:
+    """Write a test set of human ratings, and say what was read, changed and written."""
+    from mbr_esd_metric.adapters.wmt.importing import import_mqm
+
+    done = import_mqm(human, target, domain=domain)
+    print(human.report())
+    for note in done.notes:
+        print(f"  {note}")
+    print(done)
+    if not done.references:
+        print(
+            "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval reads no "
+            "test set without one; name it with --reference",
+            file=sys.stderr,
+        )
+
+
+def _esa(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.esa_files import read_esa
+    from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
+
+    human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends or "auto")
+    for lp in args.lp or human.lps:
+        done = import_esa(human, _target(args, kind, lp))
+        print(done)
+        for note in done.notes:
+            print(f"  {note}")
+
+
+def _task(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.wmt.importing_task import import_task, read_task
+
+    segments = read_task(args.files[0], quoted=args.quoted)
+    for lp in args.lp or sorted({segment.lp for segment in segments}):
+        print(import_task(segments, _target(args, kind, lp)))
+
+
+def _submission(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+    from mbr_esd_metric.adapters.wmt.submitting import take_submission
+
+    (path,) = args.files
+    _check_name(args, kind)
+    for test_set in _to_be_scored(args, [row.lp for row in SUBMISSION_FORMATS[kind].read(Path(path))]):
+        suffix = test_set.info.standard_reference if args.uses_reference else "src"
+        done = take_submission(path, kind, test_set, f"{args.name}-{suffix}", overwrite=args.overwrite)
+        _say_taken(done, test_set)
+
+
+def _comet(args: argparse.Namespace, kind: str) -> None:
+    from mbr_esd_metric.adapters.wmt.metric_files import take_file
+
+    if args.uses_reference:
+        raise useless("--uses-reference", f"{args.files[0]}, which says whether there are references")
+    _check_name(args, kind)
+    for test_set in _to_be_scored(args, [None]):
+        _say_taken(take_file(args.files[0], test_set, args.name, overwrite=args.overwrite), test_set)
+
+
+def _check_name(args: argparse.Namespace, kind: str) -> None:
+    if not args.name:
+        raise OptionError(f"{args.files[0]} is {KINDS[kind]}; name its metric with --name")
+
+
+def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Iterator[TestSet]:
+    """The test set in each language pair; `said` are those that the file names."""
+    from mbr_esd_metric.adapters.wmt import load_test_set
+
+    for lp in _pairs(args, said):
+        reference = args.reference[-1] if args.reference else None
+        yield load_test_set(args.data, args.test_set, lp, reference=reference, blind=True)
+
+
+def _say_taken(done: Taken, test_set: TestSet) -> None:
+    what = "scores and error spans" if done.spans else "scores"
+    left_out = f"; left out: {number_of(done.left_out, 'row')} of other translations" if done.left_out else ""
+    print(
+        f"{test_set.name} {test_set.lp}: {done.name}, {what} of "
+        f"{number_of(done.translations, 'translation')} by {number_of(done.systems, 'system')}{left_out}"
+        + "".join(f"; {note}" for note in done.notes)
+    )

@@ -1,0 +1,85 @@
+"""Character F1 with partial credit, as the WMT quality estimation tasks count it (paper, Section 4.1).
+
+    c_i = max(beta mc ms, beta nc ns, gamma mc ns, gamma nc ms)       credit of character i
+    F1  = 2 sum_i c_i / (S(Ec) + S(Es))                               S(E): characters covered by any span
+
+with m and n the indicators of a major and of a minor span over i. Two empty annotations have F1 = 1; without
+any credit F1 = 0, however near or far the spans are (the zero-credit plateau that SoftF1 was made to avoid).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
+from mbr_esd_metric.core.character_sums import Pairs
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
+from mbr_esd_metric.core.recent import recent
+from mbr_esd_metric.core.severity import BETA, GAMMA, covered
+from mbr_esd_metric.core.similarity import Similarity
+
+
+def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
+    """F1 in [0, 1]; symmetric.
+
+    Args:
+        candidate, support: annotations, or iterables of spans.
+        length: L, the translation's characters.
+
+    Raises:
+        InputError: a span ends past the translation.
+    """
+    candidate, support = as_annotation(candidate), as_annotation(support)
+    credit, size_c, size_s = f1_counts(candidate, support, length)
+    size = size_c + size_s
+    return 2 * credit / size if size else 1.0
+
+
+@recent(1)
+def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, int, int]:
+    """Credit C, and the characters that each side marks, S(Ec) and S(Es).
+
+    Raises:
+        InputError: a span ends past the translation.
+    """
+    major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")
+    major_s, minor_s = covered(support, length, "major"), covered(support, length, "minor")
+    credit = np.maximum(
+        BETA * ((major_c & major_s) | (minor_c & minor_s)),
+        GAMMA * ((major_c & minor_s) | (minor_c & major_s)),
+    )
+    return float(credit.sum()), int((major_c | minor_c).sum()), int((major_s | minor_s).sum())
+
+
+class F1(Similarity):
+    """Character F1. Its credit is a sum of products: gamma where both mark, beta - gamma where they agree."""
+
+    name: ClassVar[str] = "f1"
+    symmetric: ClassVar[bool] = True
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        return f1(candidate, support, length)
+
+    def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
+        credit, size_c, size_s = f1_counts(candidate, support, length)
+        return credit / size_c if size_c else 1.0, credit / size_s if size_s else 1.0
+
+    def each(self, pairs: Pairs) -> Floats:
+        sums = pairs.sums
+        size = sums.marked_c + sums.marked_s
+        return np.where(size > 0, 2 * sums.credit / np.maximum(size, 1), 1.0)
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        # Agreement is 1[major both] + 1[minor both] - 1[all four].
+        parts = [table.marked, table.major, table.minor]
+        steps = [GAMMA, BETA - GAMMA, BETA - GAMMA]
+        if table.both is not None:
+            parts.append(table.both)
+            steps.append(GAMMA - BETA)
+        weights = np.concatenate([step * table.widths for step in steps])
+        credit = products((np.concatenate(parts, axis=1), weights), rows, columns)
+        size = (table.marked @ table.widths).astype(np.float64)
+        total = size[rows, None] + size[None, columns]
+        return np.where(total > 0, 2 * credit / np.maximum(total, 1), 1.0)

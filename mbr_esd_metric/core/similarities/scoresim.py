@@ -1,0 +1,58 @@
+"""ScoreSim (paper, Section 4.1): how close the MQM scores of two annotations are, wherever their spans are.
+
+ScoreSim(Ec, Es) = 1 - |Score(Ec) - Score(Es)| / |alpha|
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
+from mbr_esd_metric.core.similarity import Similarity
+
+
+def score_sim(candidate: AnnotationLike, support: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
+    """ScoreSim in [0, 1]; 1 if the MQM scores are equal.
+
+    Args:
+        candidate, support: annotations, or iterables of spans.
+        weights: MQM weight set, "paper" or "google".
+    """
+    table = weights_of(weights)
+    return 1.0 - abs(mqm_score(candidate, table) - mqm_score(support, table)) / -table.floor
+
+
+@dataclass(frozen=True)
+class ScoreSim(Similarity):
+    """ScoreSim under an MQM weight set; a pseudometric, so 1 does not mean that the annotations are equal."""
+
+    name: ClassVar[str] = "scoresim"
+    symmetric: ClassVar[bool] = True
+    weights: str | MqmWeights = "paper"
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        candidate.check_length(length)
+        support.check_length(length)
+        return score_sim(candidate, support, self.weights)
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        scores, span = self._scores(table)
+        similar: Floats = 1.0 - np.abs(scores[rows, None] - scores[None, columns]) / span
+        return similar
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        scores, span = self._scores(table)
+        # Supports may be many, but they have few different scores.
+        different, of = np.unique(scores[columns], return_inverse=True)
+        similar: Floats = (1.0 - np.abs(scores[rows, None] - different) / span) @ np.bincount(of, weights)
+        return similar
+
+    def _scores(self, table: AnnotationTable) -> tuple[Floats, float]:
+        """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
+        weights = weights_of(self.weights)
+        return np.array([mqm_score(annotation, weights) for annotation in table.annotations]), -weights.floor

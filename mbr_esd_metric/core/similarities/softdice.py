@@ -1,0 +1,70 @@
+"""SoftDice: the overlap of two severity vectors, relative to their size.
+
+    SoftDice = (2 sum_i min(vc[i], vs[i]) + eps) / (|vc|_1 + |vs|_1 + eps),  eps = 1
+
+SoftF1 is close to an accuracy over characters, most of which are fine, so it ranks "no error" above a second
+professional. Here, characters that neither annotation marks do not count. With D = |vc - vs|_1 and T =
+|vc|_1 + |vs|_1, min(a, b) = (a + b - |a - b|) / 2 gives SoftDice = 1 - D / (T + eps), and so:
+
+* It is symmetric, at most 1, and 1 only where D = 0; above 0, since D <= T < T + eps. So it has no plateau at
+  0.
+* It falls strictly under every Add and every Delete edit that starts from equality or adds to former ones.
+  Add marks x > 0 of severity where neither vector has any: D and T both grow by x, and D / (T + eps) grows,
+  as D < T + eps.
+* Delete removes x > 0 of severity on which the vectors agree: D grows and T falls by x, so D / (T + eps)
+  grows.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
+from mbr_esd_metric.core.character_sums import Pairs
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+from mbr_esd_metric.core.severity import EPS, severity_vector
+from mbr_esd_metric.core.similarity import Similarity
+
+
+def soft_dice(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
+    """SoftDice in (0, 1]; symmetric, and 1 only for equal severity vectors.
+
+    Args:
+        candidate, support: annotations, or iterables of spans.
+        length: L, the translation's characters.
+
+    Raises:
+        InputError: a span ends past the translation.
+    """
+    v_c = severity_vector(as_annotation(candidate), length)
+    v_s = severity_vector(as_annotation(support), length)
+    return (2 * float(np.minimum(v_c, v_s).sum()) + EPS) / (float(v_c.sum()) + float(v_s.sum()) + EPS)
+
+
+class SoftDice(Similarity):
+    """SoftDice of one segment; the corpus form sums numerators and denominators, without eps (`corpus`)."""
+
+    name: ClassVar[str] = "softdice"
+    symmetric: ClassVar[bool] = True
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        return soft_dice(candidate, support, length)
+
+    def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
+        # Twice the overlap against twice one side: their harmonic mean is SoftDice.
+        v_c, v_s = severity_vector(candidate, length), severity_vector(support, length)
+        shared = 2 * float(np.minimum(v_c, v_s).sum()) + EPS
+        return shared / (2 * float(v_c.sum()) + EPS), shared / (2 * float(v_s.sum()) + EPS)
+
+    def each(self, pairs: Pairs) -> Floats:
+        sums = pairs.sums
+        return np.asarray((2 * sums.shared + EPS) / (sums.norm_c + sums.norm_s + EPS))
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        numerator = table.shared(rows, columns)
+        numerator *= 2
+        numerator += EPS
+        numerator /= table.norms[rows, None] + (table.norms[None, columns] + EPS)
+        return numerator

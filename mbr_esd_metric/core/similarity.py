@@ -1,0 +1,129 @@
+"""What a similarity is: a scalar definition, its batched form, and a name; and the mean of several.
+
+A new similarity is one file NAME.py in this folder with a subclass of `Similarity`; decoding, evaluation, oracle, sweep
+and command line then find it by its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, ClassVar
+
+from mbr_esd_metric.core.annotation import Annotation
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.character_sums import Pairs
+    from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+
+#: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
+#: takes them from its heap. Larger ones are mapped again each time (measured: twice as slow).
+_BLOCK = 16_000
+
+
+class Similarity(ABC):
+    """Similarity of a candidate annotation to a support (or gold) annotation of the same translation.
+
+    Higher is more alike; 1 for an annotation and itself.
+    """
+
+    #: The name in options: `utility=NAME`, and in sums such as "softf1+scoresim".
+    name: ClassVar[str]
+    #: Whether candidate and support can be swapped. Then half of the pairs need no computation.
+    symmetric: ClassVar[bool] = False
+    #: Whether `expected` is the mean of `matrix` over the supports.
+    mean_over_supports: bool = True
+
+    @abstractmethod
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        """The similarity of one pair, by its definition.
+
+        Args:
+            candidate, support: annotations of the same translation.
+            length: L, the translation's characters.
+
+        Raises:
+            InputError: a span ends past the translation.
+        """
+
+    @abstractmethod
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        """The same of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
+
+    def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float] | None:
+        """Precision and recall of one pair if the similarity is made of these two; else None.
+
+        Both are in [0, 1]: how much of the candidate is right, and how much of the support is found. Arguments as for
+        `scalar`.
+        """
+        return None
+
+    def each(self, pairs: Pairs) -> Floats:
+        """`scalar` of each pair, of different translations, shape (pairs,)."""
+        import numpy as np
+
+        of = zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)
+        return np.array([self.scalar(*pair) for pair in of])
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,).
+
+        Works through blocks of candidates, so that memory does not grow with their number.
+
+        Args:
+            table, rows, columns: as for `matrix`.
+            weights: of the supports, shape (C,), of sum 1.
+        """
+        import numpy as np
+
+        start, stop, _ = rows.indices(len(table))
+        expected: Floats = np.zeros(stop - start)
+        halved = self.symmetric and rows == columns
+        done = 0
+        while done < len(expected):
+            wide = slice(start + done, stop) if halved else columns
+            beside = weights[done:] if halved else weights
+            height = min(max(1, _BLOCK // max(1, len(beside))), len(expected) - done)
+            block = self.matrix(table, slice(start + done, start + done + height), wide)
+            expected[done : done + height] += block @ beside
+            if halved:
+                expected[done + height :] += weights[done : done + height] @ block[:, height:]
+            done += height
+        return expected
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Mean(Similarity):
+    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``; itself a similarity.
+
+    Args:
+        parts: pairs of weight (> 0) and similarity.
+    """
+
+    def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
+        total = sum(weight for weight, _ in parts)
+        self.parts = tuple((weight / total, similarity) for weight, similarity in parts)
+        self.mean_over_supports = all(similarity.mean_over_supports for _, similarity in parts)
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
+
+    def each(self, pairs: Pairs) -> Floats:
+        return reduce(add, (weight * part.each(pairs) for weight, part in self.parts))
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        (weight, similarity), *rest = self.parts
+        mean = weight * similarity.matrix(table, rows, columns)
+        for weight, similarity in rest:
+            mean += weight * similarity.matrix(table, rows, columns)
+        return mean
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        return reduce(add, (weight * part.expected(table, rows, columns, weights) for weight, part in self.parts))
+
+    def __str__(self) -> str:
+        equal = len({weight for weight, _ in self.parts}) == 1
+        return "+".join(f"{s}" if equal else f"{weight:g}*{s}" for weight, s in self.parts)

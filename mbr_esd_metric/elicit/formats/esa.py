@@ -1,0 +1,75 @@
+"""`format=esa`: the errors as in `compact-omissions`, then a line with a score from 0 to 100, as in ESA.
+
+major <wrong words> omitted minor <words of the source>
+score 71
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.elicit.answer_format import AnswerParser
+from mbr_esd_metric.elicit.formats.compact import CompactParser
+from mbr_esd_metric.elicit.formats.compact_omissions import CompactOmissionsFormat
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+
+_V1 = """\
+You check translations as a professional annotator. First mark the errors in the translation below, and what it leaves \
+out. Then give it a score.
+Write the errors in one line. Without errors, write: none
+Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
+translation: major <wrong words> minor <other wrong words>
+Write what is left out with the word omitted before it and words copied exactly from the source: \
+omitted major <missing words>
+major: hard to understand or wrong in meaning. minor: noticed, but does not hinder.
+Write the score in a second line, from 0 (nothing of the meaning is there) over 33 (some of it) and 66 (most of it, \
+and few errors) to 100 (perfect): score 66
+
+Source in {source_lang}:
+{source}
+
+Translation in {target_lang}:
+{translation}"""
+_SCORE = re.compile(r"score (100|[1-9]?[0-9])")
+
+
+class EsaFormat(CompactOmissionsFormat):
+    """Errors in one line, and a score from 0 to 100 in the next."""
+
+    name = "esa"
+    templates = MappingProxyType({"v1": _V1})
+    states_scores = True
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
+
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        return EsaParser(translation, location, source, unplaced)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The score is what the errors leave of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
+        from mbr_esd_metric.core.mqm import mqm_score
+
+        errors, lost = super().answer(annotation, translation, source)
+        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost
+
+
+class EsaParser(CompactParser):
+    """Reads the line of errors and the line of the score; both have to be there."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        errors, _, score = text.strip(" \n").rpartition("\n")
+        return super().read(errors) if _SCORE.fullmatch(score) else Invalid("no line with a score")
+
+    def said(self, text: str) -> Said:
+        """The score's line says no span."""
+        return super().said(text.rstrip(" \n").rpartition("\n")[0])
+
+    def stated(self, text: str) -> float | None:
+        """``25 (score / 100 - 1)``."""
+        found = _SCORE.fullmatch(text.strip(" \n").rpartition("\n")[2])
+        return None if found is None else int(found[1]) / 4 - 25

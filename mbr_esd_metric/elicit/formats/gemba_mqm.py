@@ -1,0 +1,186 @@
+"""`format=gemba-mqm`: the lists of critical, major and minor errors that GEMBA-MQM asks for (Kocmi and Federmann 2023).
+
+    Critical:
+    no-error
+    Major:
+    accuracy/mistranslation - "wrong words"
+    Minor:
+    fluency/grammar - "other words"
+
+The quoted words of an omission are those of the source. `preset=gemba` has the score of GEMBA's own reading, which
+counts what a person would not (`gemba_score`).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from mbr_esd_metric.core.annotation import Annotation, Severity, Side
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.formats.json import answer_category
+from mbr_esd_metric.elicit.gemba_prompt import gemba_mqm_prompt
+from mbr_esd_metric.elicit.grounded import grounded_spans
+from mbr_esd_metric.elicit.located import PlainParser, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said, is_omission
+from mbr_esd_metric.elicit.prompt import Prompt
+
+NO_ERROR = "no-error"
+#: The lists of an answer, in their order.
+_LISTS = ("critical", "major", "minor")
+_V1 = f"""\
+You annotate the errors of a translation. List the critical, the major and the minor errors. In each list, write an \
+error in a line of its own: its category, a dash, and the words in double quotes, copied from the translation, or from \
+the source where the translation leaves them out. Write {NO_ERROR} in a list without errors.
+Categories: accuracy (addition, mistranslation, omission, untranslated text), fluency (character encoding, grammar, \
+inconsistency, punctuation, register, spelling), style (awkward), terminology (inappropriate for context, inconsistent \
+use), non-translation, other.
+Critical errors keep a reader from understanding. Major errors break the flow, but the meaning can be made out. Minor \
+errors neither hinder nor mislead.
+
+Example of the form:
+Critical:
+{NO_ERROR}
+Major:
+accuracy/mistranslation - "words"
+Minor:
+{NO_ERROR}
+
+Source in {{source_lang}}:
+{{source}}
+
+Translation in {{target_lang}}:
+{{translation}}"""
+_CHARACTERS = r'[^"\x00-\x1f\x7f]'
+_CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
+#: GEMBA's penalties, of at most so many errors, and the highest sum of them.
+_PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "minor": 1}), 5, 25
+
+
+class GembaMqmFormat(AnswerFormat):
+    """Three lists of errors, critical, major and minor; each error a category and quoted words."""
+
+    name = "gemba-mqm"
+    templates = MappingProxyType({"v1": _V1})
+    both_sides = True
+    free = True
+    states_scores = True
+
+    def prompt(self, name: str) -> Prompt:
+        """As for other formats; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
+        return gemba_mqm_prompt() if name == "gemba-mqm" else super().prompt(name)
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        words: str | None = _CHARACTERS + "+"
+        if grounded:
+            spans = [some for text in (translation, source) if (some := grounded_spans(text, written)) is not None]
+            words = f"({'|'.join(spans)})" if spans else None
+        error = None if words is None else f'{_CATEGORY} - "{words}"'
+        listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
+        return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
+
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        return GembaMqmParser(translation, location, source, unplaced)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """Major errors stand in the list of major ones; of each the text is first found at its own place."""
+        lists: dict[str, list[str]] = {name: [] for name in _LISTS}
+        for span in Annotation(annotation):
+            whole = translation if span.side == "translation" else source
+            text = whole[span.start : span.end]
+            words = written(text)
+            if words is not None and whole.find(text) == span.start:
+                category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
+                name = category if sub in ("", category) else f"{category}/{sub}"
+                lists[span.severity].append(f'{name} - "{words}"')
+        said = "\n".join(f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items())
+        return said, len(Annotation(annotation)) - sum(map(len, lists.values()))
+
+
+class GembaMqmParser(PlainParser):
+    """Reads lists of errors, in any letter case and with any white space at the ends of lines."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        errors = self._errors(text)
+        return errors if isinstance(errors, Invalid) else self.located([error for error, _ in errors])
+
+    def said(self, text: str) -> Said:
+        """A span is said by its line. Its list says how bad it is, so the severity has no words of its own."""
+        errors = self._errors(text)
+        if isinstance(errors, Invalid):
+            return {}
+        found: Said = {}
+        for span, (_, place) in zip(self.places(error for error, _ in errors), errors, strict=True):
+            if span is not None:
+                found.setdefault(span.key, (place,))
+        return found
+
+    def stated(self, text: str) -> float:
+        """GEMBA's own score of the answer, in [-25, 0]."""
+        return gemba_score(text)
+
+    def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
+        """Each error, and where its line stands."""
+        errors: list[tuple[Written, tuple[int, int]]] = []
+        listed: str | None = None
+        without: set[str] = set()
+        at = 0
+        for line in text.split("\n"):
+            start, at = at, at + len(line) + 1
+            words = line.strip()
+            if words.endswith(":") and words[:-1].lower() in _LISTS:
+                listed = words[:-1].lower()
+            elif listed is None and words:
+                return Invalid("an error outside of the lists")
+            elif listed is not None and words.lower() == NO_ERROR:
+                without.add(listed)
+            elif listed is not None and words:
+                category, quoted = _parts(words)
+                severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
+                errors.append((Written(severity, quoted, self._side(category, quoted), category), (start, at - 1)))
+        # A list that was cut off must not look like one without errors.
+        return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
+
+    def _side(self, category: str, quoted: str) -> Side:
+        """Where the words are to be found: an omission's in the source, unless only the translation has them."""
+        if self.source is None or not is_omission(category):
+            return "translation"
+        return "translation" if quoted and quoted not in self.source and quoted in self.translation else "source"
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """Category and words of an error: those between the first and the last quotation mark; no words without two."""
+    first, last = line.find('"'), line.rfind('"')
+    if first == last:
+        return line.lower(), ""
+    return line[:first].rstrip().removesuffix("-").rstrip().lower(), line[first + 1 : last]
+
+
+def gemba_score(text: str) -> float:
+    """The score that GEMBA-MQM's own reading gives an answer, in [-25, 0], higher is better.
+
+        max(-25, -sum of the penalties of the first five errors)
+
+    The penalty of a critical error is 25, of a major one 5, of a minor one 1; critical errors come first. An error is
+    any line of a list that does not hold "no-error" or "no error"; it counts whatever it says, so one without quoted
+    words does as well. A line that names non-translation is critical in every list. Lines outside of the lists count
+    nothing, so an answer in another form has no error.
+    """
+    found: dict[str, int] = dict.fromkeys(_LISTS, 0)
+    severity: str | None = None
+    for line in text.lower().split("\n"):
+        words = line.strip()
+        if not words or NO_ERROR in words or "no error" in words:
+            continue
+        if words.endswith(":") and words[:-1] in _LISTS:
+            severity = words[:-1]
+        elif severity is not None:
+            found["critical" if "non-translation" in words else severity] += 1
+    counted = [_PENALTIES[name] for name in _LISTS for _ in range(found[name])][:_COUNTED]
+    return float(-min(sum(counted), _HIGHEST))
+
+
+def written(text: str) -> str | None:
+    """`text` as it stands between the quotation marks; None if it cannot."""
+    return None if any(c == '"' or ord(c) < 0x20 or c == "\x7f" or 0xD800 <= ord(c) <= 0xDFFF for c in text) else text

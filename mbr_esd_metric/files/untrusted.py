@@ -1,0 +1,132 @@
+"""The one reader of JSON that came from elsewhere: a value, or an `InputError` that says why it is none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mbr_esd_metric.errors import InputError, printable
+from mbr_esd_metric.files.streams import numbered_lines
+
+#: The most digits of a whole number: any that is shorter can become a float.
+_DIGITS = 300
+
+
+class _NoJson(ValueError):
+    """JSON that Python's decoder would let pass."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Of a key given twice the decoder keeps the last, so that one reader takes the one and another the other.
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _NoJson(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+    return found
+
+
+def _whole(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise _NoJson(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _NoJson(f"{name} is no number of JSON; write null where there is none")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant)
+
+
+def decoded(text: str | bytes, *, writable: bool = False) -> Any:
+    """The value of a JSON text.
+
+    Args:
+        text: as it stands in the file.
+        writable: whether its texts are to be written to files, which hold no half of a surrogate pair.
+
+    Raises:
+        InputError: no UTF-8 or JSON, nested too deeply, a key given twice, NaN, or a number of more than 300 digits.
+    """
+    try:
+        value = _DECODER.decode(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+        if writable:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 (byte {error.start})") from None
+    except UnicodeEncodeError:
+        raise InputError("half of a surrogate pair, which is no character; write whole characters") from None
+    except RecursionError:
+        raise InputError("not JSON that can be read (nested too deeply)") from None
+    except ValueError as error:
+        fix = "" if isinstance(error, _NoJson) else "; give one JSON object a line"
+        raise InputError(f"not JSON ({error}){fix}") from None
+    return value
+
+
+def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+    """The place ("FILE, line 3"), the number of the line and the object of each line that is not blank.
+
+    Raises:
+        InputError: names the line.
+    """
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        with reading(where):
+            value = decoded(line, writable=True)
+            if not isinstance(value, dict):
+                raise InputError(f"no JSON object; give one a line, not {type(value).__name__}")
+        yield where, number, value
+
+
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Turn what goes wrong with the content of a line into an `InputError` that begins with its place."""
+    try:
+        yield
+    except KeyError as error:
+        raise InputError(f"{where}: no {error} in this line") from None
+    except (InputError, ValueError, TypeError, AttributeError, ArithmeticError, LookupError, RecursionError) as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+#: A number as JSON and people write it: no underscore, and no digits of other scripts, which `float` takes.
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def finite(value: object) -> float:
+    """A finite number, of JSON or written as a text.
+
+    Raises:
+        InputError: it is none.
+    """
+    written = isinstance(value, str) and len(value) <= _DIGITS and _NUMBER.fullmatch(value.strip(" "))
+    number = math.nan
+    if written or (isinstance(value, int | float) and not isinstance(value, bool)):
+        with suppress(OverflowError):
+            number = float(value)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        raise InputError(f"{printable(str(value)[:60])!r} is no finite number")
+    return number
+
+
+def text_of(item: Mapping[str, Any], key: str) -> str:
+    """A name or text of an object; a number is taken as it is written.
+
+    Raises:
+        KeyError: there is none.
+        InputError: it is no text.
+    """
+    value = item[key]
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(f"{key!r} is {type(value).__name__}, not a text")

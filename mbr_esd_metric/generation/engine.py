@@ -1,0 +1,267 @@
+"""What every engine takes and returns.
+
+An engine turns `Request`s into `Generated` batches. It may return them in any order, and it may return the samples of
+one request in several parts, so that each part can be stored as it arrives. Engines never parse, decide or store.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.elicit.formats import Walk
+
+#: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
+#: date into the prompt, so that the candidates would change every day. Others (Qwen 3) let the model think first,
+#: which the grammar does not allow.
+CHAT_TEMPLATE_ARGUMENTS: Mapping[str, object] = MappingProxyType(
+    {"date_string": "26 Jul 2024", "enable_thinking": False}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How candidates are drawn. The defaults are the paper's (Section 5).
+
+    Attributes:
+        temperature: 0 decodes greedily; there is then only one candidate.
+        top_k: tokens kept after the grammar's mask and the temperature; 0 keeps all.
+        top_p: nucleus; 1 keeps all.
+        max_tokens: a candidate longer than this is cut, marked `truncated` and invalid.
+        seed: sample i of a request is a function of (seed, request, i).
+        min_p: drops the tokens whose probability, after the temperature, is below this share of the likeliest
+            token's; 0 keeps all.
+        epsilon: drops the tokens whose probability, after temperature and top-k, is below this; the likeliest token
+            always stays; 0 keeps all.
+    """
+
+    temperature: float = 2.0
+    top_k: int = 10
+    top_p: float = 1.0
+    max_tokens: int = 512
+    seed: int = 0
+    min_p: float = 0.0
+    epsilon: float = 0.0
+
+    @property
+    def keyed(self) -> dict[str, float]:
+        """The settings that are part of a candidate's key. Newer ones count only when set: older keys lack them."""
+        late = ("min_p", "epsilon")
+        return {name: value for name, value in asdict(self).items() if value or name not in late}
+
+    @property
+    def greedy(self) -> bool:
+        """Whether decoding is deterministic."""
+        return self.temperature == 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How to run a model. Each engine reads the fields that it needs, and says which ones it cannot use.
+
+    Attributes:
+        model: hub id, or a folder of a causal language model in transformers' format.
+        adapter: folder of a LoRA adapter that is merged into the model's weights on load.
+        revision: of the hub model.
+        dtype: "auto", "float32", "bfloat16" or "float16".
+        device: "auto", "cpu", "cuda", "cuda:1", or a device map that transformers takes, such as "balanced".
+        server: base URLs of OpenAI-compatible servers.
+        max_model_len: context length to reserve, in tokens; None takes the model's own.
+        tensor_parallel, data_parallel: GPUs for each copy of the model, and the number of copies.
+        concurrency: requests or sequences in progress at the same time; None leaves it to the engine.
+        dialect: of the servers, such as "llamacpp"; "auto" asks them.
+        reasoning_effort: of a model that reasons before it answers, in the server's words.
+        price_in, price_out: of a hosted model, per million tokens of prompts and of answers; None if unknown.
+        max_cost: the most that a run may cost, in the same currency; None sets no limit.
+        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it
+    """
+
+    model: str
+    adapter: str | None = None
+    revision: str | None = None
+    dtype: str = "auto"
+    device: str = "auto"
+    server: tuple[str, ...] = ()
+    max_model_len: int | None = None
+    tensor_parallel: int = 1
+    data_parallel: int = 1
+    concurrency: int | None = None
+    dialect: str = "auto"
+    reasoning_effort: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    max_cost: float | None = None
+    weights_gb: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Samples `first`, ..., `first + n - 1` of one segment.
+
+    Attributes:
+        key: identifies the segment's prompt; the same key always comes with the same prompt and grammar.
+        prompt: the question, a user's message; the engine applies the model's chat template.
+        turns: what is said before it, such as examples: role ("system", "user", "assistant") and text of each message.
+        grammar: a regular expression that the whole answer matches.
+        n: the number of samples wanted.
+        first: index of the first sample wanted; the earlier ones are stored already.
+        label: how messages name the segment, such as "segment 12 of mt.txt".
+        source, translation: the segment itself; `engine=replay` finds stored candidates by them.
+        system: whose translation it is; "" if nobody says.
+        occurrence: the number of earlier segments of the run with the same system, source and translation.
+        walk: the answer as a walk through the translation, for engines that know walks.
+        schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
+        form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
+            the translation as error spans; "" elsewhere.
+        token_logprobs: whether the log-probability of each token is wanted, from engines that know it.
+    """
+
+    key: str
+    prompt: str
+    grammar: str
+    n: int
+    first: int = 0
+    label: str = ""
+    source: str = ""
+    translation: str = ""
+    system: str = ""
+    occurrence: int = 0
+    walk: Walk | None = None
+    schema: str = ""
+    form: str = ""
+    token_logprobs: bool = False
+    turns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation that the model is to go on with."""
+        return [{"role": role, "content": text} for role, text in (*self.turns, ("user", self.prompt))]
+
+    @property
+    def text(self) -> str:
+        """All that the model reads, for what depends on its length."""
+        return "\n".join([*(text for _, text in self.turns), self.prompt])
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One generated text.
+
+    Attributes:
+        text: the answer, without special tokens.
+        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
+            the grammar allows, before temperature and top-k; None if unknown (a file that does not say).
+        tokens: the number of generated tokens; 0 if unknown.
+        truncated: cut by `Sampling.max_tokens`, or refused or cut by a hosted service; invalid.
+        token_logprobs: of each token, where they were asked for and are known.
+        expected: of a walk, how many error spans the model expected along it.
+    """
+
+    text: str
+    logprob: float | None
+    tokens: int
+    truncated: bool = False
+    token_logprobs: TokenLogprobs | None = None
+    expected: ExpectedSpans | None = None
+
+    def candidate(self, model: str | None = None, format: str | None = None) -> Candidate:
+        """The same for a decision or a file, which model wrote it and in which answer format."""
+        return Candidate(
+            self.text, None, self.logprob, self.truncated, model, self.token_logprobs, self.expected, format
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Samples `first`, `first + 1`, ... of the request with this key."""
+
+    key: str
+    first: int
+    samples: tuple[Sample, ...]
+
+
+class Engine(ABC):
+    """A way to sample from a model. One engine, one file."""
+
+    #: The name in option strings: `engine=NAME`.
+    name: ClassVar[str]
+    #: One line for `mbr-esd models --check`.
+    description: ClassVar[str]
+    #: Packages that it needs, and the extra of this package that brings them ("" if there is none).
+    packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
+    #: When `engine=auto` tries it, the lowest first; None if it must be asked for.
+    rank: ClassVar[int | None] = None
+    #: The attribute of a model card that says where its candidates come from, such as "servers". `engine=auto` takes
+    #: the engine if the card has a value there, and otherwise passes it over. "" if the engine needs no such place.
+    place: ClassVar[str] = ""
+    #: How to give that place; "{card}" stands for the model's name.
+    how_to_place: ClassVar[str] = ""
+    #: Whether it loads the model's weights from this machine.
+    loads_weights: ClassVar[bool] = True
+    #: Whether samples are kept in the store; no if they already come from a file.
+    stored: ClassVar[bool] = True
+    #: Whether segments with the same source and translation share their candidates, so that they are sampled once.
+    shared: ClassVar[bool] = True
+    #: Whether it can say how surprising each word is (see `mbr_esd_metric.elicit.formats`).
+    walks: ClassVar[bool] = False
+
+    @abstractmethod
+    def __init__(self, options: EngineOptions) -> None:
+        """Load the model, or connect to it. Raises `EngineError`, which says what to do."""
+
+    @classmethod
+    @abstractmethod
+    def problem(cls, options: EngineOptions) -> str | None:
+        """Why this engine cannot run this model on this machine, and the command that helps; None if it can.
+
+        This is cheap. It looks at installed packages, memory and GPUs, or asks the server. It loads no model.
+        """
+
+    @classmethod
+    @abstractmethod
+    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+        """Everything about engine and model that can change a candidate, and nothing else (part of the store's key).
+
+        That is the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype;
+        never batch sizes, URLs or devices. It is known without loading the model, so a run whose candidates are all
+        stored loads no model.
+        """
+
+    @abstractmethod
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        """Sample every request; yield each part when it is finished.
+
+        Raises:
+            EngineError: generation cannot go on; the message names the request and says what to do. The parts that
+                were yielded before stay valid.
+        """
+
+    @classmethod
+    def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
+        """What a run needs but the engine cannot do, and how to help; None if it can do everything.
+
+        Args:
+            options: of the model.
+            logprobs: whether the run needs log-probabilities as `Sample.logprob` describes them.
+            grammar: whether each segment's answers must match a regular expression of their own.
+        """
+        return None
+
+    @classmethod
+    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
+        """The names of the settings of `sampling` that this engine does not support and leaves out."""
+        return ("epsilon",) if sampling.epsilon else ()
+
+    @classmethod
+    def samples_a_request(cls, options: EngineOptions) -> int | None:
+        """The most samples that one request asks for; None if one request asks for all."""
+        return None
+
+    def close(self) -> None:
+        """Free what the engine holds; safe to call twice."""
+        return None

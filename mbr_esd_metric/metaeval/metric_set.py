@@ -1,0 +1,65 @@
+"""What takes part in a leaderboard: the metrics of one language pair over the same translations, from any source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix
+
+#: Base name, and whether a reference was used. Entries of several language pairs with the same key share a row.
+Key = tuple[str, bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One metric in one language pair.
+
+    Attributes:
+        name: base name, the same in every language pair.
+        uses_reference: whether it saw a reference.
+        scores: systems x segments, higher is better.
+        spans: systems x segments; None if the metric has no error spans.
+        signature: what the scores depend on, if known.
+    """
+
+    name: str
+    uses_reference: bool
+    scores: Floats
+    spans: AnnotationMatrix | None = None
+    signature: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """Entries with the same key share a row."""
+        return (self.name, self.uses_reference)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSet:
+    """All metrics of one language pair, on the same translations.
+
+    Attributes:
+        lp: such as "en-de".
+        gold: systems x segments, NaN if unrated, higher is better.
+        lengths: systems x segments, characters of each translation.
+        human: one or several sets of human spans, systems x segments each.
+        entries: the metrics.
+        notes: what readers of the table should know.
+    """
+
+    lp: str
+    gold: Floats
+    lengths: npt.NDArray[np.int64]
+    human: Sequence[AnnotationMatrix]
+    entries: Sequence[Entry]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> list[tuple[str, Floats]]:
+        """Base name and scores of each metric."""
+        return [(entry.name, entry.scores) for entry in self.entries]

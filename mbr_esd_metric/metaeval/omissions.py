@@ -1,0 +1,118 @@
+"""Compares what metrics say a translation leaves out with what people say, by themselves: spans of the source.
+
+People agree on that something is missing more than on where it begins, so a span is right if it shares a character
+with a human one. Over the rated translations, each of them once for each rater,
+
+    precision = predicted spans that share a character with a human one / predicted spans
+    recall    = human spans that share a character with a predicted one / human spans
+
+and F1 is their harmonic mean. The severity plays no part. Omissions without a place are counted, and in no measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.matrices import place
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class OmissionScores:
+    """Predicted omissions against gold; several raters of a translation count as several translations.
+
+    Attributes:
+        predicted, right: spans that are predicted, and those of them that share a character with a human one.
+        gold, found: human spans, and those of them that share a character with a predicted one.
+        unplaced, gold_unplaced: omissions without a place.
+        complete: translations without a human omission, with or without a place.
+        alarms: those of them with a predicted one.
+        rated: translations that somebody rated.
+    """
+
+    predicted: int
+    right: int
+    gold: int
+    found: int
+    unplaced: int
+    gold_unplaced: int
+    complete: int
+    alarms: int
+    rated: int
+
+    @property
+    def precision(self) -> float:
+        """In [0, 1]; NaN without a predicted span."""
+        return self.right / self.predicted if self.predicted else math.nan
+
+    @property
+    def recall(self) -> float:
+        """In [0, 1]; NaN without a human span."""
+        return self.found / self.gold if self.gold else math.nan
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, ``(right + found) / (predicted + gold)`` where each span meets one of
+        the other side at most; 0 if neither has a right span, NaN if there is neither a predicted nor a human one."""
+        if not (self.predicted or self.gold):
+            return math.nan
+        if not (self.right and self.found):
+            return 0.0
+        return 2 * self.precision * self.recall / (self.precision + self.recall)
+
+    @property
+    def alarm_rate(self) -> float:
+        """The share of complete translations with a predicted omission; lower is better."""
+        return self.alarms / self.complete if self.complete else math.nan
+
+
+def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
+    """Evaluate predicted omissions on every translation that somebody rated.
+
+    Args:
+        predicted: systems x segments, of which the spans of the source's side count; needed wherever a rater has one.
+        gold: the same of one or more raters; None where that rater did not rate.
+
+    Raises:
+        InputError: shapes that differ, a rated translation without prediction, or no rating at all.
+    """
+    counts = dict.fromkeys(OmissionScores.__dataclass_fields__, 0)
+    for rater, matrix in enumerate(gold, 1):
+        if [len(row) for row in matrix] != [len(row) for row in predicted]:
+            raise InputError(f"rater {rater} has another number of systems or segments than the prediction")
+        for system, row in enumerate(matrix):
+            for segment, human in enumerate(row):
+                if human is None:
+                    continue
+                said = predicted[system][segment]
+                if said is None:
+                    raise InputError(f"no prediction for {place(system, segment)}, which is rated")
+                for name, count in _counted(as_annotation(said), as_annotation(human)).items():
+                    counts[name] += count
+    if not counts["rated"]:
+        raise InputError("no rater has rated any translation")
+    return OmissionScores(**counts)
+
+
+def _counted(said: Annotation, human: Annotation) -> dict[str, int]:
+    mine, its = list(said.on("source")), list(human.on("source"))
+    complete = not its and not human.unplaced
+    return {
+        "predicted": len(mine),
+        "right": sum(_meets(span, its) for span in mine),
+        "gold": len(its),
+        "found": sum(_meets(span, mine) for span in its),
+        "unplaced": len(said.unplaced),
+        "gold_unplaced": len(human.unplaced),
+        "complete": int(complete),
+        "alarms": int(complete and bool(mine or said.unplaced)),
+        "rated": 1,
+    }
+
+
+def _meets(span: ErrorSpan, others: Sequence[ErrorSpan]) -> bool:
+    return any(span.start < other.end and other.start < span.end for other in others)

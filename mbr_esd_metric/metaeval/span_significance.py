@@ -1,0 +1,149 @@
+"""Significance of span measures: which metric's error spans agree with people's better, and is that chance?
+
+Both tests take the segments as units. A segment stands with the translations of all systems, which share its source
+and its difficulty; the statistics of a segment are added up over them (`SpanScores.statistics`).
+
+* PERM-BOTH (Deutsch et al. 2021): a draw swaps the statistics of metrics a and b in each segment with probability 1/2,
+
+      p = share of k draws with  measure(b') - measure(a') >= measure(b) - measure(a)
+
+* Paired bootstrap (Koehn 2004): k resamples of the segments, the same ones for every metric. Its middle 95% are the
+  interval of a metric's value, and of the difference of two.
+
+A measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.matrices import FloatMatrix
+from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
+from mbr_esd_metric.metaeval.significance import Contest, Pair, Sampler, coins
+from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.spans import SpanScores
+
+FloatVector = npt.NDArray[np.float64]
+
+#: The middle of the resamples that an interval covers.
+_LEVELS = (0.025, 0.975)
+
+
+class SpanContest(Contest):
+    """Metrics by one span measure; a draw swaps whole segments.
+
+    Args:
+        scores: metric -> its spans against the same raters.
+        measure: one that all of them have.
+
+    Raises:
+        InputError: metrics that are not evaluated on the same translations.
+        OptionError: an unknown measure.
+    """
+
+    def __init__(self, scores: Mapping[str, SpanScores], measure: str) -> None:
+        self._value: Callable[[FloatMatrix], FloatMatrix] = span_measure(measure).value
+        self._sums = segment_sums({name: one.statistics[measure] for name, one in scores.items()})
+        self._totals = {name: sums.sum(axis=0) for name, sums in self._sums.items()}
+        self.values = {name: float(self._value(total)) for name, total in self._totals.items()}
+
+    def _delta(self, a: str, b: str) -> float:
+        return self.values[b] - self.values[a]
+
+    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
+        rng = np.random.default_rng(seed)
+        segments = len(next(iter(self._sums.values())))
+
+        def draw(pairs: Sequence[Pair], count: int) -> dict[Pair, FloatVector]:
+            swapped = coins(rng, count, 1, segments)[:, 0].astype(np.float64)
+            moved = {name: swapped @ self._sums[name] for name in {name for pair in pairs for name in pair}}
+            found = {}
+            for a, b in pairs:
+                change = moved[b] - moved[a]
+                found[a, b] = self._value(self._totals[b] - change) - self._value(self._totals[a] + change)
+            return found
+
+        return draw
+
+
+def rank_spans(
+    scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, *, alpha: float = 0.05
+) -> Ranking:
+    """Order metrics by a span measure, test every pair with all k draws, and put them in clusters.
+
+    Args:
+        scores, measure: as for `SpanContest`.
+        k: draws of each test; 0 tests nothing.
+        seed: of the draws, which all pairs share.
+        alpha: two metrics differ if the p-value is at most this.
+
+    Raises:
+        InputError, OptionError: as `SpanContest`.
+    """
+    return rank_contest(SpanContest(scores, measure), k, seed, alpha=alpha, stop=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A measure of several metrics on the same resamples.
+
+    Attributes:
+        values: metric -> its value on each resample, shape (k,).
+    """
+
+    values: Mapping[str, FloatVector] = field(repr=False)
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """The middle 95% of a metric's values."""
+        return _middle(self.values[name])
+
+    def difference(self, a: str, b: str) -> tuple[float, float]:
+        """The middle 95% of metric a's value minus metric b's."""
+        return _middle(self.values[a] - self.values[b])
+
+
+def resampled(scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0) -> Resampled:
+    """Paired bootstrap of several metrics; arguments and errors as of `rank_spans`."""
+    value = span_measure(measure).value
+    sums = segment_sums({name: one.statistics[measure] for name, one in scores.items()})
+    segments = len(next(iter(sums.values())))
+    weights = np.random.default_rng(seed).multinomial(segments, np.full(segments, 1 / segments), size=k)
+    drawn = weights.astype(np.float64)
+    return Resampled({name: np.asarray(value(drawn @ own)) for name, own in sums.items()})
+
+
+def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
+    """The mean over several test sets, of the metrics that are in all of them."""
+    common = [name for name in parts[0].values if all(name in part.values for part in parts)]
+    return Resampled({name: np.mean([part.values[name] for part in parts], axis=0) for name in common})
+
+
+def segment_sums(statistics: Mapping[str, FloatMatrix]) -> dict[str, FloatMatrix]:
+    """Metric -> its statistics, added up over the systems; (segments that somebody rated, width).
+
+    Args:
+        statistics: metric -> (systems, segments, width), NaN if unrated.
+
+    Raises:
+        InputError: metrics that are not rated on the same translations, or no rating.
+    """
+    rated = {name: ~np.isnan(values).any(axis=2) for name, values in statistics.items()}
+    first = next(iter(rated))
+    for name, there in rated.items():
+        if there.shape != rated[first].shape or (there != rated[first]).any():
+            raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
+    kept = rated[first].any(axis=0)
+    if not kept.any():
+        raise InputError("there is no rated translation")
+    return {name: np.nansum(values, axis=0)[kept] for name, values in statistics.items()}
+
+
+def _middle(values: FloatVector) -> tuple[float, float]:
+    low, high = np.quantile(values, _LEVELS)
+    return float(low), float(high)

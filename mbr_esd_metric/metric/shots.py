@@ -1,0 +1,127 @@
+"""Examples (few-shot): annotated translations that the model is shown as questions with their answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
+from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.untrusted import decoded
+
+#: Characters of the pieces by which sources are compared.
+_GRAM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """An annotated translation."""
+
+    source: str
+    translation: str
+    annotation: Annotation
+
+
+@dataclass(frozen=True)
+class Shots:
+    """The examples of a run.
+
+    Attributes:
+        shots: in the order of their file.
+        answers: how an answer says an annotation.
+        nearest: how many to show of them, those with the nearest sources; 0 shows all.
+    """
+
+    shots: Sequence[Shot]
+    answers: AnswerFormat
+    nearest: int = 0
+
+    @classmethod
+    def read(cls, path: str, answers: AnswerFormat, nearest: int = 0) -> Shots:
+        """The examples in a file: JSON lines with "src", "mt" and "spans" (start, end, severity, and category or side).
+
+        Raises:
+            OptionError: the format's answers are no free texts (`marked`).
+            InputError: a line that is no example, or whose errors the format cannot say; names file and line. No line.
+        """
+        if answers.surprisals:
+            raise OptionError(
+                f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
+            )
+        shots = [
+            _shot(f"{path}, line {number}", line, answers) for number, line in numbered_lines(path) if line.strip()
+        ]
+        if not shots:
+            raise InputError(f"{path} has no example; give JSON lines with src, mt and spans")
+        return cls(shots, answers, nearest)
+
+    def of(self, source: str) -> list[Shot]:
+        """The examples for a source, the nearest last; never one of that source itself.
+
+        Sources are compared by the cosine of their counts of pieces of four characters, case ignored. Of equally near
+        ones the first of the file is nearer.
+        """
+        own = _plain(source)
+        there = [shot for shot in self.shots if _plain(shot.source) != own]
+        if not self.nearest:
+            return there
+        grams = _grams(own)
+        order = sorted(range(len(there)), key=lambda i: (-_cosine(grams, self._of_source[there[i].source]), i))
+        return [there[i] for i in reversed(order[: self.nearest])]
+
+    def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
+        """The examples for a source as messages: each the question about it, and its answer."""
+        found: list[tuple[str, str]] = []
+        for shot in self.of(source):
+            answer, _ = self.answers.answer(shot.annotation, shot.translation, shot.source)
+            found += [("user", prompt.render(shot.source, shot.translation, lp)), ("assistant", answer)]
+        return tuple(found)
+
+    @cached_property
+    def _of_source(self) -> Mapping[str, Counter[str]]:
+        return {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
+
+
+#: No example.
+NO_SHOTS = Shots((), get_format("json"))
+
+
+def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
+    try:
+        value = decoded(line)
+        if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("src", "mt")):
+            raise InputError("an example needs the texts src and mt, and spans")
+        annotation = Annotation(value.get("spans", ()))
+        annotation.on("translation").check_length(len(value["mt"]))
+        if any(span.end > len(value["src"]) for span in annotation.on("source")):
+            raise InputError(f"an error span ends past the source, which has {len(value['src'])} characters")
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    _, lost = answers.answer(annotation, value["mt"], value["src"])
+    if lost:
+        raise InputError(
+            f"{where}: format={answers.name} cannot say {lost} of its errors (their words stand in the text before as "
+            "well, or that are left out of the source); leave them out, or take another format"
+        )
+    return Shot(value["src"], value["mt"], annotation)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _grams(text: str) -> Counter[str]:
+    return Counter(text[i : i + _GRAM] for i in range(max(len(text) - _GRAM + 1, 1)))
+
+
+def _cosine(one: Counter[str], other: Counter[str]) -> float:
+    """In [0, 1]."""
+    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    both = sum(count * many[gram] for gram, count in few.items() if gram in many)
+    return both / math.sqrt(sum(c * c for c in one.values()) * sum(c * c for c in other.values()))

@@ -1,0 +1,147 @@
+"""What a user is told at the end of a run: how many candidates and error spans were lost, and where the scores say
+nothing, the option that helps. All of it is measured on the run's own candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.mqm import unit_score
+from mbr_esd_metric.decoding.segment import CUT
+from mbr_esd_metric.errors import number_of
+from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.metric.card import ModelCard
+
+#: Fewer candidates than these show nothing of a model.
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The counts of a run, and what follows from them.
+
+    Attributes:
+        candidates, cut, unreadable: all of them, those cut by `max_tokens`, and those invalid for another reason.
+        unmarked: valid candidates without an error span.
+        located, dropped: error spans of the valid candidates, found in the translation and not found.
+        omissions: how many of those dropped are omissions, which are looked for in the source; None for a model that
+            marks the translation alone.
+        advice: one line each about what makes the scores say little, with the option that helps.
+    """
+
+    candidates: int = 0
+    cut: int = 0
+    unreadable: int = 0
+    unmarked: int = 0
+    located: int = 0
+    dropped: int = 0
+    omissions: int | None = None
+    advice: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The counts as one line."""
+        if not self.candidates:
+            return "no candidates, as there is nothing to mark in blank translations"
+        cut = f"{self.cut} cut at max_tokens, " if self.cut else ""
+        spans = number_of(self.located + self.dropped, "error span")
+        source = "" if self.omissions is None else f" or the source (omissions: {self.omissions})"
+        return (
+            f"of {number_of(self.candidates, 'candidate')} {cut}{self.unreadable} could not be read; of {spans} "
+            f"{self.dropped} not found in the translation{source}"
+        )
+
+
+def summary(
+    card: ModelCard, engine: str, decisions: Sequence[Decision], expected: Callable[[], list[float]]
+) -> Summary:
+    """The summary of a run.
+
+    Args:
+        card: the first of its models.
+        engine: its engine's name.
+        decisions: one a segment.
+        expected: the expected scores of segments on the candidates at hand, in MQM; asked only if all scores are equal.
+    """
+    both = any(one.decision.both_sides() for one in (card, *card.others))
+    cut = sum(one.reasons.get(CUT, 0) for one in decisions)
+    counts = Summary(
+        candidates=sum(one.valid + one.invalid for one in decisions),
+        cut=cut,
+        unreadable=sum(one.invalid for one in decisions) - cut,
+        unmarked=sum(one.unmarked for one in decisions),
+        located=sum(one.located for one in decisions),
+        dropped=sum(one.dropped for one in decisions),
+        omissions=sum(one.unplaced for one in decisions) if both else None,
+    )
+    lost = _lost(card, engine, counts)
+    same = _equal(
+        card, counts, decisions, expected, "" if lost else "; this model finds nothing here: take a larger one"
+    )
+    return replace(counts, advice=(*lost, *same))
+
+
+def _lost(card: ModelCard, engine: str, counts: Summary) -> list[str]:
+    """What is to be done where most candidates or spans are lost."""
+    if counts.candidates < _FEW:
+        return []
+    anew = "sample candidates with" if engine == "replay" else "draw new ones with"
+    advice = []
+    cooler = " or temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine != "replay" else ""
+    if 2 * counts.cut > counts.candidates:
+        shorter = " or format=compact" if card.decision.format == "json" else ""
+        advice.append(
+            f"{counts.cut} of {counts.candidates} candidates were cut at max_tokens: {anew} "
+            f"max_tokens={2 * card.max_tokens}{shorter}{cooler}"
+        )
+    elif 2 * (counts.cut + counts.unreadable) > counts.candidates:
+        lost = counts.cut + counts.unreadable
+        guided = (
+            "" if _takes_grammar(card, engine) else " on a server that holds answers to a grammar (vLLM, llama.cpp)"
+        )
+        fix = f"{guided}{cooler}".removeprefix(" or") or " another model, as this one does not keep to the format"
+        advice.append(
+            f"{lost} of {counts.candidates} candidates are cut or could not be read: {anew.removesuffix(' with')}"
+            f"{' with' if fix.startswith((' temp', ' another')) else ''}{fix}"
+        )
+    if counts.dropped > counts.located and (engine == "replay" or not card.grounded):
+        where = "" if _takes_grammar(card, engine) else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
+        advice.append(
+            f"{counts.dropped} of {counts.located + counts.dropped} error spans that candidates marked are not in the "
+            f"translation, and were dropped: {anew} grounded=true{where}, which allows only pieces of the translation"
+        )
+    return advice
+
+
+def _takes_grammar(card: ModelCard, engine: str) -> bool:
+    return engine == "replay" or not engine_class(engine).lacks(
+        card.engine_options(engine, fetch=False), logprobs=False, grammar=True
+    )
+
+
+def _equal(
+    card: ModelCard, counts: Summary, decisions: Sequence[Decision], expected: Callable[[], list[float]], otherwise: str
+) -> list[str]:
+    """What is to be done where all segments have the same score; `otherwise` ends the line where no option helps."""
+    judged = [one for one in decisions if one.valid]
+    if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
+        return []
+    mqm, score = card.decision.mqm, judged[0].score
+    unmarked = sum(not one.annotation for one in judged)
+    said = (
+        f"all {len(judged)} segments have the score {unit_score(score, mqm):.4f}: {unmarked} answers mark no error, "
+        f"and neither do {counts.unmarked} of {counts.candidates} candidates"
+    )
+    if card.decision.score == "chosen" and card.decision.preset is None and card.samples > 1:
+        means = [unit_score(one, mqm) for one in expected()]
+        different = len({round(one, 9) for one in means})
+        if different > 1:
+            return [
+                f"{said}; score=expected takes the mean over the candidates: {different} different scores among these "
+                f"{len(means)} segments, {min(means):.4f} to {max(means):.4f}, with nothing sampled anew"
+            ]
+    if card.samples == 1:
+        return [f"{said}; several candidates tell more than one: decision=mbr&n=16&temperature=1&score=expected"]
+    return [f"{said}{otherwise}"]

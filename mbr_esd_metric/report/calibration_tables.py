@@ -1,0 +1,212 @@
+"""Calibration of the confidences in a sheet: tables, curves, and a picture for the viewer's page."""
+
+from __future__ import annotations
+
+import html
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.metaeval.calibration import (
+    LEVELS,
+    Level,
+    Predicted,
+    calibration_error,
+    predicted_spans,
+    reliability,
+    threshold_curve,
+)
+from mbr_esd_metric.report.curves import Curve
+from mbr_esd_metric.report.plots import plot_curves
+from mbr_esd_metric.report.sheet import Opinion, Sheet
+from mbr_esd_metric.report.tables import Cell, Column, Table
+
+
+def sheet_predicted(sheet: Sheet, level: Level = "span") -> dict[str, Predicted]:
+    """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence.
+
+    Args:
+        sheet: with human and other columns.
+        level: "span" or "character".
+    """
+    human = [[[_translation(o) for o in column.opinions]] for column in sheet.columns if column.human]
+    lengths = [[len(text.translation) for text in sheet.rows]]
+    found: dict[str, Predicted] = {}
+    for column in sheet.columns:
+        given = [_translation(opinion) for opinion in column.opinions]
+        spans = [span for annotation in given if annotation for span in annotation]
+        if column.human or not human or not spans or any(span.confidence is None for span in spans):
+            continue
+        both = [[[a if b is not None else None for a, b in zip(rater[0], given, strict=True)]] for rater in human]
+        if any(annotation is not None for rater in both for annotation in rater[0]):
+            found[column.name] = predicted_spans([given], both, lengths, level)
+    return found
+
+
+def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
+    """The predicted, recalibrated by what is learnt on the other half of the sources; by itself where a half is empty.
+
+    Args:
+        predicted: whose `segment` counts the rated rows.
+        sources: of each rated row.
+    """
+    half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
+    of = half[predicted.segment]
+    confidence = predicted.confidence.copy()
+    for part in (0, 1):
+        learn = of != part
+        if learn.any():
+            confidence[of == part] = Recalibration.fit(predicted.confidence[learn], predicted.confirmed[learn]).of(
+                predicted.confidence[of == part]
+            )
+    return Predicted(
+        confidence, predicted.confirmed, predicted.weight, predicted.found, predicted.found_weight, predicted.segment
+    )
+
+
+def rated_sources(sheet: Sheet, name: str) -> list[str]:
+    """The sources of the rows that both a human and this column say something of, in order."""
+    humans = [column for column in sheet.columns if column.human]
+    column = next(column for column in sheet.columns if column.name == name)
+    return [
+        text.source
+        for at, text in enumerate(sheet.rows)
+        if (opinion := column.opinions[at]) is not None
+        and opinion.annotation is not None
+        and any((o := h.opinions[at]) is not None and o.annotation is not None for h in humans)
+    ]
+
+
+def summary_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
+    """One row a metric and level: calibration errors, and how well confidence tells right from wrong.
+
+    Args:
+        sheet: what is compared.
+        by: a recalibration learnt elsewhere, for one more column.
+        bins: of the calibration error.
+    """
+    columns = [
+        Column("metric", "metric"),
+        Column("level", "per"),
+        Column("predicted", "predicted"),
+        Column("confidence", "mean confidence"),
+        Column("confirmed", "confirmed"),
+        Column("ece", "ECE"),
+        Column("ece_other_half", "ECE, learnt on the other half"),
+        *([Column("ece_recalibrated", "ECE, recalibrated")] if by else []),
+        Column("average_precision", "average precision"),
+        Column("best_f1", "best F1"),
+        Column("mean_risk", "mean risk"),
+    ]
+    rows = []
+    for level in LEVELS:
+        for name, found in sheet_predicted(sheet, level).items():
+            curve = threshold_curve(found)
+            crossed = cross_fitted(found, rated_sources(sheet, name))
+            rows.append(
+                (
+                    Cell(name),
+                    Cell(level),
+                    Cell(len(found)),
+                    Cell(float(found.confidence.mean())),
+                    Cell(float(found.confirmed.mean())),
+                    Cell(calibration_error(found, bins)),
+                    Cell(calibration_error(crossed, bins)),
+                    *([Cell(calibration_error(found.recalibrated(by), bins))] if by else []),
+                    Cell(curve.average_precision),
+                    Cell(curve.best_f1),
+                    Cell(curve.mean_risk),
+                )
+            )
+    notes = (
+        "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
+        "the severity; the mean over raters",
+        f"ECE: expected calibration error, {bins} bins; learnt on the other half: isotonic, the sources cut in two",
+        "mean risk: the area under 1 - precision over coverage; lower is better",
+    )
+    return Table("calibration of confidences", tuple(columns), tuple(rows), notes)
+
+
+def reliability_tables(sheet: Sheet, level: Level = "span", bins: int = 10) -> list[Table]:
+    """One table a metric: confidence and confirmation in each bin that has predicted spans."""
+    columns = (
+        Column("bin", "confidence"),
+        Column("predicted", "predicted"),
+        Column("confidence", "mean confidence"),
+        Column("confirmed", "confirmed"),
+    )
+    tables = []
+    for name, found in sheet_predicted(sheet, level).items():
+        rows = tuple(
+            (Cell(f"{b.low:.2f} to {b.high:.2f}"), Cell(b.count), Cell(b.confidence), Cell(b.confirmed))
+            for b in reliability(found, bins)
+            if b.count
+        )
+        tables.append(Table(f"{name}: reliability per {level}", columns, rows))
+    return tables
+
+
+#: Panel of the plot -> what it is drawn over.
+PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
+
+
+def calibration_curves(sheet: Sheet, level: Level = "span", bins: int = 10) -> Mapping[str, Sequence[Curve]]:
+    """The curves of `PANELS`; each has at most 200 points."""
+    panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
+    panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
+    for name, found in sheet_predicted(sheet, level).items():
+        full = [b for b in reliability(found, bins) if b.count]
+        panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
+        curve = threshold_curve(found)
+        at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
+        for panel, x, y in (("precision", curve.recall, curve.precision), ("risk", curve.coverage, curve.risk)):
+            panels[panel].append(Curve(name, tuple(x[at].tolist()), tuple(y[at].tolist())))
+    return panels
+
+
+def calibration_plot(sheet: Sheet, level: Level = "span", bins: int = 10) -> Any:
+    """The figure of these curves, which says of which level it is."""
+    curves = calibration_curves(sheet, level, bins)
+    return plot_curves(
+        {f"{name}, per {level}": of for name, of in curves.items()},
+        {f"{name}, per {level}": over for name, over in PANELS.items()},
+    )
+
+
+def calibration_html(sheet: Sheet) -> str:
+    """Reliability of every metric with confidences, as HTML for the viewer's page; "" where there is none."""
+    found = sheet_predicted(sheet)
+    if not found:
+        return ""
+    parts = ['<details id="calibration"><summary>Calibration: how often is a span confirmed by a human?</summary>']
+    for name, of in found.items():
+        full = [b for b in reliability(of) if b.count]
+        dots = "".join(
+            f'<circle cx="{20 + 160 * b.confidence:.1f}" cy="{180 - 160 * b.confirmed:.1f}" '
+            f'r="{2 + 6 * (b.count / len(of)) ** 0.5:.1f}" fill="currentColor"/>'
+            for b in full
+        )
+        rows = "".join(
+            f"<tr><td>{b.low:.1f} to {b.high:.1f}</td><td>{b.count}</td><td>{b.confidence:.3f}</td>"
+            f"<td>{b.confirmed:.3f}</td></tr>"
+            for b in full
+        )
+        parts.append(
+            f"<h3>{html.escape(name)}: expected calibration error {calibration_error(of):.3f}</h3>"
+            f'<svg viewBox="0 0 200 200" width="200" height="200" role="img" '
+            f'aria-label="confidence against confirmation"><path d="M20 180H180M20 180V20" stroke="currentColor" '
+            'fill="none"/><path d="M20 180L180 20" stroke="currentColor" stroke-dasharray="4" fill="none"/>'
+            f"{dots}</svg><table><thead><tr><th>confidence</th><th>spans</th><th>mean confidence</th>"
+            "<th>confirmed</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+    return "".join([*parts, "</details>"])
+
+
+def _translation(opinion: Opinion | None) -> Annotation | None:
+    """The spans of the translation; those of the source are compared with nothing here."""
+    return None if opinion is None or opinion.annotation is None else opinion.annotation.on("translation")

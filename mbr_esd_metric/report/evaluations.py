@@ -1,0 +1,161 @@
+"""What oracle, scaling and the lambda sweep share: how predictions are evaluated, and their tables and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric.adapters.wmt.comparability import missing_notes
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
+from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
+from mbr_esd_metric.metaeval.matrices import Missing
+from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
+from mbr_esd_metric.report.curves import Curve
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
+from mbr_esd_metric.report.tables import Cell, Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How predictions are evaluated; see `Evaluator`.
+
+    Attributes:
+        raters: sets of human ratings; none for the merged one, or every rater's where there is none.
+        measures: of error spans.
+        aggregation: what several raters of one translation count.
+        weights: MQM weights of Score(E).
+        missing, exact: which SPA.
+    """
+
+    raters: tuple[str, ...] = ()
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+    aggregation: Raters = "mean"
+    weights: str = "paper"
+    missing: Missing = "common"
+    exact: bool = False
+
+    def evaluator(
+        self,
+        test_set: TestSet,
+        human: Sequence[AnnotationMatrix] | None = None,
+        gold: npt.NDArray[np.float64] | None = None,
+    ) -> Evaluator:
+        """Against these raters and this gold; by default all that are asked for, and the test set's."""
+        return Evaluator(
+            test_set.gold if gold is None else gold,
+            list(test_set.human(self.raters).values()) if human is None else human,
+            test_set.lengths,
+            self.measures,
+            self.aggregation,
+            self.weights,
+            self.missing,
+            self.exact,
+        )
+
+    def notes(self, test_set: TestSet) -> list[str]:
+        """What was repaired in a test set, and which segments SPA uses."""
+        return [*test_set.notes, *missing_notes(test_set, self.missing)]
+
+    def constant_notes(self, evaluations: Mapping[str, Mapping[str, Evaluation]]) -> list[str]:
+        """A line on what has one score for everything, of language pair -> name -> evaluation."""
+        constant = {pair: [name for name, one in found.items() if one.constant] for pair, found in evaluations.items()}
+        return constant_notes(constant, self.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a table of evaluations.
+
+    Attributes:
+        labels: its first cells.
+        found: language pair -> evaluation; the cells of a pair that is not there are empty.
+    """
+
+    labels: tuple[Cell, ...]
+    found: Mapping[str, Evaluation]
+
+
+def evaluation_table(
+    title: str,
+    labels: Sequence[Column],
+    lines: Sequence[Line],
+    pairs: Sequence[str],
+    measuring: Measuring,
+    notes: Sequence[str],
+    *,
+    rated: bool = False,
+) -> Table:
+    """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
+
+    Args:
+        title: above the table.
+        labels: the first columns.
+        lines: the rows.
+        pairs: the language pairs, in order.
+        measuring: how the evaluations were made.
+        notes: below the table, after that of exact SPA.
+        rated: whether a column says how many translations were rated.
+    """
+    columns = [*labels, *(column for pair in pairs for column in evaluation_columns(measuring.measures, pair, rated))]
+    rows = tuple(
+        (
+            *line.labels,
+            *(cell for pair in pairs for cell in evaluation_cells(measuring.measures, line.found.get(pair), rated)),
+        )
+        for line in lines
+    )
+    return Table(title, tuple(columns), rows, (*exact_notes(measuring.exact), *notes))
+
+
+def evaluation_columns(measures: Sequence[str], group: str, rated: bool = False) -> list[Column]:
+    """Columns for `evaluation_cells`."""
+    return [
+        *(Column(name, MEASURE_TITLES.get(name, name), group, best="max") for name in ("spa", "acc_eq", *measures)),
+        Column("major", "major", group),
+        Column("minor", "minor", group),
+        *([Column("rated", "rated", group)] if rated else []),
+    ]
+
+
+def evaluation_cells(measures: Sequence[str], evaluation: Evaluation | None, rated: bool = False) -> list[Cell]:
+    """One row's cells of one language pair; empty ones for None."""
+    if evaluation is None:
+        return [Cell()] * (4 + len(measures) + rated)
+    spans = evaluation.spans.values if evaluation.spans else {}
+    values = [evaluation.spa, evaluation.acc_eq, *(spans.get(name) for name in measures)]
+    cells = [*map(Cell, values), Cell(evaluation.major), Cell(evaluation.minor)]
+    return [*cells, Cell(evaluation.spans.rated if evaluation.spans else None)] if rated else cells
+
+
+def evaluation_panels(
+    measures: Sequence[str],
+    lines: Mapping[str, Sequence[tuple[float, Evaluation]]],
+    *,
+    spans: bool = False,
+    guides: Mapping[str, Sequence[tuple[float, Evaluation]]] | None = None,
+) -> dict[str, list[Curve]]:
+    """Panel of a plot -> its curves: SPA, acc_eq, the span measures where all have them, and the numbers of spans.
+
+    Args:
+        measures: of error spans.
+        lines: label of a curve -> its points.
+        spans: whether there is a panel for the numbers of spans.
+        guides: the same of what the lines are compared with.
+    """
+    panels: dict[str, list[Curve]] = {}
+    guides = guides or {}
+    for label, points in (*lines.items(), *guides.items()):
+        x, found = tuple(at for at, _ in points), [evaluation for _, evaluation in points]
+        values = {"spa": tuple(e.spa for e in found), "acc_eq": tuple(e.acc_eq for e in found)}
+        if all(e.spans for e in found):
+            values |= {name: tuple(e.spans.values[name] for e in found if e.spans) for name in measures}
+        if spans:
+            values["spans"] = tuple(float(e.major + e.minor) for e in found)
+        for name, y in values.items():
+            panels.setdefault(MEASURE_TITLES.get(name, name), []).append(Curve(label, x, y, guide=label in guides))
+    return panels

@@ -1,0 +1,245 @@
+"""What people said in a campaign: the systems compared, and what spans that were marked beforehand did."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric._version import __version__
+from mbr_esd_metric.adapters.ratings import Fate, PersonRating
+from mbr_esd_metric.core.similarities import get_similarity
+from mbr_esd_metric.metaeval.comparison import Comparison, Drawn, compare
+from mbr_esd_metric.report.tables import Cell, Column, Table
+
+#: Resamples of an interval.
+_DRAWS = 1000
+
+#: System, document and segment: what several people may have rated.
+_Key = tuple[str, str, str]
+
+
+def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path], seed: int = 0) -> list[Table]:
+    """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
+
+    Args:
+        ratings: of any number of people.
+        paths: the files that they were read from; the note under the comparison names them by their content.
+        seed: of the bootstrap.
+    """
+    found = [
+        _systems(ratings),
+        _pairs(ratings, paths),
+        _suggested(ratings),
+        _beforehand(ratings, seed),
+        _people(ratings),
+    ]
+    return [table for table in found if table is not None]
+
+
+def _score(rating: PersonRating) -> float:
+    """From 0 to 100, or the MQM score where people were asked for no score."""
+    return rating.rating.score() if rating.score is None else rating.score
+
+
+def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], float]) -> dict[_Key, float]:
+    """The mean over the people of each translation."""
+    found: dict[_Key, list[float]] = defaultdict(list)
+    for one in ratings:
+        found[one.rating.system, one.rating.doc, one.rating.segment].append(value(one))
+    return {key: statistics.fmean(values) for key, values in found.items()}
+
+
+def _systems(ratings: Sequence[PersonRating]) -> Table:
+    rows = []
+    names = list(dict.fromkeys(one.rating.system for one in ratings))
+    for name in names:
+        own = [one for one in ratings if one.rating.system == name]
+        scores, mqm = _by_key(own, _score), _by_key(own, lambda one: one.rating.score())
+        rows.append(
+            (
+                Cell(name),
+                Cell(len(scores)),
+                Cell(len(own)),
+                Cell(statistics.fmean(scores.values())),
+                Cell(statistics.fmean(mqm.values())),
+                Cell(statistics.fmean(one.seconds for one in own)),
+            )
+        )
+    rows.sort(key=lambda row: -float(row[3].value or 0.0))
+    columns = (
+        Column("system", "system"),
+        Column("segments", "segments"),
+        Column("ratings", "ratings"),
+        Column("score", "score", best="max", digits=2),
+        Column("mqm", "MQM", best="max", digits=2),
+        Column("seconds", "seconds a rating", digits=1),
+    )
+    return Table("what people say", columns, tuple(rows))
+
+
+def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], Comparison]:
+    """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
+    scores = _by_key(ratings, _score)
+    names = sorted({one.rating.system for one in ratings})
+    found = {}
+    for a, b in combinations(names, 2):
+        both = [key[1:] for key in scores if key[0] == a and (b, *key[1:]) in scores]
+        if len(both) > 1:
+            found[a, b] = compare(
+                [Drawn(scores[a, doc, segment], 0.0) for doc, segment in both],
+                [Drawn(scores[b, doc, segment], 0.0) for doc, segment in both],
+            )
+    return found
+
+
+def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
+    rows = []
+    for (a, b), one in compared(ratings).items():
+        low, high = one.other_segments
+        better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
+        rows.append(
+            (
+                Cell(a),
+                Cell(b),
+                Cell(one.segments),
+                Cell(one.difference),
+                Cell(f"{low:+.2f} to {high:+.2f}"),
+                Cell(better),
+            )
+        )
+    columns = (
+        Column("a", "a"),
+        Column("b", "b"),
+        Column("segments", "segments"),
+        Column("difference", "b - a", digits=2),
+        Column("interval", "95% interval"),
+        Column("verdict", "verdict"),
+    )
+    said = ", ".join(f"{Path(path).name} sha256:{_digest(path)}" for path in paths)
+    note = f"signed: mbr-esd-metric {__version__}, {said}"
+    return Table("systems compared by people", columns, tuple(rows), (note,)) if rows else None
+
+
+def _digest(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+
+
+def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
+    """What became of spans that were marked beforehand, all and by confidence."""
+    spans = [one for rating in ratings for one in rating.suggested or ()]
+    if not spans:
+        return None
+    groups: dict[str, list[Fate]] = {"all": [one.fate for one in spans]}
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        inside = [
+            one.fate
+            for one in spans
+            if one.span.confidence is not None and min(int(one.span.confidence * 5), 4) == round(low * 5)
+        ]
+        if inside:
+            groups[f"confidence {low:.1f} to {low + 0.2:.1f}"] = inside
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(len(fates)),
+            *(Cell(fates.count(fate) / len(fates)) for fate in ("kept", "changed", "deleted")),
+        )
+        for name, fates in groups.items()
+    )
+    columns = (
+        Column("spans", "spans"),
+        Column("number", "number"),
+        *(Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")),
+    )
+    added = sum(one.added for one in ratings if one.suggested is not None)
+    return Table("spans marked beforehand", columns, rows, (f"{added} errors were added to them",))
+
+
+def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
+    """Time, errors and agreement of ratings with spans marked beforehand, and of those from nothing."""
+    groups = {
+        "marked beforehand": [one for one in ratings if one.suggested is not None],
+        "from nothing": [one for one in ratings if one.suggested is None],
+    }
+    if not groups["marked beforehand"]:
+        return None
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name, own in groups.items():
+        if not own:
+            continue
+        seconds = np.array([one.seconds for one in own])
+        low, high = _interval(seconds, rng)
+        agreed = agreement(own)
+        rows.append(
+            (
+                Cell(name),
+                Cell(len(own)),
+                Cell(float(seconds.mean())),
+                Cell(f"{low:.1f} to {high:.1f}"),
+                Cell(statistics.fmean(len(one.rating.errors) for one in own)),
+                Cell(len(agreed)),
+                Cell(statistics.fmean(agreed) if agreed else None),
+            )
+        )
+    columns = (
+        Column("ratings", "ratings"),
+        Column("number", "number"),
+        Column("seconds", "seconds each", digits=1),
+        Column("interval", "95% interval"),
+        Column("errors", "errors each", digits=2),
+        Column("pairs", "pairs of people"),
+        Column("agreement", "agreement (SoftF1)"),
+    )
+    return Table("with spans marked beforehand, and without", columns, tuple(rows))
+
+
+def agreement(ratings: Iterable[PersonRating]) -> list[float]:
+    """SoftF1 of each two people on the same translation."""
+    similarity = get_similarity("softf1")
+    groups: Mapping[_Key, list[PersonRating]] = defaultdict(list)
+    for one in ratings:
+        groups[one.rating.system, one.rating.doc, one.rating.segment].append(one)
+    return [
+        similarity.scalar(a.rating.annotation, b.rating.annotation, len(a.rating.target))
+        for group in groups.values()
+        for a, b in combinations(group, 2)
+        if a.rating.rater != b.rating.rater
+    ]
+
+
+def _interval(values: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
+    means = values[rng.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _people(ratings: Sequence[PersonRating]) -> Table:
+    groups: dict[str, list[PersonRating]] = defaultdict(list)
+    for one in ratings:
+        groups[one.rating.rater].append(one)
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(len(own)),
+            Cell(sum(one.seconds for one in own) / 60),
+            Cell(statistics.fmean(len(one.rating.errors) for one in own)),
+            Cell("/".join(map(str, own[0].checks)) if own[0].checks[1] else None),
+        )
+        for name, own in groups.items()
+    )
+    columns = (
+        Column("annotator", "annotator"),
+        Column("ratings", "ratings"),
+        Column("minutes", "minutes", digits=1),
+        Column("errors", "errors each", digits=2),
+        Column("checks", "checks passed"),
+    )
+    return Table("annotators", columns, rows)

@@ -1,0 +1,493 @@
+#!/usr/bin/env python3
+"""The whole paper in miniature, on real human annotations, with a model of 135M parameters on a processor.
+
+    python research/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
+
+Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, table. A stage whose result is in the work folder is
+not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
+`torchrun --nproc_per_node 2 research/miniature.py ... --stages sft` trains in two processes.
+Needs the extras transformers and train.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from miniature_data import BIO, COLUMNS, LP, TED, WMT, Corpus, CorpusSize, TestSet, load_corpus
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.distill.dpo import train_dpo
+from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
+from mbr_esd_metric.distill.settings import SftOptions, load_recipe
+from mbr_esd_metric.distill.sft import train_sft
+from mbr_esd_metric.errors import InputError, MbrEsdError
+from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
+from mbr_esd_metric.metaeval import Evaluation, perm_both, span_bootstrap
+from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
+from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.pipeline import Segment, sample
+
+#: The base model.
+DEMO_MODEL = CARDS["mbr-esd-demo"].model
+STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
+#: Rules of the tables; `mbr` is followed by its utility.
+RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
+BASELINES = ("map", "majority")
+#: Span measures whose differences are tested, besides SPA and acc_eq*.
+TESTED = ("softf1", "softdice-corpus")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything.
+
+    Attributes:
+        corpus: of the annotations.
+        n: sizes of the candidate lists that rules are compared at.
+        ted_n: candidates of a TED translation.
+        pair_n: candidates of a translation that pairs are made of.
+        max_tokens: longest answer.
+        options, distillation: changes to the training options.
+    """
+
+    corpus: CorpusSize
+    n: tuple[int, ...]
+    ted_n: int
+    pair_n: int
+    max_tokens: int
+    options: SftOptions
+    distillation: Mapping[str, Any]
+
+
+SIZES = {
+    "ci": Size(
+        CorpusSize(
+            sft=(24, 48, 24),
+            lengths=(120, 80, 80),
+            characters=80,
+            sources=2,
+            systems=6,
+            ted_sources=1,
+            ted_systems=4,
+            pair_segments=12,
+        ),
+        n=(4, 8),
+        ted_n=4,
+        pair_n=8,
+        max_tokens=64,
+        options=SftOptions(epochs=1, batch_size=8, per_device=8, save_steps=8, warmup_steps=2, learning_rate=2e-3),
+        distillation={"learning_rate": 1e-4, "warmup_steps": 1, "batch_size": 4, "per_device": 2, "epochs": 2},
+    ),
+    "full": Size(
+        CorpusSize(
+            sft=(400, 880, 500),
+            lengths=(350, 170, 150),
+            characters=350,
+            sources=20,
+            systems=10,
+            ted_sources=6,
+            ted_systems=8,
+            pair_segments=120,
+        ),
+        n=(16, 64),
+        ted_n=16,
+        pair_n=16,
+        max_tokens=128,
+        options=SftOptions(epochs=1, batch_size=8, per_device=4, save_steps=100, warmup_steps=10, learning_rate=1e-3),
+        distillation={"learning_rate": 2e-5, "warmup_steps": 4, "batch_size": 16, "per_device": 4, "epochs": 3},
+    ),
+}
+#: What the distillation of both sizes changes in the paper's recipe, besides `Size.distillation`.
+SMALL = {
+    "model": DEMO_MODEL,
+    "gradient_checkpointing": False,
+    "precompute_reference": True,
+    "weight_decay": 0.0,
+    "max_length": 2048,
+    "evaluations": 1,
+    "grounded": True,
+}
+#: Informative candidates: at temperature 2.0 this model seldom copies a span without a mistake, and a span that is not
+#: in the translation is no span.
+CARD: Mapping[str, Any] = {"n": 16, "temperature": 1.0, "grounded": True, "max_tokens": 192}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A work folder and what is done in it."""
+
+    size: Size
+    name: str
+    data: Path
+    work: Path
+    workers: int
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The annotations, read once."""
+        return load_corpus(self.data, self.size.corpus)
+
+    def path(self, name: str) -> Path:
+        """A file of the work folder."""
+        return self.work / name
+
+    def card(self, folder: str, **options: object) -> ModelCard:
+        """The model in a folder of the work folder, with this run's store."""
+        fixed = {
+            "engine": "transformers",
+            "lp": LP,
+            "dtype": "bfloat16",
+            **CARD,
+            "max_tokens": self.size.max_tokens,
+        }
+        return with_options(
+            load_card(str(self.path(folder))), {**fixed, **options, "store": str(self.path("candidates.sqlite"))}
+        )
+
+
+def run_data(run: Run) -> None:
+    """data.json: how much there is on each side."""
+    corpus = run.corpus
+    learnt = {e.group for e in (*corpus.supervision.train, *corpus.supervision.validation)}
+    learnt |= {segment.source for segment in corpus.paired}
+    shared = learnt & {segment.source for test in corpus.tests for segment in test.flat}
+    if shared:
+        raise InputError(f"{len(shared)} sources are on both sides, such as {min(shared)[:60]!r}")
+    summary = {
+        "learnt": len(corpus.supervision.train),
+        "validation": len(corpus.supervision.validation),
+        "without_error": corpus.supervision.clean,
+        "inexpressible_errors": corpus.supervision.inexpressible,
+        "paired_translations": len(corpus.paired),
+        "tests": {
+            test.name: {
+                "translations": len(test.flat),
+                "systems": len(test.systems),
+                "sources": len(test.segments[0]),
+                "raters": len(test.raters),
+                "clean_annotations": sum(a is not None and not a for r in test.raters for row in r for a in row),
+                "annotations": sum(a is not None for r in test.raters for row in r for a in row),
+            }
+            for test in corpus.tests
+        },
+    }
+    _write(run.path("data.json"), summary)
+
+
+def run_sft(run: Run) -> None:
+    """sft/: the model that samples."""
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    figures = train_sft(run.corpus.supervision, run.path("sft"), DEMO_MODEL, run.size.options, CARD)
+    if figures:
+        _write(run.path("sft.json"), figures)
+
+
+def run_sample(run: Run) -> None:
+    """NAME.candidates.jsonl and NAME.greedy.candidates.jsonl for each test set.
+
+    The smaller size of everything comes first and is written, so that a run that was stopped can be evaluated. Sizes
+    that the engine decodes in one go anyway are not taken apart.
+    """
+    wmt, ted = run.corpus.tests
+    sizes = [size for size in run.size.n if size >= 16] or [run.size.n[-1]]
+    _candidates(run, "wmt23", run.card("sft", n=sizes[0]), wmt.flat)
+    _candidates(run, "wmt23.greedy", run.card("sft", decision="greedy", n=1), wmt.flat)
+    _candidates(run, "ted", run.card("sft", n=run.size.ted_n), ted.flat)
+    _candidates(run, "ted.greedy", run.card("sft", decision="greedy", n=1), ted.flat)
+    for size in sizes[1:]:
+        _candidates(run, "wmt23", run.card("sft", n=size), wmt.flat)
+
+
+def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
+    _sample(run, card, segments)
+    _write_candidates(run, name, card, segments)
+
+
+def _sample(run: Run, card: ModelCard, segments: Sequence[Segment]) -> None:
+    """Fill the store, in several processes where asked for; each one adds to the same store."""
+    parts = [list(segments[i :: run.workers]) for i in range(min(run.workers, len(segments)))]
+    if len(parts) == 1:
+        _fill((card, parts[0]))
+        return
+    with multiprocessing.get_context("spawn").Pool(len(parts)) as pool:
+        pool.map(_fill, [(card, part) for part in parts])
+
+
+def _fill(task: tuple[ModelCard, list[Segment]]) -> None:
+    for _ in sample(*task, progress=True):
+        pass
+
+
+def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
+    return [[Candidate(s.text, None, s.logprob, s.truncated) for s in row] for _, row, _ in sample(card, segments)]
+
+
+def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
+    records = [
+        CandidateRecord.of(str(number), segment.source, segment.translation, row)
+        for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
+    ]
+    write_records(run.path(f"{name}.candidates.jsonl"), records)
+
+
+def _read(run: Run, name: str) -> list[tuple[Candidate, ...]]:
+    return [record.candidates for record in read_candidates(run.path(f"{name}.candidates.jsonl"))]
+
+
+def _sizes(run: Run, test: TestSet) -> tuple[int, ...]:
+    have = min(len(row) for row in _read(run, test.name))
+    return tuple(size for size in (run.size.n if test.name == "wmt23" else (run.size.ted_n,)) if size <= have)
+
+
+def run_decide(run: Run) -> None:
+    """decisions.json: test set -> row of the table -> spans, system by system."""
+    result: dict[str, Any] = {}
+    for test in run.corpus.tests:
+        candidates = _read(run, test.name)
+        greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
+        rows: dict[str, Any] = {"empty": choose_all(greedy, DecisionOptions("empty"))}
+        rows["greedy"] = choose_all(greedy, DecisionOptions("map"))
+        for size in _sizes(run, test):
+            sampled = _sampled(test, [row[:size] for row in candidates])
+            for rule in RULES:
+                kind, _, utility = rule.partition(" ")
+                rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
+            for utility in ("softf1", "softdice"):
+                rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
+        result[test.name] = {name: _as_json(matrix) for name, matrix in rows.items()}
+    _write(run.path("decisions.json"), result)
+
+
+def _as_json(matrix: Sequence[Sequence[Annotation | None]]) -> list[list[list[dict[str, Any]]]]:
+    return [[[dataclasses.asdict(span) for span in annotation or ()] for annotation in row] for row in matrix]
+
+
+def _sampled(test: TestSet, candidates: Sequence[Sequence[Candidate]]) -> list[list[Sampled]]:
+    return test.matrix([Sampled(s.translation, _usable(c)) for s, c in zip(test.flat, candidates, strict=True)])
+
+
+def _usable(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The candidates; where none is valid, one that says "no error", as `invalid=empty` does."""
+    if all(c.truncated for c in candidates):
+        return [dataclasses.replace(c, text=None, annotation=(), truncated=False) for c in candidates]
+    return candidates
+
+
+def run_evaluate(run: Run) -> None:
+    """evaluation.json: test set -> row -> measures, and p-values against the baselines."""
+    _write(run.path("evaluation.json"), _evaluated(run, json.loads(run.path("decisions.json").read_text("utf-8"))))
+
+
+def run_distilled(run: Run) -> None:
+    """distilled.json: the distilled model's greedy answers, and all rows evaluated again with it."""
+    decisions = json.loads(run.path("decisions.json").read_text("utf-8"))
+    card = run.card("dpo")
+    for test in run.corpus.tests:
+        _sample(run, card, test.flat)
+        rows = _sampled(test, _stored(card, test.flat))
+        decisions[test.name]["distill greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
+    _write(run.path("distilled.json"), _evaluated(run, decisions))
+
+
+def _evaluated(run: Run, decisions: Mapping[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for test in run.corpus.tests:
+        matrices = {name: [[Annotation(a) for a in row] for row in rows] for name, rows in decisions[test.name].items()}
+        evaluations = {name: test.evaluator.evaluate(matrix) for name, matrix in matrices.items()}
+        scores = {name: score_matrix(matrix) for name, matrix in matrices.items()}
+        result[test.name] = {
+            name: _row(evaluation)
+            | {"p": {b: _p_values(test, name, b, scores, evaluations) for b in _rivals(name, matrices)}}
+            for name, evaluation in evaluations.items()
+        }
+    return result
+
+
+def _rivals(name: str, rows: Iterable[str]) -> list[str]:
+    """What a row is tested against: MAP and majority at its N; the distilled model against greedy."""
+    if name == "distill greedy":
+        return ["greedy"]
+    if not name.startswith("mbr"):
+        return []
+    size = name.rpartition(" ")[2]
+    return [f"{baseline} {size}" for baseline in BASELINES if f"{baseline} {size}" in rows]
+
+
+def _row(evaluation: Evaluation) -> dict[str, Any]:
+    spans = evaluation.spans
+    assert spans is not None  # the test sets have span annotations
+    return {
+        "spa": evaluation.spa,
+        "acc_eq": evaluation.acc_eq,
+        **spans.values,
+        "major": evaluation.major,
+        "minor": evaluation.minor,
+    }
+
+
+def _p_values(
+    test: TestSet, name: str, rival: str, scores: Mapping[str, Any], evaluations: Mapping[str, Evaluation]
+) -> dict[str, float]:
+    """That the row beats the rival: permutation tests of SPA and acc_eq*, paired bootstrap of span measures."""
+    values: dict[str, float] = {}
+    agreement: tuple[Literal["spa", "acc_eq"], ...] = ("spa", "acc_eq")
+    for statistic in agreement:
+        values[statistic] = perm_both(test.gold, scores[rival], scores[name], statistic=statistic, k=1000).p_value
+    a, b = evaluations[rival].spans, evaluations[name].spans
+    if a is not None and b is not None:
+        values |= {measure: span_bootstrap(a, b, measure, k=1000).p_value for measure in TESTED}
+    return values
+
+
+def run_pairs(run: Run) -> None:
+    """pairs/: preferences among the candidates of translations that are not tested on."""
+    _candidates(run, "paired", run.card("sft", n=run.size.pair_n), run.corpus.paired)
+    options = PairOptions(lp=LP)
+    pairs = make_pairs(read_candidates(run.path("paired.candidates.jsonl")), options)
+    write_pairs(pairs, run.path("pairs"), options)
+    run.path("pairs.txt").write_text(pairs.report() + "\n", encoding="utf-8")
+    print(pairs.report())
+
+
+def run_dpo(run: Run) -> None:
+    """dpo/: the adapter of the supervised start, trained further on the pairs."""
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    changes = {
+        **SMALL,
+        **run.size.distillation,
+        "adapter": str(run.path("sft") / "adapter"),
+        "max_tokens": run.size.max_tokens,
+    }
+    figures = train_dpo(run.path("pairs"), run.path("dpo"), load_recipe("paper", changes))
+    if figures:
+        _write(run.path("dpo.json"), figures)
+
+
+def run_table(run: Run) -> None:
+    """table.md: the result as tables."""
+    rows = json.loads(run.path("distilled.json").read_text("utf-8"))
+    data = json.loads(run.path("data.json").read_text("utf-8"))
+    lines = [
+        f"Command: `python research/miniature.py --size {run.name} --data DATA --work WORK`. Machine: "
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}.",
+        "",
+    ]
+    spent = json.loads(run.path("time.json").read_text("utf-8"))
+    lines += ["| stage | minutes |", "|---|--:|", *(f"| {s} | {spent[s] / 60:.1f} |" for s in STAGES if s in spent), ""]
+    for test, measured in rows.items():
+        about = data["tests"][test]
+        lines += [
+            f"### {test}: {about['translations']} translations, {about['systems']} systems, {about['raters']} raters",
+            "",
+            "| decision | SPA | acc_eq* | " + " | ".join(COLUMNS) + " | major | minor |",
+            "|---|" + "--:|" * (len(COLUMNS) + 4),
+        ]
+        for name, row in measured.items():
+            cells = [f"{row[c]:.3f}{_dagger(row['p'], c)}" for c in ("spa", "acc_eq", *COLUMNS)]
+            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
+        lines.append("")
+    run.path("table.md").write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+
+
+def publish(run: Run) -> None:
+    """Put the tables into docs/evidence/miniature.md, and the adapters where the package ships them."""
+    root = Path(__file__).resolve().parents[1]
+    page = root / "docs" / "evidence" / "miniature.md"
+    head, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
+    tables = run.path("table.md").read_text(encoding="utf-8").strip()
+    page.write_text(f"{head}{_BEGIN}\n\n{tables}\n\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    for made, shipped in (("sft", "sft"), ("dpo", "distill")):
+        target = root / "mbr_esd_metric" / "demo" / shipped
+        shutil.copytree(run.path(made) / "adapter", target / "adapter", dirs_exist_ok=True)
+        shutil.copy(run.path(made) / "hparams.yaml", target / "hparams.yaml")
+
+
+def _dagger(p_values: Mapping[str, Mapping[str, float]], column: str) -> str:
+    """† where the row beats every rival with p < 0.05."""
+    tested = [values[column] for values in p_values.values() if column in values]
+    return "†" if tested and max(tested) < 0.05 else ""
+
+
+#: Where the tables stand in docs/evidence/miniature.md.
+_BEGIN, _END = "<!-- results -->", "<!-- end of results -->"
+
+
+def _write(path: Path, value: object) -> None:
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    part.replace(path)
+
+
+#: Stage -> what runs it, and the file that says that it is done.
+_STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
+    "data": (run_data, "data.json"),
+    "sft": (run_sft, "sft.json"),
+    "sample": (run_sample, "sampled"),
+    "decide": (run_decide, "decisions.json"),
+    "evaluate": (run_evaluate, "evaluation.json"),
+    "pairs": (run_pairs, "pairs.txt"),
+    "dpo": (run_dpo, "dpo.json"),
+    "distilled": (run_distilled, "distilled.json"),
+    "table": (run_table, "table.md"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the stages that are asked for and not done yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=list(SIZES), default="ci", help="how much (default: %(default)s)")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder of {WMT}, {TED} and {BIO}")
+    parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all, in this order")
+    parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
+    parser.add_argument("--publish", action="store_true", help="then put tables and adapters into this repository")
+    parser.add_argument("--workers", type=int, default=1, help="processes that sample (default: %(default)s)")
+    args = parser.parse_args(argv)
+    args.work.mkdir(parents=True, exist_ok=True)
+    run = Run(SIZES[args.size], args.size, args.data, args.work, args.workers)
+    clock = run.path("time.json")
+    for stage in args.stages:
+        work, done = _STAGES[stage]
+        if run.path(done).exists() and not args.again:
+            continue
+        print(f"== {stage}", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        try:
+            work(run)
+        except MbrEsdError as error:
+            print(f"miniature: {stage}: {error}", file=sys.stderr)
+            return 1
+        finally:
+            if os.environ.get("RANK", "0") == "0":  # the first of several processes of torchrun
+                spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
+                _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
+        run.path(done).touch()
+    if args.publish:
+        publish(run)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

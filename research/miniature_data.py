@@ -1,0 +1,161 @@
+"""The human annotations of the miniature, split by source: what is learnt from, what is paired, what is tested on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.distill.supervision import HumanAnnotation, Selection, Supervision, merged, select
+from mbr_esd_metric.elicit.prompt import load_prompt
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval import Evaluator
+from mbr_esd_metric.metric.pipeline import Segment
+
+LP = "en-de"
+WMT, TED, BIO = "sxs_mqm_generalMT2023_ende.3raters.tsv", "mqm_ted_ende.tsv", "bio_mqm_en-de_de-en.jsonl.gz"
+#: The TED talk that is tested on and never trained on.
+TED_TEST = "talk.3"
+#: Span measures of the tables.
+COLUMNS = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus")
+#: Test sources held back from training, whatever the size: so many of the short ones, in the order of their hashes.
+HELD_BACK = 22
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """How much of everything.
+
+    Attributes:
+        sft: annotations to learn from, of WMT23, TED and bio; with the longest translation of each, in characters.
+        characters: longest translation that is tested on or paired.
+        sources, systems: of the WMT23 test; the rest of the short sources is trained on.
+        ted_sources, ted_systems: of the TED test.
+        pair_segments: translations that preference pairs are made of.
+    """
+
+    sft: tuple[int, int, int]
+    lengths: tuple[int, int, int]
+    characters: int
+    sources: int
+    systems: int
+    ted_sources: int
+    ted_systems: int
+    pair_segments: int
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Translations as systems x segments, with what the raters say."""
+
+    name: str
+    systems: tuple[str, ...]
+    segments: tuple[tuple[Segment, ...], ...]
+    raters: tuple[tuple[tuple[Annotation | None, ...], ...], ...]
+    gold: tuple[tuple[float, ...], ...]
+
+    @property
+    def flat(self) -> list[Segment]:
+        """All translations, system by system."""
+        return [segment for row in self.segments for segment in row]
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Span measures against every rater (their mean), Score(E) against the raters' mean score."""
+        lengths = [[len(segment.translation) for segment in row] for row in self.segments]
+        return Evaluator(self.gold, self.raters, lengths, COLUMNS)
+
+    def matrix(self, flat: Sequence[Any]) -> list[list[Any]]:
+        """One value a translation, as systems x segments."""
+        width = len(self.segments[0])
+        return [list(flat[i * width : (i + 1) * width]) for i in range(len(self.systems))]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is learnt from, what is paired, what is tested on."""
+
+    supervision: Supervision
+    paired: tuple[Segment, ...]
+    tests: tuple[TestSet, ...]
+
+
+def load_corpus(folder: Path, size: CorpusSize) -> Corpus:
+    """Split by source: no source that is tested on is learnt from or paired.
+
+    Raises:
+        InputError: the annotations are not in the folder.
+    """
+    missing = [name for name in (WMT, TED, BIO) if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder} lacks {', '.join(missing)}; docs/evidence/miniature.md says where they are published"
+        )
+    wmt, ted, bio = (tuple(read_mqm(folder / name)) for name in (WMT, TED, BIO))
+    longest: dict[str, int] = defaultdict(int)
+    for rating in wmt:
+        longest[rating.source] = max(longest[rating.source], len(rating.target))
+    short = sorted((s for s in longest if longest[s] <= 350), key=_order)
+    tested = set(short[:HELD_BACK]) | {r.source for r in ted if r.doc == TED_TEST}
+    sources = [s for s in short[:HELD_BACK] if longest[s] <= size.characters][: size.sources]
+    talk = [r for r in ted if r.doc == TED_TEST and len(r.target) <= size.characters]
+    learnt = (
+        [r for r in wmt if r.source not in tested],
+        [r for r in ted if r.source not in tested],
+        [r for r in bio if r.lp == LP and r.source not in tested],
+    )
+    prompt = load_prompt()
+    parts = []
+    for ratings, count, characters in zip(learnt, size.sft, size.lengths, strict=True):
+        limits = Selection(count, clean_share=0.1, max_characters=characters, max_errors=4, max_span=60)
+        annotations = (HumanAnnotation(r.source, r.target, LP, r.annotation) for r in ratings)
+        parts.append(select(annotations, prompt, limits))
+    pool = {
+        (r.source, r.target)
+        for r in (*learnt[0], *learnt[1])
+        if 30 <= len(r.target) <= min(120, size.characters) and len(r.annotation)
+    }
+    chosen = sorted(pool, key=lambda pair: _order("\0".join(pair)))[: size.pair_segments]
+    paired = tuple(Segment(s, t, f"paired segment {i}") for i, (s, t) in enumerate(chosen))
+    tests = (
+        _test_set("wmt23", wmt, sources, size.systems),
+        _test_set("ted", talk, sorted({r.source for r in talk}, key=_order), size.ted_systems, size.ted_sources),
+    )
+    return Corpus(merged(parts), paired, tests)
+
+
+def _test_set(
+    name: str, ratings: Iterable[MqmRating], sources: Sequence[str], count: int, most: int | None = None
+) -> TestSet:
+    """The first `count` systems, and the first `most` of the sources for which all of them are rated."""
+    cells: dict[tuple[str, str], dict[str, MqmRating]] = defaultdict(dict)
+    for rating in ratings:
+        cells[rating.system, rating.source][rating.rater] = rating
+    systems = sorted({system for system, _ in cells} - {"ref"})[:count]
+    complete = [s for s in sources if all((system, s) in cells for system in systems)][:most]
+    raters = max(len(cells[system, s]) for system in systems for s in complete)
+    rows = [[sorted(cells[system, s].values(), key=lambda r: r.rater) for s in complete] for system in systems]
+    return TestSet(
+        name,
+        tuple(systems),
+        tuple(
+            tuple(Segment(c[0].source, c[0].target, f"{name} {systems[i]} {j}") for j, c in enumerate(row))
+            for i, row in enumerate(rows)
+        ),
+        tuple(
+            tuple(tuple(c[k].annotation if k < len(c) else None for c in row) for row in rows) for k in range(raters)
+        ),
+        tuple(tuple(sum(r.score() for r in c) / len(c) for c in row) for row in rows),
+    )
+
+
+def _order(text: str) -> str:
+    """A fixed random order."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,361 @@
+"""Trains the small model's adapter on annotations of people and on translations spoilt with exact labels.
+
+    python research/train_small.py --pairs pairs.jsonl --human 2021_en-de.tsv.gz=4 mlqe_en-de.tsv=1.2 \
+        --init ADAPTER --minutes 60 --seed 1 -o run
+
+Pairs come from `clean_pairs.py`, used in both directions; after = stands how often a file is drawn from. An example is
+a walk of `format=marked-omissions` (see `distill.walks`): a person's annotation, a planted error (`distill.planted`),
+or a translation that is spoilt as a whole (`distill.spoilt`); the two latter mostly beside their unspoilt originals.
+Of a person's annotation the source is walked in three of ten cases, with no word missing. Words of which nothing is
+known have no loss. The loss is the mean cross-entropy over the marks of a batch of about 900 tokens, AdamW on the LoRA
+weights alone, and the learning rate falls over the last part of the time, not of the updates: the run ends when it is
+to end. The marks that decide can weigh more (`--first`): the first mark of each text and of each place that is missing
+or wrong, in a spoilt translation and at the same place of its original.
+
+Every 30 updates a checkpoint is written, whole or not at all; the same command goes on from the last one, also after a
+kill. In the end the adapter is in `adapter/`. `mean_adapters.py` makes one adapter of several runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clean_pairs import read_pairs
+from running import run
+
+from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.distill.encoding import NO_LOSS
+from mbr_esd_metric.distill.planted import Planter
+from mbr_esd_metric.distill.spoilt import KINDS, Pair, Place, Spoiler
+from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.distill.walks import EncodedWalk
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.formats.marked import units
+from mbr_esd_metric.elicit.prompt import load_prompt
+
+#: How often a language pair, and a kind, is drawn from; 1 where nothing stands.
+PAIR_WEIGHTS = {
+    "en-de": 2.5,
+    "ru-en": 1.2,
+    "en-zh": 1.2,
+    "zh-en": 1.2,
+    "ro-en": 0.8,
+    "et-en": 0.8,
+    "en-ro": 0.6,
+    "en-et": 0.5,
+}
+KIND_WEIGHTS = {
+    "segment": 3.0, "clause": 3.0, "cut": 3.0, "words": 1.0, "copied": 1.5, "half_copied": 0.8, "unrelated": 1.2,
+    "half_unrelated": 0.8, "twice": 1.2, "shuffled": 0.6,
+}  # fmt: skip
+_JOINED = ("segment", "half_copied", "half_unrelated", "twice")
+_TOKENS, _LONG, _MOST = 900, 420, 800
+_SAVE = 30
+_STATE = "state.pt"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An example.
+
+    Attributes:
+        kind: how the translation is spoilt, "good" for the original of a spoilt one, "human", "planted".
+        source, translation: the texts.
+        errors: of the translation.
+        missing: what of the source is missing.
+        unsure: what of the source may be missing or not.
+        both: whether the source is walked.
+        decisive: places of the translation and of the source whose first marks decide.
+    """
+
+    kind: str
+    source: str
+    translation: str
+    errors: Annotation
+    missing: tuple[Place, ...] = ()
+    unsure: tuple[Place, ...] = ()
+    both: bool = True
+    decisive: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
+
+
+def _runs(places: Sequence[Place]) -> list[Place]:
+    """Neighbouring words as one place."""
+    found: list[Place] = []
+    for start, end in sorted(places):
+        if found and start - found[-1][1] <= 1:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+class Stream:
+    """Draws examples; what it draws depends on the seed alone."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.chance = random.Random(args.seed)
+        self._shares = args.share_human, args.share_planted
+        self._pairs: dict[str, list[Pair]] = {}
+        for one in read_pairs(args.pairs):
+            for pair in (one, one.swapped()):
+                self._pairs.setdefault(pair.lp, []).append(pair)
+        self._spoiler = Spoiler([pair for some in self._pairs.values() for pair in some])
+        self._human: dict[str, tuple[list[HumanAnnotation], list[HumanAnnotation]]] = {}
+        self._weights: dict[str, float] = {}
+        clean: list[HumanAnnotation] = []
+        for item in args.human:
+            path, _, weight = item.rpartition("=")
+            fine, wrong = self._human.setdefault(path, ([], []))
+            self._weights[path] = float(weight)
+            for r in read_mqm(path):
+                short = 0 < len(r.target) <= 200 and len(r.source) <= 320 and len(r.annotation) <= 6
+                if short and (r.annotation or not r.errors) and all(s.end - s.start <= 80 for s in r.annotation):
+                    one = HumanAnnotation(r.source, r.target, r.lp or "", r.annotation)
+                    (wrong if r.annotation else fine).append(one)
+            clean += fine if "mlqe" not in path else []
+        for lp in ("en-de", "de-en", "ru-en", "en-ru"):
+            for pair in self._pairs.get(lp, ()):
+                clean.append(HumanAnnotation(pair.source, pair.translation, lp, Annotation()))
+        self._clean, self._planter = clean, Planter(clean)
+
+    def draw(self) -> list[Row]:
+        """An example, or one and its unspoilt original."""
+        chance, which = self.chance, self.chance.random()
+        if which < self._shares[0]:
+            fine, wrong = self._human[chance.choices(list(self._weights), list(self._weights.values()))[0]]
+            item = chance.choice(wrong if wrong and (chance.random() < 0.6 or not fine) else fine)
+            return [Row("human", item.source, item.translation, item.annotation, both=chance.random() < 0.3)]
+        if which < self._shares[0] + self._shares[1] / 2:
+            item = chance.choice(self._clean)
+            bad, both = self._planter.plant(item, chance), chance.random() < 0.35
+            if bad is None or any(span.category == "planted/omission" for span in bad.annotation):
+                return []
+            rows = [Row("planted", bad.source, bad.translation, bad.annotation, both=both)]
+            if chance.random() < 0.8:
+                rows.append(Row("good", item.source, item.translation, Annotation(), both=both))
+            return rows
+        kind = chance.choices(list(KINDS), [KIND_WEIGHTS.get(kind, 1.0) for kind in KINDS])[0]
+        lps = list(self._pairs)
+        pair = chance.choice(self._pairs[chance.choices(lps, [PAIR_WEIGHTS.get(lp, 1.0) for lp in lps])[0]])
+        if len(pair.source) > (110 if kind in _JOINED else 220) and chance.random() > 0.1:
+            return []
+        spoilt = self._spoiler.spoil(pair, kind, chance)
+        if spoilt is None:
+            return []
+        errors = Annotation(ErrorSpan(start, end, "major") for start, end in spoilt.wrong)
+        good, whole = spoilt.good, ((0, 1),)
+        lost = (*whole, *_runs(spoilt.missing))
+        rows = [
+            Row(
+                kind,
+                good.source,
+                spoilt.translation,
+                errors,
+                spoilt.missing,
+                spoilt.unsure,
+                decisive=((*whole, *spoilt.wrong), lost),
+            )
+        ]
+        if chance.random() < 0.85:
+            rows.append(Row("good", good.source, good.translation, Annotation(), decisive=(whole, lost)))
+        return rows
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An example in tokens: its walk, and which places of its tokens have no loss, and which decide."""
+
+    kind: str
+    walk: EncodedWalk
+    silent: tuple[int, ...]
+    decisive: tuple[int, ...]
+
+
+def drawn(walk: EncodedWalk, row: Row) -> Drawn:
+    """Where the marks of `row` stand in its walk, of which nothing is known or much depends."""
+    texts = [row.translation, row.source] if row.both else [row.translation]
+    chosen, silent, decisive = iter(walk.row.chosen), [], set()
+    for number, text in enumerate(texts):
+        words = units(text)
+        places = [next(chosen) for _ in words]
+        for start, end in row.unsure if number else ():
+            silent += [at for at, word in zip(places, words, strict=True) if start < word.end and end > word.start]
+        for start, end in row.decisive[number]:
+            inside = [at for at, word in zip(places, words, strict=True) if start < word.end and end > word.start]
+            decisive.update(inside[:1])
+    return Drawn(row.kind, walk, tuple(silent), tuple(sorted(decisive)))
+
+
+class Trainer:
+    """The model, its tokens, and its updates."""
+
+    def __init__(self, base: str, adapter: str, first: float = 1.0) -> None:
+        import torch
+        from transformers import AutoTokenizer
+
+        from mbr_esd_metric.distill.training import load_trainable, resolved
+        from mbr_esd_metric.distill.walks import WalkCollator
+        from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(resolved(base))
+        self.model = load_trainable(base, adapter=adapter)
+        self.walks, self.first = WalkTokenizer(tokenizer), first
+        self.collator = WalkCollator(self.model.get_base_model(), self.walks, tokenizer.pad_token_id)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.parameters, weight_decay=0.0)
+        self.losses: dict[str, list[float]] = {}
+
+    def encoded(self, row: Row) -> Drawn | None:
+        """The walk of an example in tokens."""
+        from mbr_esd_metric.distill.walks import encode_walk
+
+        answers = get_format("marked-omissions" if row.both else "marked")
+        source = [ErrorSpan(start, end, "major", side="source") for start, end in row.missing]
+        answer, _ = answers.answer(Annotation([*row.errors, *source]), row.translation, row.source)
+        walk = answers.walk(load_prompt("v1", answers.templates), row.source, row.translation)
+        if walk is None:
+            return None
+        return drawn(encode_walk(walk, answer, self.walks), row)
+
+    def update(self, batch: Sequence[Drawn], rate: float) -> float:
+        """One step; returns the loss, and keeps that of each kind."""
+        import torch
+
+        from mbr_esd_metric.distill.walks import choice_logprobs
+
+        with self.model.disable_adapter(), torch.no_grad():
+            rows = self.collator.measured([one.walk for one in batch])
+        collated = self.collator.collated(rows)
+        for number, one in enumerate(batch):
+            collated["labels"][number, list(one.silent)] = NO_LOSS
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logprobs, chosen = choice_logprobs(self.model, collated)
+        weights = torch.ones_like(logprobs)
+        for number, one in enumerate(batch):
+            weights[number, [place - 1 for place in one.decisive]] = self.first
+            of = self.losses.setdefault(one.kind, [0.0, 0])
+            of[0] -= float(logprobs[number].detach().sum())
+            of[1] += int(chosen[number].sum())
+        loss = -(weights * logprobs)[chosen].sum() / weights[chosen].sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+
+def batches(stream: Stream, trainer: Trainer) -> Iterator[list[Drawn]]:
+    """Batches of similar length, made of 64 examples at a time."""
+    while True:
+        found: list[Drawn] = []
+        while len(found) < 64:
+            for row in stream.draw():
+                one = trainer.encoded(row)
+                if one is None:
+                    continue
+                if one.walk.length <= _LONG or (one.walk.length < _MOST and stream.chance.random() < 0.08):
+                    found.append(one)
+        found.sort(key=lambda one: one.walk.length)
+        made: list[list[Drawn]] = [[]]
+        for one in found:
+            if made[-1] and (len(made[-1]) >= 8 or (len(made[-1]) + 1) * one.walk.length > _TOKENS):
+                made.append([])
+            made[-1].append(one)
+        stream.chance.shuffle(made)
+        yield from made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", required=True, help="clean pairs")
+    parser.add_argument("--human", required=True, nargs="+", metavar="FILE=WEIGHT", help="annotations of people")
+    parser.add_argument("--base", default="google/gemma-3-270m", help="base model (default: %(default)s)")
+    parser.add_argument("--init", required=True, help="folder of the adapter to begin with")
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--rate", type=float, default=4e-4, help="highest learning rate (default: 4e-4)")
+    parser.add_argument(
+        "--first",
+        type=float,
+        default=1.0,
+        help="weight of the first mark of a text, spoilt or its original (default: 1)",
+    )
+    parser.add_argument("--share-human", type=float, default=0.55, help="of draws (default: 0.55)")
+    parser.add_argument("--share-planted", type=float, default=0.27, help="of draws, with originals (default: 0.27)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", required=True, type=Path)
+    args = parser.parse_args()
+    import torch
+
+    last = last_checkpoint(args.output)
+    trainer = Trainer(args.base, str(last) if last else args.init, args.first)
+    stream, updates, spent = Stream(args), 0, 0.0
+    if last:
+        known = torch.load(last / _STATE, weights_only=False)
+        trainer.optimizer.load_state_dict(known["optimizer"])
+        updates, spent = known["updates"], known["spent"]
+        stream.chance.setstate(known["chance"])
+        print(f"goes on after {updates} updates, {spent / 60:.0f} minutes", flush=True)
+    began = time.monotonic() - spent
+
+    def save() -> None:
+        known = {"optimizer": trainer.optimizer.state_dict(), "chance": stream.chance.getstate()}
+        known |= {"updates": updates, "spent": time.monotonic() - began}
+        save_checkpoint(trainer.model, known, args.output)
+
+    for batch in batches(stream, trainer):
+        share = (time.monotonic() - began) / (60 * args.minutes)
+        if share >= 1:
+            break
+        loss = trainer.update(batch, args.rate * min(1, (updates + 1) / 25, max(0.02, (1 - share) / 0.7)))
+        updates += 1
+        if updates % 10 == 0:
+            print(f"{updates} updates, {share:.0%} of the time, loss {loss:.3f}", flush=True)
+        if updates % _SAVE == 0:
+            print(
+                "  " + ", ".join(f"{kind} {a / max(1, n):.3f}" for kind, (a, n) in sorted(trainer.losses.items())),
+                flush=True,
+            )
+            trainer.losses.clear()
+            save()
+    save()
+    final = args.output / "adapter"
+    shutil.rmtree(final, ignore_errors=True)
+    final.mkdir()
+    for path in last_checkpoint(args.output).glob("adapter_*"):
+        shutil.copy(path, final)
+    print(f"{final}: {updates} updates")
+
+
+def save_checkpoint(model: Any, known: dict[str, Any], folder: Path) -> None:
+    """Write the adapter and where the run stands to a folder of its own, then remove the one before."""
+    import torch
+
+    before, new, unfinished = last_checkpoint(folder), folder / f"after-{known['updates']}", folder / "unfinished"
+    if before == new:
+        return
+    shutil.rmtree(unfinished, ignore_errors=True)
+    model.save_pretrained(str(unfinished))
+    torch.save(known, unfinished / _STATE)
+    unfinished.rename(new)
+    if before:
+        shutil.rmtree(before)
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The folder of the last checkpoint."""
+    found = [(int(path.name.removeprefix("after-")), path) for path in folder.glob("after-*")]
+    return max(found)[1] if found else None
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,156 @@
+"""COMET's own models and commands, with random weights: the same with COMET's requirements and with everything new.
+
+The numbers are those of Python 3.11, numpy 1.26, transformers 4.57, tokenizers 0.22 and torch 2.13.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.comet_checkpoint import SENTENCES, make_checkpoint
+from tests.helpers.comet_commands import Files, Outcome
+
+pytest.importorskip("comet.models")
+pytestmark = pytest.mark.comet
+
+from comet import load_from_checkpoint  # noqa: E402
+
+from mbr_esd_metric.adapters.comet import compatibility  # noqa: E402
+
+SCORES = {
+    "regression": [-0.134307, -0.055371, -0.247836, 0.016367],
+    "unified": [-0.580407, -0.572619, -0.553774, -0.593389],
+    "xcomet": [-0.514031, -0.355876, -0.313816, -0.512482],
+}
+SPANS = [
+    [(0, 13, "critical", 0.995636), (39, 47, "critical", 0.942608), (55, 71, "major", 0.595559)],
+    [(12, 18, "minor", 0.991367), (26, 39, "minor", 0.9761), (49, 53, "critical", 0.844306)],
+    [
+        (19, 21, "minor", 0.800934),
+        (26, 33, "minor", 0.887131),
+        (48, 74, "minor", 0.937377),
+        (81, 82, "minor", 0.791262),
+    ],
+    [(16, 29, "critical", 0.641924), (42, 47, "critical", 0.921139)],
+]
+SAMPLES = [{"src": SENTENCES[i], "mt": SENTENCES[i + 1], "ref": SENTENCES[(i + 3) % 8]} for i in range(0, 8, 2)]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {kind: make_checkpoint(tmp_path_factory.mktemp(kind), kind) for kind in SCORES}
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Files of sources, translations, other translations and references, and three translations of each source."""
+    monkeypatch.chdir(tmp_path)
+    columns = {name: [sample[name] for sample in SAMPLES] for name in ("src", "mt", "ref")}
+    columns["other"] = columns["mt"][::-1]
+    columns["several"] = [text for i in range(4) for text in (columns["mt"][i], columns["ref"][i], columns["src"][i])]
+    for name, lines in columns.items():
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {name: name for name in columns}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: dict[str, Path]) -> None:
+    found = load_from_checkpoint(str(checkpoints[kind])).predict(SAMPLES, gpus=0, progress_bar=False, batch_size=2)
+    assert found.scores == pytest.approx(SCORES[kind], abs=1e-5)
+    if kind == "xcomet":
+        for spans, expected in zip(found.metadata.error_spans, SPANS, strict=True):
+            assert [(s["start"], s["end"], s["severity"]) for s in spans] == [span[:3] for span in expected]
+            assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_stock_checkpoints_in_comet_score(
+    kind: str, checkpoints: dict[str, Path], texts: dict[str, str], comet_command: Callable[..., Outcome]
+) -> None:
+    model = ("--gpus", "0", "--quiet", "--batch_size", "2", "--model", str(checkpoints[kind]))
+    done = comet_command("score", "-s", "src", "-t", "mt", "-r", "ref", *model, "--to_json", "out.json")
+    assert done.status == 0, done.err
+    rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt"]
+    # Coarser than above: the command lets torch multiply with less precision.
+    assert [row["COMET"] for row in rows] == pytest.approx(SCORES[kind], rel=1e-3, abs=1e-3)
+
+
+def test_stock_checkpoints_in_comet_compare(
+    checkpoints: dict[str, Path], texts: dict[str, str], comet_command: Callable[..., Outcome]
+) -> None:
+    model = ("--gpus", "0", "--quiet", "--model", str(checkpoints["regression"]))
+    done = comet_command("compare", "-s", "src", "-t", "mt", "other", "-r", "ref", *model, "--to_json", "out.json")
+    assert done.status == 0, done.err
+    [found] = json.loads(Path("out.json").read_text(encoding="utf-8"))["statistical_results"]
+    assert set(found["paired_t-test"]) == {"statistic", "p_value"}
+    assert all(isinstance(value, float) for value in found["paired_t-test"].values())
+
+
+def test_stock_checkpoints_in_comet_mbr(
+    checkpoints: dict[str, Path],
+    texts: dict[str, str],
+    comet_command: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This command of COMET moves its model to a GPU, whatever `--gpus` says."""
+    import pytorch_lightning
+
+    monkeypatch.setattr(pytorch_lightning.LightningModule, "cuda", lambda self: self)
+    models = ("--gpus", "0", "--model", str(checkpoints["regression"]), "--qe_model", str(checkpoints["unified"]))
+    words = ("-s", "src", "-t", "several", "--num_samples", "3", "--rerank_top_k", "2", "-o", "chosen")
+    done = comet_command("mbr", *words, *models)
+    assert done.status == 0, done.err
+    chosen = Path("chosen").read_text(encoding="utf-8").splitlines()
+    assert len(chosen) == len(SAMPLES)
+    assert all(text in sample.values() for text, sample in zip(chosen, SAMPLES, strict=True))
+
+
+COMMAND = """
+import sys
+sys.argv[0] = "comet-score"
+from comet.cli.score import score_command
+score_command()
+"""
+#: Makes a Python as new as 3.14 of this one: `functools._HashedSeq` went with 3.14; argparse passes an argument more
+#: since 3.12.8 and 3.13.1.
+NEW_PYTHON = """
+import argparse, functools, sys
+vars(functools).pop("_HashedSeq", None)
+parse = argparse.ArgumentParser._parse_known_args
+if "intermixed" not in parse.__code__.co_varnames:
+    argparse.ArgumentParser._parse_known_args = lambda self, words, space, intermixed: parse(self, words, space)
+"""
+
+
+@pytest.mark.parametrize("python", ["", NEW_PYTHON], ids=["this Python", "a new Python"])
+@pytest.mark.parametrize("model", ["ours", "unified"])
+def test_a_process_of_comet_gets_what_comet_misses(
+    model: str, python: str, files: Files, checkpoints: dict[str, Path]
+) -> None:
+    words = ["-s", files.sources, "-t", files.translations, "--gpus", "0", "--to_json", "out.json", "--model"]
+    words.append(files.model if model == "ours" else str(checkpoints[model]))
+    environment = {**os.environ, "PYTHONPATH": str(Path(compatibility.__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-c", python + COMMAND, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(Path("out.json").read_text(encoding="utf-8"))[files.translations]) == 3
+
+
+def test_two_texts_are_joined_as_transformers_4_joins_them() -> None:
+    """`<s> a </s> </s> b </s>` in XLM-R, `[CLS] a [SEP] b [SEP]` in BERT."""
+
+    class Tokenizer:
+        cls_token_id, sep_token_id = 0, 2
+
+    xlmr, bert = compatibility._joining(2), compatibility._joining(1)
+    assert xlmr(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 2, 7, 2]
+    assert bert(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 7, 2]
+    assert xlmr(Tokenizer(), [5]) == bert(Tokenizer(), [5]) == [0, 5, 2]

@@ -1,0 +1,317 @@
+"""The class that COMET loads, and how COMET's own functions find it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metric.card import ModelCard
+from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
+from tests.helpers.comet_commands import SOURCES, TRANSLATIONS, Files, Outcome
+
+pytest.importorskip("comet.models")
+pytestmark = pytest.mark.comet
+
+import comet.models  # noqa: E402
+from comet import download_model, load_from_checkpoint  # noqa: E402
+from comet.models.utils import Prediction  # noqa: E402
+
+import mbr_esd_metric  # noqa: E402
+from mbr_esd_metric.adapters.comet.model_class import MbrEsdMetric  # noqa: E402
+from mbr_esd_metric.adapters.comet.registration import checkpoint_folder, register  # noqa: E402
+
+SAMPLES = [{"src": s, "mt": t, "ref": "not looked at"} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
+
+
+@pytest.fixture
+def model(files: Files) -> MbrEsdMetric:
+    loaded = load_from_checkpoint(download_model(files.model))
+    assert type(loaded) is MbrEsdMetric
+    return loaded
+
+
+def test_predict(model: MbrEsdMetric) -> None:
+    result = model.predict(
+        samples=SAMPLES,
+        batch_size=8,
+        gpus=0,
+        progress_bar=False,
+        accelerator="cpu",
+        num_workers=0,
+        length_batching=True,
+    )
+    assert type(result) is Prediction
+    assert type(result.metadata) is Prediction
+    assert result.scores == result["scores"] == [0.8, 0.96, 1.0]
+    assert result.system_score == pytest.approx(0.92)
+    assert result.metadata.mqm_scores == result.scores
+    assert result.metadata.mqm == [-5.0, -1.0, 0.0]
+    assert result.metadata.expected_utility == [1.0, 1.0, 1.0]
+    assert result.metadata.error_spans == [
+        [
+            {
+                "text": "geöffnet",
+                "confidence": 1.0,
+                "severity": "major",
+                "start": 24,
+                "end": 32,
+                "category": "accuracy/mistranslation",
+            }
+        ],
+        [
+            {
+                "text": "ein",
+                "confidence": 1.0,
+                "severity": "minor",
+                "start": 9,
+                "end": 12,
+                "category": "fluency/grammar",
+            }
+        ],
+        [],
+    ]
+    assert "|n:3|" in result.metadata.signature
+
+
+def test_predict_has_comets_arguments_and_defaults() -> None:
+    import inspect
+
+    ours, theirs = (inspect.signature(cls.predict).parameters for cls in (MbrEsdMetric, comet.models.CometModel))
+    assert list(ours) == list(theirs)
+    assert [p.default for p in ours.values()] == [p.default for p in theirs.values()]
+
+
+def test_what_comets_callers_do_to_a_model(model: MbrEsdMetric) -> None:
+    assert model.eval().half().to("cpu") is model
+    assert not model.requires_references()
+    assert model.is_referenceless()
+    model.set_embedding_cache()
+    assert model.retrieve_sentence_embedding.cache_info().currsize == 0
+    for call in (model.enable_context, model.retrieve_sentence_embedding, lambda: model.predict(SAMPLES, mc_dropout=3)):
+        with pytest.raises(OptionError):
+            call()
+
+
+class SeenError(Exception):
+    """Carries what a stand-in was called with."""
+
+
+@pytest.mark.parametrize(("gpus", "device"), [(0, "cpu"), (1, "auto")])
+def test_gpus_0_keeps_a_model_on_the_cpu(
+    model: MbrEsdMetric, monkeypatch: pytest.MonkeyPatch, gpus: int, device: str
+) -> None:
+    def annotate(card: ModelCard, *_: object, **__: object) -> None:
+        raise SeenError(card.device)
+
+    monkeypatch.setattr("mbr_esd_metric.metric.metric.annotate", annotate)
+    with pytest.raises(SeenError, match=device):
+        model.predict(SAMPLES, gpus=gpus, progress_bar=False)
+
+
+def test_no_samples(model: MbrEsdMetric) -> None:
+    result = model.predict([], gpus=0, progress_bar=False)
+    assert result.scores == result.metadata.error_spans == []
+    assert math.isnan(result.system_score)
+
+
+@pytest.mark.parametrize(
+    ("sample", "fix"),
+    [
+        ({"src": "a"}, r"samples\[1\] has no 'mt'"),
+        ({"src": 1, "mt": "a"}, "'src' is int, not a text"),
+        ("a", "give a dict"),
+    ],
+)
+def test_malformed_samples(model: MbrEsdMetric, sample: object, fix: str) -> None:
+    with pytest.raises(InputError, match=fix):
+        model.predict([SAMPLES[0], sample], gpus=0, progress_bar=False)  # type: ignore[list-item]
+
+
+def test_in_a_library_an_error_stays_an_exception(files: Files) -> None:
+    hook = sys.excepthook
+    with pytest.raises(OptionError, match="did you mean 'mbr-esd-demo'"):
+        load_from_checkpoint(download_model("mbr-esd-dmo"))
+    assert sys.excepthook is hook
+
+
+def model_folder(path: Path) -> Path:
+    path.mkdir()
+    (path / "hparams.yaml").write_text("class_identifier: mbr_esd_metric\nmodel: some/model\nn: 4\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ["./mine", "mbr-esd-mine"])
+def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    model_folder(Path(name))
+    path = download_model(f"{name}?utility=f1")
+    card = load_from_checkpoint(path).metric.card
+    assert (card.model, card.n, card.decision.utility) == ("some/model", 4, "f1")
+    # The name of the folder is absolute, so that the path works from elsewhere too.
+    monkeypatch.chdir(files.folder.parent)
+    assert load_from_checkpoint(path).metric.card.n == 4
+
+
+def test_a_checkpoint_file_in_a_model_folder(files: Files) -> None:
+    """As `comet-score --model mine/checkpoints/model.ckpt`; the file may be empty."""
+    folder = model_folder(Path("mine"))
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "model.ckpt").touch()
+    assert load_from_checkpoint("mine/checkpoints/model.ckpt").metric.card.model == "some/model"
+
+
+@pytest.mark.parametrize("name", ["somebody/esd", "mbr-esd-fans/esd"])
+def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    folder = model_folder(Path("snapshot"))
+    asked: list[dict[str, object]] = []
+
+    def download(repo_id: str, **options: object) -> str:
+        asked.append({"repo_id": repo_id, **options})
+        return str(folder)
+
+    monkeypatch.setattr(comet.models, "snapshot_download", download)
+    register()
+    card = load_from_checkpoint(download_model(f"{name}?n=2", local_files_only=True)).metric.card
+    assert (card.model, card.n) == ("some/model", 2)
+    assert asked == [{"repo_id": name, "cache_dir": None, "local_files_only": True}]
+
+
+def test_the_folder_of_a_name_holds_no_pickle(files: Files) -> None:
+    path = Path(download_model(files.model, saving_directory="models"))
+    assert path.parents[2] == Path("models")
+    content = {p.name: p.read_text(encoding="utf-8") for p in path.parents[1].rglob("*") if p.is_file()}
+    assert content == {
+        "hparams.yaml": "class_identifier: mbr_esd_metric\n",
+        "model.ckpt": f"mbr-esd-metric model: {files.model}\n",
+    }
+    assert download_model(files.model, saving_directory="models") == str(path)
+
+
+def test_registering_twice_changes_nothing(files: Files) -> None:
+    before = comet.models.snapshot_download
+    register()
+    assert comet.models.snapshot_download is before
+
+
+def test_a_stock_model_works_in_the_same_process(model: MbrEsdMetric, tmp_path: Path) -> None:
+    stock = load_from_checkpoint(str(make_xcomet_checkpoint(tmp_path / "xcomet")))
+    assert type(stock) is comet.models.XCOMETMetric
+    for _ in range(2):
+        ours = model.predict(SAMPLES, gpus=0, progress_bar=False)
+        theirs = stock.predict(SAMPLES, gpus=0, progress_bar=False)
+        assert len(theirs.scores) == len(ours.scores) == len(SAMPLES)
+        assert set(theirs.metadata) & set(ours.metadata) == {"mqm_scores", "error_spans"}
+
+
+@pytest.mark.parametrize("autoload", ["1", "0"])
+def test_after_import_mbr_esd_metric(files: Files, autoload: str) -> None:
+    """Even where COMET's functions were imported before, and torch calls no stub."""
+    code = (
+        "from comet import download_model, load_from_checkpoint; import mbr_esd_metric\n"
+        "print(type(load_from_checkpoint(download_model('mbr-esd-demo'))).__name__)"
+    )
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "MbrEsdMetric\n", done.stderr
+
+
+def test_installed_and_uninstalled(files: Files, tmp_path: Path) -> None:
+    """A wheel in an environment of its own: it works there, touches no file of COMET, and leaves nothing behind."""
+    site = environment_with_comet(tmp_path / "venv")
+    python = str(tmp_path / "venv" / "bin" / "python")
+    before = fingerprint(site / "comet")
+    pip(
+        "wheel",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--quiet",
+        "--wheel-dir",
+        "wheels",
+        str(source_tree()),
+    )
+    [wheel] = Path("wheels").iterdir()
+
+    pip("--python", python, "install", "--no-deps", "--no-index", "--quiet", str(wheel))
+    assert "unknown model 'mbr-esd-dmo'" in comet_score(python, files).error
+    assert fingerprint(site / "comet") == before
+
+    pip("--python", python, "uninstall", "--yes", "--quiet", "mbr-esd-metric")
+    assert "Model 'mbr-esd-dmo' not supported by COMET." in comet_score(python, files).err
+    assert fingerprint(site / "comet") == before
+    assert not list(site.glob("mbr_esd*"))
+
+
+def source_tree() -> Path:
+    """A copy of what the wheel is made of, so that building leaves nothing in the repository."""
+    root = Path(mbr_esd_metric.__file__).parents[1]
+    if not (root / "setup.cfg").is_file():
+        pytest.skip("the package is not run from its source tree")
+    tree = Path("tree").resolve()
+    tree.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "mbr_esd_autoload.py"):
+        shutil.copy(root / name, tree)
+    shutil.copytree(root / "mbr_esd_metric", tree / "mbr_esd_metric", ignore=shutil.ignore_patterns("__pycache__"))
+    return tree
+
+
+def environment_with_comet(path: Path) -> Path:
+    """A virtual environment that has what this one has, except this package; returns its site-packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
+    [site] = path.glob("lib/python*/site-packages")
+    for entry in Path(comet.__file__).parents[1].iterdir():
+        if "mbr_esd" not in entry.name and entry.suffix != ".pth":
+            (site / entry.name).symlink_to(entry)
+    return site
+
+
+def fingerprint(package: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def pip(*words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def comet_score(python: str, files: Files) -> Outcome:
+    """COMET's command, run for a model name that is nearly one of ours."""
+    done = subprocess.run(
+        [
+            python,
+            "-m",
+            "comet.cli.score",
+            "-s",
+            files.sources,
+            "-t",
+            files.translations,
+            "--gpus",
+            "0",
+            "--model",
+            "mbr-esd-dmo",
+        ],
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_pointer_may_hold_a_password_and_is_for_the_user_alone(tmp_path: Path) -> None:
+    folder = Path(checkpoint_folder("mbr-esd-demo?server=http://me:hunter2@host/v1", tmp_path))
+    pointer = folder / "checkpoints" / "model.ckpt"
+    assert "hunter2" in pointer.read_text()
+    assert pointer.stat().st_mode & 0o077 == 0
+    assert "hunter2" not in str(folder)

@@ -1,0 +1,286 @@
+"""Translators' files: what is read from them, and the same bytes with marks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mbr_esd_metric.adapters.documents import Document, read_document
+from mbr_esd_metric.adapters.documents.markup import Content
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+
+ONE = """<?xml version="1.0" encoding="UTF-8"?>\r
+<!-- a comment --><xliff version='1.2'   xmlns="urn:oasis:names:tc:xliff:document:1.2">
+ <file original="a.html" source-language="en-US" target-language="de-DE" datatype="html"><body>
+  <trans-unit id="1"><source>Click <g id="1">the <x id="2"/>button</g> &amp; go</source>
+   <target state="translated">
+     Klick <g id="1">auf <x id="2"/>den</g> Kn&#246;pf<ph id="3">&lt;br&gt;</ph> <![CDATA[<& ab]]></target>
+   <alt-trans><source>old</source><target>alt</target></alt-trans></trans-unit>
+  <trans-unit id="2"><source>No</source></trans-unit>
+  <trans-unit id="3"><source>Empty</source><target/></trans-unit>
+  <trans-unit id="4" approved="yes"><source>Yes</source><target >Ja</target></trans-unit>
+ </body></file></xliff>"""
+
+TWO = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.1" srcLang="en" trgLang="de"
+ xmlns:its="http://www.w3.org/2005/11/its"><file id="f1"><unit id="u1"><notes><note>n</note></notes>
+ <segment id="s1"><source>One <pc id="1">two</pc>.</source><target>Eins <pc id="1">zwei</pc>.</target></segment>
+ <ignorable><source> </source></ignorable>
+ <segment id="s2"><source>Three.</source><target>Drei.</target></segment></unit></file></xliff>
+"""
+
+TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>
+<tu tuid="a"><tuv xml:lang="de"><seg>Das <bpt i="1">&lt;b></bpt>Haus<ept i="1">&lt;/b></ept></seg></tuv>
+<tuv xml:lang="en"><seg>The house</seg></tuv></tu></body></tmx>"""
+
+PO = """# A comment.
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Language: de\\n"
+
+# Seen by somebody.
+#: file.c:1
+msgctxt "menu"
+msgid "Open the file"
+msgstr "Öffne das Feuer"
+
+msgid "Close"
+msgstr ""
+"""
+
+TSV = "key\tsource\ttarget\tlp\n7\tA dog\tEin Hund\ten-de\n8\tA cat\t\ten-de\n"
+
+
+def _read(folder: Path, name: str, content: str, encoding: str = "utf-8") -> Document:
+    path = folder / name
+    path.write_bytes(content.encode(encoding))
+    return read_document(path)
+
+
+def _nothing(document: Document) -> list[Annotation]:
+    return [Annotation()] * len(document.units)
+
+
+def _words(document: Document, **words: str) -> list[Annotation]:
+    """Errors on these words of the units of these ids (after `u`)."""
+    found = []
+    for unit in document.units:
+        word = words.get("u" + re.sub(r"\W", "", unit.id))
+        at = -1 if word is None else unit.translation.index(word)
+        found.append(Annotation([ErrorSpan(at, at + len(word), "major", "accuracy/mistranslation")] if word else []))
+    return found
+
+
+def test_texts_are_without_markup(tmp_path: Path) -> None:
+    one = _read(tmp_path, "p.xlf", ONE)
+    assert [(unit.id, unit.source, unit.translation) for unit in one.units] == [
+        ("a.html/1", "Click the button & go", "Klick auf den Knöpf <& ab"),
+        ("a.html/4", "Yes", "Ja"),
+    ]
+    assert one.empty == ("a.html/2", "a.html/3")
+    assert one.units[0].languages == ("en-US", "de-DE")
+    two = _read(tmp_path, "p.xliff", TWO)
+    assert [(unit.id, unit.translation) for unit in two.units] == [("f1/u1/s1", "Eins zwei."), ("f1/u1/s2", "Drei.")]
+    assert two.units[0].languages == ("en", "de")
+    tmx = _read(tmp_path, "m.tmx", TMX)
+    assert [(unit.source, unit.translation) for unit in tmx.units] == [("The house", "Das Haus")]
+    assert tmx.units[0].languages == ("en", "de")
+    table = _read(tmp_path, "t.tsv", TSV)
+    assert [(u.id, u.source, u.translation, u.languages) for u in table.units] == [
+        ("7", "A dog", "Ein Hund", ("en", "de"))
+    ]
+    assert table.empty == ("8",)
+
+
+@pytest.mark.parametrize(("name", "content"), [("p.xlf", ONE), ("p.xliff", TWO), ("m.tmx", TMX)])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])
+def test_every_byte_but_the_marks_stays(tmp_path: Path, name: str, content: str, encoding: str) -> None:
+    if not encoding.startswith("utf-8"):
+        content = f'<?xml version="1.0" encoding="{encoding}"?>' + re.sub("^<[?].*?[?]>", "", content)
+    document = _read(tmp_path, name, content, encoding)
+    out = tmp_path / f"out{Path(name).suffix}"
+    document.mark(_nothing(document), out)
+    assert out.read_bytes() == document.path.read_bytes()
+
+    found = [
+        Annotation(
+            [
+                ErrorSpan(1, len(unit.translation), "major", 'a "quoted" <category>'),
+                ErrorSpan(0, 2, "minor"),
+                ErrorSpan(0, 3, "major", None, 0.5, "source"),
+            ]
+        )
+        for unit in document.units
+    ]
+    document.mark(found, out)
+    ElementTree.parse(out)
+    again = read_document(out)
+    assert [(u.id, u.source, u.translation) for u in again.units] == [
+        (u.id, u.source, u.translation) for u in document.units
+    ]
+    without = re.sub(r"<(mrk|hi) [^<]*?mbr-esd-[^<]*?>", "", out.read_bytes().decode(encoding))
+    assert len(without) < len(out.read_bytes().decode(encoding))
+    # Marked again without errors, it is the file that it was, but for the name of the marks' vocabulary.
+    again.mark(_nothing(again), tmp_path / f"clean{Path(name).suffix}")
+    clean = (tmp_path / f"clean{Path(name).suffix}").read_bytes().decode(encoding)
+    clean = clean if "xmlns:its" in content else clean.replace(' xmlns:its="http://www.w3.org/2005/11/its"', "")
+    assert clean.replace(' its:version="2.0"', "") == document.path.read_bytes().decode(encoding)
+
+
+def test_an_entity_that_only_the_dtd_knows_is_a_word(tmp_path: Path) -> None:
+    content = TMX.replace("<tmx", '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx').replace("The house", "The&nbsp;house")
+    document = _read(tmp_path, "m.tmx", content)
+    assert document.units[0].source == "The&nbsp;house"
+    document.mark([Annotation([ErrorSpan(5, 7, "minor", None, None, "source")])], tmp_path / "o.tmx")
+    assert "The<hi x" in (tmp_path / "o.tmx").read_text(encoding="utf-8")
+
+
+def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
+    document = _read(tmp_path, "p.xlf", ONE)
+    document.mark(_words(document, uahtml1="auf den Knöpf <"), tmp_path / "o.xlf")
+    space = "{urn:oasis:names:tc:xliff:document:1.2}"
+    issue = "{http://www.w3.org/2005/11/its}locQualityIssue"
+    marks = list(ElementTree.parse(tmp_path / "o.xlf").iter(f"{space}mrk"))
+    assert [mark.text for mark in marks] == ["auf ", "den", " Knöpf", " <& ab"]
+    for mark in marks:
+        assert mark.get("mtype") == "x-its"
+        assert mark.get(f"{issue}Type") == "mistranslation"
+        assert mark.get(f"{issue}Severity") == "100"
+        assert mark.get(f"{issue}Comment") == 'major, accuracy/mistranslation: "auf den Knöpf <"'
+
+
+def test_what_is_left_out_is_marked_in_the_source(tmp_path: Path) -> None:
+    document = _read(tmp_path, "p.xliff", TWO)
+    document.mark([Annotation([ErrorSpan(4, 7, "minor", None, None, "source")]), Annotation()], tmp_path / "o.xliff")
+    space = "{urn:oasis:names:tc:xliff:document:2.0}"
+    (mark,) = ElementTree.parse(tmp_path / "o.xliff").iter(f"{space}mrk")
+    assert (mark.text, mark.get("type")) == ("two", "its:generic")
+    assert mark.get("{http://www.w3.org/2005/11/its}locQualityIssueType") == "omission"
+
+
+def test_po_says_the_errors_beside_the_text(tmp_path: Path) -> None:
+    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
+    document = _read(tmp_path, "d.po", PO)
+    assert document.empty == ("3",)
+    document.mark(_words(document, umenu="Feuer"), tmp_path / "o.po")
+    said = '# mbr-esd: major, accuracy/mistranslation: "Feuer"\n'
+    assert (tmp_path / "o.po").read_text(encoding="utf-8") == PO.replace("somebody.\n", f"somebody.\n{said}")
+    again = read_document(tmp_path / "o.po")
+    again.mark(_nothing(again), tmp_path / "p.po")
+    assert (tmp_path / "p.po").read_text(encoding="utf-8") == PO
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) -> None:
+    """Long lines, no comment, an obsolete message, plurals, a line too many at the end."""
+    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
+    odd = PO + (
+        'msgid "' + "a word " * 20 + '"\nmsgstr "' + "ein Wort " * 20 + '"\n\n'
+        '#, c-format\nmsgctxt "many"\nmsgid "%d dog"\nmsgid_plural ""\n"%d dogs"\n'
+        'msgstr[0] "%d Hund"\nmsgstr[1] "%d Hunde"\n\n'
+        '#~ msgid "old"\n#~ msgstr "alt"\n\n\n'
+    )
+    path = tmp_path / "d.po"
+    path.write_bytes(b"\xef\xbb\xbf" + odd.replace("\n", ending).encode())
+    document = read_document(path)
+    document.mark(_nothing(document), tmp_path / "o.po")
+    assert (tmp_path / "o.po").read_bytes() == path.read_bytes()
+    document.mark(_words(document, umenu="Feuer", umany="Hund", u4="ein"), tmp_path / "o.po")
+    marked = (tmp_path / "o.po").read_bytes()
+    lines = marked.split(ending.encode())
+    ours = [line for line in lines if line.startswith(b"# mbr-esd: ")]
+    assert len(ours) == 3
+    assert [line for line in lines if line not in ours] == path.read_bytes().split(ending.encode())
+    assert lines[lines.index(ours[2]) + 1] == b"#, c-format"
+    again = read_document(tmp_path / "o.po")
+    assert [(u.source, u.translation) for u in again.units] == [(u.source, u.translation) for u in document.units]
+    again.mark(_nothing(again), tmp_path / "p.po")
+    assert (tmp_path / "p.po").read_bytes() == path.read_bytes()
+
+
+def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
+    table = _read(tmp_path, "t.tsv", TSV)
+    table.mark(_words(table, u7="Hund"), tmp_path / "o.tsv")
+    rows = (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "key\tsource\ttarget\tlp\tscore\terrors"
+    assert rows[1].startswith("7\tA dog\tEin Hund\ten-de\t0.8\t")
+    assert rows[2] == "8\tA cat\t\ten-de\t\t"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("p.xlf", ONE.replace("</body>", ""), "p.xlf, line 11: not well-formed XML (mismatched tag)"),
+        ("p.xlf", "<html/>", "the root element is html"),
+        ("p.xlf", '<xliff version="1.2"/>', "no unit in this file has a translation"),
+        ("p.xlf", '<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "entities of its own"),
+        ("p.docx", "", "give a file that ends in .xlf"),
+        ("t.csv", "a,b\n", "line 1: no column source or src"),
+        ("t.csv", "source,target\na\n", "row 1: 1 columns, and 2 in the header"),
+    ],
+)
+def test_broken_files(tmp_path: Path, name: str, content: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        _read(tmp_path, name, content)
+    with pytest.raises(InputError, match="no such file"):
+        read_document(tmp_path / "none.xlf")
+
+
+_TEXTS = st.text("ab <&😀\n", max_size=5)
+
+
+@given(st.lists(st.tuples(_TEXTS, st.sampled_from(["<x/>", "<g>", "</g>", "<!--c-->", ""]))), st.data())
+def test_marks_stand_round_the_words(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+    raw, opened = "", 0
+    for text, tag in parts:
+        raw += text.replace("&", "&amp;").replace("<", "&lt;")
+        opened += {"<g>": 1, "</g>": -1}.get(tag, 0) if tag != "</g>" or opened else 0
+        raw += tag if tag != "</g>" or raw.count("<g>") > raw.count("</g>") else ""
+    raw += "</g>" * (raw.count("<g>") - raw.count("</g>"))
+    content = Content.of(raw)
+    assert content.text == "".join(text for text, _ in parts).strip()
+    length = len(content.text)
+    if not length:
+        return
+    start = data.draw(st.integers(0, length - 1))
+    end = data.draw(st.integers(start + 1, length))
+    span = ErrorSpan(start, end, "minor")
+    marked = content.marked([span], lambda _: ('<mrk mid="mbr-esd-1">', "</mrk>"))
+    tree = ElementTree.fromstring(f"<t>{marked}</t>".encode())
+    assert "".join("".join(mark.itertext()) for mark in tree.iter("mrk")) == content.text[start:end]
+    assert Content.of(marked).marked([], lambda _: ("", "")) == raw
+
+
+def test_many_units_take_bounded_memory(tmp_path: Path) -> None:
+    """20,000 units of 100 characters, of which memory holds the texts and their places."""
+    path = tmp_path / "big.xlf"
+    with path.open("w", encoding="utf-8") as file:
+        file.write('<xliff version="1.2"><file source-language="en" target-language="de"><body>\n')
+        for number in range(20_000):
+            source, target = f"Sentence {number}. ".ljust(100, "a"), f"Satz <x id='1'/>{number}. ".ljust(100, "b")
+            file.write(f'<trans-unit id="{number}"><source>{source}</source><target>{target}</target></trans-unit>\n')
+        file.write("</body></file></xliff>\n")
+    code = (
+        "import sys, resource; from pathlib import Path\n"
+        "from mbr_esd_metric.adapters.documents import read_document\n"
+        "from mbr_esd_metric.core.annotation import Annotation, ErrorSpan\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "found = read_document(Path(sys.argv[1])); assert len(found.units) == 20_000\n"
+        "one = Annotation([ErrorSpan(0, 4, 'minor')])\n"
+        "found.mark([one if n % 10 else Annotation() for n in range(20_000)], Path(sys.argv[2]))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(tmp_path / "o.xlf")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 60 * 1024, f"{int(done.stdout) // 1024} MB"
+    assert (tmp_path / "o.xlf").read_text(encoding="utf-8").count("</mrk>") == 18_000

@@ -1,0 +1,209 @@
+"""ESA in its four published forms, hand-written in their layout: one content, read to the same segments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, read_esa
+from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.errors import InputError
+
+SOURCES = ["A cat sat.", "It slept."]
+TEXTS = {"Alpha": ["Kočka seděla.", "Spala."], "Beta": ["Pes seděl.", "Spal."], "refA": ["Kočka seděla tam.", "Spala."]}
+#: (segment, system, score, annotator, errors as Appraise exports them: the end is the last character).
+GIVEN: list[tuple[int, str, float, str, list[dict[str, Any]]]] = [
+    (0, "Alpha", 95.0, "a1", []),
+    (0, "Beta", 40.0, "a1", [{"start_i": 0, "end_i": 2, "severity": "major"}]),
+    (1, "Alpha", 80.0, "a2", [{"start_i": 5, "end_i": 5, "severity": "minor"}]),
+    (1, "Beta", 60.0, "a2", [{"start_i": "missing", "end_i": "missing", "severity": "minor"}]),
+]
+EXPECTED = {
+    ("Alpha", 0): EsaAnnotation((), 95.0, "a1"),
+    ("Beta", 0): EsaAnnotation((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
+    ("Alpha", 1): EsaAnnotation((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
+    ("Beta", 1): EsaAnnotation((MqmError("minor", "omission", "source"),), 60.0, "a2"),
+}
+
+
+def left_out(data: EsaData) -> Counter[str]:
+    """Reason -> how often, over the language pairs."""
+    return sum(map(Counter, data.left_out.values()), Counter())
+
+
+def unified(path: Path, **changes: Any) -> Path:
+    lines = []
+    for number, source in enumerate(SOURCES):
+        scores: dict[str, list[dict[str, Any]]] = {}
+        for segment, system, score, annotator, errors in GIVEN:
+            if segment == number:
+                scores[system] = [{"score": score, "annotator": annotator, "errors": errors, "times": [1, 2]}]
+        texts = {system: rows[number] for system, rows in TEXTS.items()}
+        item = {"doc_id": f"en-cs_#_news_#_d1_#_{number}", "src_text": source, "tgt_text": texts, "scores": scores}
+        lines.append(json.dumps({**item, **changes}, ensure_ascii=False) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def single(path: Path) -> Path:
+    lines = [
+        json.dumps(
+            {
+                "langs": "en-cs",
+                "line_id": segment,
+                "src": SOURCES[segment],
+                "tgt": TEXTS[system][segment],
+                "doc_id": "d1",
+                "domain": "news",
+                "esa_spans": [{**error, "error_type": None} for error in errors],
+                "esa_score": str(int(score)),
+                "system": system,
+                "annotator": annotator,
+            }
+        )
+        for segment, system, score, annotator, errors in GIVEN
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def table(path: Path, *, overall: bool = True) -> Path:
+    header = ["doc_id", "segment_id", "source_lang", "target_lang", "set_id", "system_id", "source_segment"]
+    header += ["hypothesis_segment", "reference_segment", "domain_name", "method"]
+    header += ["start_indices", "end_indices", "error_types", "annotator", *(["overall"] if overall else [])]
+    rows = [header]
+    for segment, system, score, annotator, errors in GIVEN:
+        row = ["d1", str(segment), "en", "cs", "official", system, SOURCES[segment], TEXTS[system][segment]]
+        row += [TEXTS["refA"][segment], "news", "ESA"]
+        # Half-open, as the task's scorer takes it.
+        ends = [str(e["end_i"] + 1) if e["end_i"] != "missing" else "missing" for e in errors]
+        row += [" ".join(str(e["start_i"]) for e in errors) or "-1", " ".join(ends) or "-1"]
+        row += [" ".join(e["severity"] for e in errors) or "no-error", annotator]
+        rows.append(row + ([str(score)] if overall else []))
+    rows.append([*rows[1][:4], "challenge_x", *rows[1][5:]])
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def appraise(path: Path) -> Path:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    for segment, system, score, annotator, errors in GIVEN:
+        spans = json.dumps([{**error, "error_type": None} for error in errors])
+        writer.writerow([annotator, system, segment, "TGT", "eng", "ces", int(score), "d1", "False", spans, 1.0, 2.0])
+    for kind, document in (("BAD", "d1#bad"), ("TGT", "d1#dup"), ("TGT", "ende-tutorial1")):
+        writer.writerow(["a1", "Alpha", 0, kind, "eng", "ces", 10, document, "False", "[]", 1.0, 2.0])
+    path.write_text(out.getvalue(), encoding="utf-8")
+    texts = path.parent / "txt"
+    for name in ("sources", "documents", "references", "system-outputs/en-cs"):
+        (texts / name).mkdir(parents=True, exist_ok=True)
+    (texts / "sources" / "en-cs.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
+    (texts / "documents" / "en-cs.docs").write_text("news\td1\n" * 2, encoding="utf-8")
+    for system, rows in TEXTS.items():
+        folder, name = ("references", f"en-cs.{system}") if system == "refA" else ("system-outputs/en-cs", system)
+        (texts / folder / f"{name}.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def check(data: EsaData) -> None:
+    assert [(s.lp, s.domain, s.document, s.number, s.source) for s in data.segments] == [
+        ("en-cs", "news", "d1", str(number), source) for number, source in enumerate(SOURCES)
+    ]
+    found = {(system, int(s.number)): a for s in data.segments for system, (a,) in s.annotations.items()}
+    assert found == EXPECTED
+    assert data.lps == ("en-cs",)
+
+
+def test_one_segment_a_line(tmp_path: Path) -> None:
+    data = read_esa([unified(tmp_path / "wmt25-genmt-humeval.jsonl")])
+    check(data)
+    assert data.segments[0].outputs == {system: rows[0] for system, rows in TEXTS.items()}
+    assert list(data.left_out.values()) == [{"error that is missing from the translation: has no span": 1}]
+
+
+def test_the_first_form_of_wmt25_has_its_annotations_by_number(tmp_path: Path) -> None:
+    scores = {"Alpha": {"human1": 90, "errors1": [], "annotator1": "a", "human2": 70, "errors2": [], "annotator2": "b"}}
+    data = read_esa([unified(tmp_path / "humeval.jsonl", scores=scores)])
+    assert data.segments[0].annotations == {
+        "Alpha": [EsaAnnotation((), 90.0, "a"), EsaAnnotation((), 70.0, "b")],
+    }
+
+
+def test_one_annotation_a_line(tmp_path: Path) -> None:
+    check(read_esa([single(tmp_path / "wmt24_esa.jsonl")]))
+
+
+def test_a_table_of_the_task(tmp_path: Path) -> None:
+    data = read_esa([table(tmp_path / "task.tsv")])
+    check(data)
+    assert data.segments[1].outputs["refA"] == TEXTS["refA"][1]
+    assert left_out(data)["row of a challenge set"] == 1
+    without = read_esa([table(tmp_path / "spans.tsv", overall=False)])
+    assert {a.score for s in without.segments for each in s.annotations.values() for a in each} == {None}
+
+
+def test_appraises_export_with_its_texts(tmp_path: Path) -> None:
+    path = appraise(tmp_path / "esa_generalMT2024_wave0.csv")
+    data = read_esa([path], tmp_path / "txt")
+    check(data)
+    assert left_out(data)["attention check, tutorial or repeated item, not a rating"] == 3
+    with pytest.raises(InputError, match="--texts"):
+        read_esa([path])
+
+
+def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) -> None:
+    path = appraise(tmp_path / "wave0.csv")
+    rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    again = [row.replace(",95,", ",60,").replace(",2.0", ",9.0") for row in rows if ",95," in row]
+    older = [row.replace(",95,", ",30,").replace(",2.0", ",1.5") for row in rows if ",95," in row]
+    path.write_text("".join([*rows, *again, *older]), encoding="utf-8")
+    data = read_esa([path], tmp_path / "txt")
+    assert data.segments[0].annotations["Alpha"] == [EsaAnnotation((), 60.0, "a1")]
+    assert left_out(data)["annotation that the same person gave anew: the last one counts"] == 2
+    # In another file it is another annotation.
+    both = read_esa([path, appraise(tmp_path / "wave1.csv")], tmp_path / "txt")
+    assert [one.score for one in both.segments[0].annotations["Alpha"]] == [60.0, 95.0]
+
+
+def test_an_end_can_be_taken_for_one_past_the_span(tmp_path: Path) -> None:
+    data = read_esa([unified(tmp_path / "humeval.jsonl")], ends="past")
+    (error,) = data.segments[0].annotations["Beta"][0].errors
+    assert (error.start, error.end) == (0, 2)
+    assert data.segments[1].annotations["Alpha"][0].errors == (MqmError("minor", ""),)  # no characters are left
+    assert left_out(data)["error span without characters, or past the translation: has no place"] == 1
+
+
+def test_several_files_are_one(tmp_path: Path) -> None:
+    first, second = unified(tmp_path / "one.jsonl"), single(tmp_path / "two.jsonl")
+    data = read_esa([first, second])
+    assert [len(each) for s in data.segments for each in s.annotations.values()] == [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", '{"doc_id": "en-cs_#_d1", "src_text": "", "tgt_text": {}, "scores": {}}\n', "line 1: doc_id"),
+        ("a.jsonl", '{"langs": "en-cs"}\n', "no 'domain'"),
+        ("a.jsonl", "[]\n", "line 1"),
+        ("a.jsonl", "\n", "no annotation"),
+        ("a.tsv", "doc_id\tsystem_id\n", "no column segment_id"),
+        ("a.xlsx", "", "read from .jsonl"),
+    ],
+)
+def test_what_is_none_of_these_forms_is_refused(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_esa([tmp_path / name])
+
+
+def test_two_texts_for_one_translation_are_refused(tmp_path: Path) -> None:
+    first, second = single(tmp_path / "one.jsonl"), single(tmp_path / "two.jsonl")
+    second.write_text(second.read_text(encoding="utf-8").replace("Spala.", "Spí."), encoding="utf-8")
+    with pytest.raises(InputError, match="another text of system Alpha"):
+        read_esa([first, second])

@@ -1,0 +1,153 @@
+"""Pearmut's offsets, and what became of each span, without the server; `tests/cli/test_annotate.py` has it all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.pearmut import (
+    Document,
+    Item,
+    Output,
+    Plan,
+    apart,
+    campaign,
+    character,
+    ratings_of,
+    read_campaign,
+    read_log,
+    units,
+)
+from mbr_esd_metric.adapters.ratings import read_ratings, write_ratings
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+
+SOURCE, TEXT = "He did not go home.", "Er 😀 ging heim."
+SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major", "source", 0.9, "source")])
+
+
+@given(st.text(max_size=30), st.data())
+def test_units_are_utf_16(text: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(text)))
+    assert units(text, at) == len(text[:at].encode("utf-16-le", "surrogatepass")) // 2
+    assert character(text, units(text, at)) == at
+    if at < len(text):
+        assert character(text, units(text, at + 1) - 1) == at
+
+
+def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
+    document = Document("d", (Item("1", SOURCE, outputs or {"X": Output(TEXT, SPANS)}),))
+    made = campaign([document], [], Plan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
+    return made
+
+
+def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score: int | None = 70) -> dict[str, Any]:
+    items = made["data"][0][0]
+    (code,) = items[0]["tgt"]
+    actions = [{"time": 0.0, "action": "load"}]
+    actions += [{"time": time, "action": "score", "index": 0, "model": code} for time in times]
+    return {
+        "user_id": "anna",
+        "item_i": 0,
+        "item": items,
+        "annotation": [{code: {"score": score, "error_spans": spans}}],
+        "actions": actions,
+    }
+
+
+def test_what_is_left_out_is_shown_as_missing_and_keeps_its_place_in_the_source(tmp_path: Path) -> None:
+    made = _made()
+    before = made["data"][0][0][0]["error_spans"]["system1"]
+    behind = units(TEXT, len(TEXT))
+    assert [(s["start_i"], s["end_i"]) for s in before] == [(3, 4), (behind, behind)]
+    (rating,) = ratings_of(made, [_log(made, before, 2.0)]).ratings
+    assert rating.rating.errors == (
+        MqmError("minor", "", "target", 3, 4),
+        MqmError("major", "Accuracy/Omission", "source", 7, 10),
+    )
+    assert [one.fate for one in rating.suggested or ()] == ["kept", "kept"]
+    assert rating.added == 0
+    write_ratings(tmp_path / "r.jsonl", [rating])
+    assert read_ratings(tmp_path / "r.jsonl") == (rating,)
+
+
+def test_fates() -> None:
+    made = _made()
+    first, missing = made["data"][0][0][0]["error_spans"]["system1"]
+    longer = {**first, "end_i": first["end_i"] + 3}
+    del longer["confidence"]
+    new = {"start_i": 0, "end_i": 1, "severity": "major", "category": None}
+    for spans, fates, added in (
+        ([longer, {**missing, "severity": "minor"}, new], ["changed", "changed"], 1),
+        ([new], ["deleted", "deleted"], 1),
+        ([], ["deleted", "deleted"], 0),
+    ):
+        (rating,) = ratings_of(made, [_log(made, spans, 1.0)]).ratings
+        assert [one.fate for one in rating.suggested or ()] == fates
+        assert rating.added == added
+
+
+def test_times_of_all_visits_count_and_a_pause_at_most_a_minute() -> None:
+    made = _made()
+    again = ratings_of(made, [_log(made, [], 2.0, 1000.0), _log(made, [], 5.0, score=30)])
+    (rating,) = again.ratings
+    assert rating.seconds == 2.0 + 61.0 + 5.0
+    assert rating.score == 30
+    assert again.left_out == {"answer that the same person gave anew: the last one counts": 1}
+
+
+def test_a_reset_forgets() -> None:
+    made = _made()
+    reset = {"user_id": "anna", "annotation": "__RESET__"}
+    assert ratings_of(made, [_log(made, [], 2.0), reset]).ratings == ()
+    (rating,) = ratings_of(made, [_log(made, [], 2.0), reset, _log(made, [], 3.0)]).ratings
+    assert rating.seconds == 3.0
+
+
+def test_spans_that_pearmut_cannot_show_apart_are_not_marked() -> None:
+    text = "one two\nthree"
+    spans = Annotation([ErrorSpan(0, 7, "minor"), ErrorSpan(4, 7, "major"), ErrorSpan(7, 8, "major")])
+    assert [span.key for span in apart(spans, text)] == [(4, 7, "major")]
+
+
+def test_mqm_has_the_categories_that_scores_weigh() -> None:
+    spans = Annotation(
+        [
+            ErrorSpan(0, 2, "minor", "fluency/punctuation"),
+            ErrorSpan(3, 4, "major", "Non-translation"),
+            ErrorSpan(5, 9, "major", "accuracy/of another kind"),
+            ErrorSpan(10, 14, "minor", "beauty"),
+        ]
+    )
+    made = _made("MQM", X=Output(TEXT, spans))
+    before = made["data"][0][0][0]["error_spans"]["system1"]
+    assert [s["category"] for s in before] == [
+        "Fluency/Punctuation",
+        "Non-translation/Non-translation",
+        "Accuracy",
+        None,
+    ]
+    (rating,) = ratings_of(made, [_log(made, before[:2], 1.0, score=None)]).ratings
+    assert rating.score is None
+    assert rating.rating.score() == -0.1 - 25
+
+
+def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="which Pearmut plays"):
+        _made(X=Output("<img src=x> is HTML"))
+    (tmp_path / "log.jsonl").write_text('{"user_id": "a"}\n{"user', encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: not JSON.*remove the line"):
+        read_log(tmp_path / "log.jsonl", "c")
+    with pytest.raises(InputError, match="annotation 1 of c: no 'annotation'"):
+        ratings_of(_made(), [{"user_id": "a"}])
+    (tmp_path / "c.json").write_text(json.dumps({"campaign_id": "c"}), encoding="utf-8")
+    with pytest.raises(InputError, match="was not made by `mbr-esd annotate export`"):
+        read_campaign(tmp_path / "c.json")
+    with pytest.raises(InputError, match="no campaign there"):
+        read_campaign(tmp_path)

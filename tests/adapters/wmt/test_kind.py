@@ -1,0 +1,93 @@
+"""What a file is, told by its first record; a command that asks where the file does not say it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.adapters.wmt.kind import KINDS, kind_of
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.errors import InputError, OptionError
+
+_WMT25 = "doc_id\tsegment_id\tsource_lang\ttarget_lang\tset_id\tsystem_id"
+_TEXTS = "source_segment\thypothesis_segment\treference_segment\tdomain_name\tmethod"
+_SPANS = "start_indices\tend_indices\terror_types"
+#: What a file begins with -> its kind.
+BEGINNINGS = [
+    ("system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment", "mqm"),
+    (json.dumps({"direction": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
+    ("mt_system\tdoc_id\tseg_id\tannotator_id\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
+    ("lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
+    ("A\td\t1\tr\tdog\tHund\t-1\t-1\tno-error", "qe"),
+    (json.dumps({"doc_id": "en-cs_#_news_#_d_#_1", "src_text": "a", "tgt_text": {}, "scores": {}}), "esa"),
+    (json.dumps({"langs": "en-cs", "src": "a", "tgt": "b", "esa_spans": [], "esa_score": 90}), "esa"),
+    ("\t".join((_WMT25, _TEXTS, _SPANS, "overall")), "esa"),
+    ("engces1,sysA,4,TGT,eng,ces,90.0,doc,False,[],1.0,2.0", "esa"),
+    (json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "src": "a", "hyps": {"A": "b"}}), "task"),
+    ("\t".join((_WMT25, _TEXTS)), "task"),
+    (json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "task1_pred": {}}), "wmt26"),
+    (f"{_WMT25}\tdomain_name\tmethod\toverall", "wmt25-task1"),
+    ("100\n200\n1\nen-de\tm\t0\tHund\t-1\t-1\tno-error", "qe2023"),
+    ("lp\tmethod\tnumber\ttranslation\tstart_indices\tend_indices\terror_types", "qe2023"),
+]
+
+
+@pytest.mark.parametrize(("beginning", "kind"), BEGINNINGS)
+def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(beginning + "\n", encoding="utf-8")
+    assert kind_of(path) == kind
+    assert kind in KINDS
+
+
+def test_quoted_headers_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("\t".join(f'"{name}"' for name in f"{_WMT25}\t{_TEXTS}".split("\t")) + "\n", encoding="utf-8")
+    assert kind_of(path, quoted=True) == "task"
+
+
+def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "predictions.tsv"
+    path.write_text("\t".join((_WMT25, _TEXTS, _SPANS)) + "\n", encoding="utf-8")
+    assert kind_of(path, submission=True) == "wmt25-task2"
+    with pytest.raises(OptionError, match=r"--name NAME .* --kind esa"):
+        kind_of(path)
+    assert main(["wmt", "import", str(path), "--test-set", "t", "--data", str(tmp_path / "data")]) == 1
+    assert "--kind esa for people's annotations" in capsys.readouterr().err
+
+
+def test_a_file_of_no_known_form_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("some words\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"notes: its first line is of no form that is known; .*--kind mqm \| qe"):
+        kind_of(tmp_path / "notes")
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="empty: the file is empty"):
+        kind_of(tmp_path / "empty")
+    (tmp_path / "broken").write_text("{]\n", encoding="utf-8")
+    with pytest.raises(InputError, match="broken, line 1"):
+        kind_of(tmp_path / "broken")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--name", "X"], "--name changes nothing with {}, which is mqm"),
+        (["--texts", "."], "--texts changes nothing with {}, which is mqm"),
+        ([], "{} does not say its language pair; give it with --lp"),
+        (["--kind", "qe2023"], "{} is a submission to WMT23's quality estimation, task 2: spans; name its metric with"),
+        (["{}"], "one file of mqm is imported at a time"),
+        (["--rename", "A"], "--rename A: write OLD=NEW"),
+    ],
+)
+def test_what_does_not_belong_to_a_kind_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mqm.tsv"
+    rows = [BEGINNINGS[0][0], "A\td\t1\t1\tr\tdog\tHund\tNo-error\tNo-error\t"]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    lp = ["--lp", "en-de"] if "--rename" in words else []
+    command = ["wmt", "import", str(path), *(word.format(path) for word in words), *lp]
+    assert main([*command, "--test-set", "t", "--data", str(tmp_path / "data")]) == 1
+    assert said.format(path) in capsys.readouterr().err

@@ -1,0 +1,265 @@
+"""`mbr-esd annotate`: from a metric's spans to people and back, through Pearmut itself where it is installed."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.adapters.pearmut import units
+from mbr_esd_metric.adapters.ratings import PersonRating, read_ratings
+from mbr_esd_metric.cli.main import main
+from tests.helpers.pages import browser
+from tests.helpers.pearmut import Person, Server
+
+SOURCES = [f"The river flooded {n} villages in the north 😀." for n in (3, 14, 25, 36, 47, 58)]
+A = [f"Der Fluss 😀 überflutete {n} Dörfer im Norden." for n in (3, 14, 25, 36, 47, 58)]
+B = [f"Ein Fluss überschwemmte {n} Orte nördlich davon." for n in (3, 14, 25, 36, 47, 58)]
+
+
+def _error(text: str, words: str, severity: str, confidence: float) -> dict[str, Any]:
+    start = text.index(words)
+    return {"start": start, "end": start + len(words), "severity": severity, "confidence": confidence}
+
+
+@pytest.fixture
+def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `mbr-esd score --to_json` writes; system B has two spans a segment but in the last, A none."""
+    monkeypatch.chdir(tmp_path)
+    errors = [
+        [_error(text, "Orte", "major", 0.9), _error(text, "nördlich davon", "minor", 0.3)] if n < 5 else []
+        for n, text in enumerate(B)
+    ]
+    data = {
+        "A.txt": [{"src": s, "mt": t, "COMET": 1.0} for s, t in zip(SOURCES, A, strict=True)],
+        "B.txt": [
+            {"src": s, "mt": t, "COMET": 0.5} | ({"errors": e} if e else {})
+            for s, t, e in zip(SOURCES, B, errors, strict=True)
+        ],
+    }
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def _export(*words: str, beside: str = "out.json") -> dict[str, Any]:
+    assert (
+        main(["annotate", "export", *dict.fromkeys(["out.json", beside]), "--lp", "en-de", "-o", "round1.json", *words])
+        == 0
+    )
+    made: dict[str, Any] = json.loads(Path("round1.json").read_text(encoding="utf-8"))
+    return made
+
+
+def _screens(made: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    return [screen for task in made["data"] for screen in task]
+
+
+def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: Path) -> None:
+    made = _export()
+    assert "A.txt" not in json.dumps([made["data"], made["info"]])
+    assert '"A"' not in json.dumps(made["data"])
+    assert sorted(made["mbr_esd"]["systems"].values()) == ["A", "B"]
+    code = {name: code for code, name in made["mbr_esd"]["systems"].items()}
+    first = _screens(made)[0][0]
+    assert first["tgt"] == {code["A"]: A[0], code["B"]: B[0]}
+    spans = first["error_spans"][code["B"]]
+    assert [B[0][s["start_i"] : s["end_i"] + 1] for s in spans] == ["Orte", "nördlich davon"]
+    # Systems do not come in one order.
+    assert len({tuple(screen[0]["tgt"]) for screen in _screens(made)}) == 2
+
+
+def test_only_sure_spans_are_marked(scored: Path) -> None:
+    spans = [s for screen in _screens(_export("--min-confidence", "0.5")) for s in screen[0]["error_spans"].values()]
+    assert sum(len(each) for each in spans) == 5
+
+
+def test_documents_keep_together_and_annotators_take_turns(scored: Path) -> None:
+    Path("docs.txt").write_text("news\tone\nnews\tone\nnews\ttwo\nnews\ttwo\nnews\tthree\nnews\tthree\n")
+    made = _export("--documents", "docs.txt", "--annotators", "anna", "ben", "--each", "2")
+    assert made["info"]["users"] == ["anna", "ben"]
+    assert [[item["segment"] for item in screen] for screen in made["data"][0]] == [["1", "2"], ["3", "4"], ["5", "6"]]
+    assert [next(item["document"] for item in screen) for screen in made["data"][1]] == ["one", "two", "three"]
+
+
+def test_an_attention_check_is_another_screen_with_an_error_that_was_planted(scored: Path) -> None:
+    made = _export("--annotators", "2", "--checks", "1")
+    checks = [screen for screen in _screens(made) if "validation" in screen[0]]
+    assert len(checks) == 2
+    assert len(_screens(made)) == 8
+    for (item,) in checks:
+        ((code, rule),) = item["validation"].items()
+        assert item["tgt"][code] not in (*A, *B)
+        assert not item["error_spans"][code]
+        (wanted,) = rule["error_spans"]
+        last, start = wanted["start_i"][1], wanted["end_i"][0]
+        assert 0 <= start <= last < units(item["tgt"][code], len(item["tgt"][code]))
+
+
+def test_a_share_of_the_documents_has_no_spans(scored: Path) -> None:
+    bare = [screen for screen in _screens(_export("--bare", "0.5")) if "error_spans" not in screen[0]]
+    assert len(bare) == 3
+
+
+def test_messages(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in {
+        ("--prefill", "other"): "unknown input with error spans 'other'",
+        ("--each", "2"): "each document has 2 annotators, and there are 1",
+        ("--checks", "99"): "attention checks are wanted",
+        ("--annotators", "x", "x"): "a name is there twice",
+        ("--prefill", "none", "--min-confidence", "0.5"): "change nothing where no span is marked",
+    }.items():
+        assert main(["annotate", "export", "out.json", "--lp", "en-de", "-o", "x.json", *words]) == 1
+        assert said in capsys.readouterr().err
+    _export()
+    for wrong, said in {"round1.json": "the campaign alone", "out.json": "no campaign of Pearmut"}.items():
+        assert main(["annotate", "import", wrong, "-o", "r.jsonl"]) == 1
+        assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def people(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Any]]:
+    _export("--annotators", "anna", "ben", "--each", "2", "--checks", "1")
+    server = Server(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
+    driver = browser(tmp_path_factory.mktemp("profile"))
+    server.start()
+    yield server, driver
+    driver.quit()
+    server.kill()
+
+
+def test_what_people_click_comes_back(
+    people: tuple[Server, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two annotators take turns on seven screens of two systems; the server dies in the middle."""
+    server, driver = people
+    made = json.loads(Path("round1.json").read_text(encoding="utf-8"))
+    code = {name: code for code, name in made["mbr_esd"]["systems"].items()}
+    a, b = code["A"], code["B"]
+    two = {name: Person(driver, server, "round1", name) for name in ("anna", "ben")}
+    done = dict.fromkeys(two, 0)
+    for turn in range(7):
+        for name, person in two.items():
+            items = made["data"][made["info"]["users"].index(name)][turn]
+            if turn == 3 and name == "anna":
+                server.kill()
+                server.start()
+                person.open()
+            assert person.sources() == [item["src"] for item in items]
+            check = "validation" in items[0]
+            number = SOURCES.index(items[0]["src"])
+            for system in person.systems():
+                person.score(0, system, 50 + number if system == a else 40 + number)
+            if check and name == "ben":  # passes; anna sees nothing
+                ((system, rule),) = items[0]["validation"].items()
+                at = rule["error_spans"][0]["end_i"][0]
+                person.mark(0, system, at, at, "major")
+            elif not check and name == "anna" and number == 0:
+                first = units(B[0], B[0].index("nördlich"))
+                person.delete(0, b, first)
+                start = units(A[0], A[0].index("überflutete"))
+                person.mark(0, a, start, start + len("überflutete") - 1, "minor")
+                person.picture(tmp_path / "added.png")
+            elif not check and name == "anna" and number == 1:
+                person.change(0, b, units(B[1], B[1].index("Orte")), "minor")
+                person.mark(0, a, units(A[1], len(A[1])), units(A[1], len(A[1])), "major")
+            elif not check and name == "anna" and number == 2:
+                smile = units(A[2], A[2].index("😀"))
+                person.mark(0, a, smile, smile, "major")  # the half of it that can be clicked
+            done[name] += 1
+            assert person.next() == (turn < 6)
+    assert done == {"anna": 7, "ben": 7}
+
+    assert main(["annotate", "import", str(server.folder), "-o", "ratings.jsonl"]) == 0
+    said = capsys.readouterr().out
+    assert "24 ratings of 2 annotators" in said
+    assert "anna passed 0 of 1 attention check" in said
+    assert "ben passed 1 of 1 attention check" in said
+    found = {
+        (one.rating.rater, one.rating.system, int(one.rating.segment) - 1): one for one in read_ratings("ratings.jsonl")
+    }
+    assert len(found) == 24
+
+    def words(one: PersonRating) -> list[tuple[str, str]]:
+        text = one.rating.target
+        return [(text[e.start : e.end] if e.side == "target" else "[missing]", e.severity) for e in one.rating.errors]
+
+    for (name, system, number), one in found.items():
+        assert one.score == (50 if system == "A" else 40) + number
+        assert one.rating.target == (A if system == "A" else B)[number]
+        assert one.seconds > 0
+        assert one.rating.lp == "en-de"
+        assert one.checks == ((0, 1) if name == "anna" else (1, 1))
+        if name == "ben":
+            marked = [("Orte", "major"), ("nördlich davon", "minor")] if system == "B" and number < 5 else []
+            assert words(one) == marked
+            assert [s.fate for s in one.suggested or ()] == ["kept"] * len(marked)
+    assert words(found["anna", "B", 0]) == [("Orte", "major")]
+    assert [s.fate for s in found["anna", "B", 0].suggested or ()] == ["kept", "deleted"]
+    assert words(found["anna", "A", 0]) == [("überflutete", "minor")]
+    assert found["anna", "A", 0].added == 1
+    assert [s.fate for s in found["anna", "B", 1].suggested or ()] == ["changed", "kept"]
+    assert words(found["anna", "A", 1]) == [("[missing]", "major")]
+    assert words(found["anna", "A", 2]) == [("😀", "major")]
+
+    # The two downloads say the same as the folder.
+    for kind in ("annotations", "campaigns"):
+        with urllib.request.urlopen(server.url(f"/download-{kind}?campaign_id=round1")) as reply:
+            Path(f"{kind}.json").write_bytes(reply.read())
+    assert main(["annotate", "import", "campaigns.json", "annotations.json", "-o", "again.jsonl"]) == 0
+    assert Path("again.jsonl").read_bytes() == Path("ratings.jsonl").read_bytes()
+    capsys.readouterr()
+
+    # Every verb for ratings of people reads them.
+    assert len(read_mqm("ratings.jsonl").ratings) == 24
+    assert main(["annotate", "report", "ratings.jsonl"]) == 0
+    told = capsys.readouterr().out
+    assert "A is better" in told
+    assert "signed: mbr-esd-metric" in told
+    assert main(["calibrate", "out.json", "ratings.jsonl", "--save", "c.json"]) == 0
+    assert main(["report", "out.json", "ratings.jsonl", "-o", "report.html"]) == 0
+    assert main(["wmt", "import", "ratings.jsonl", "--test-set", "mine", "--data", "data"]) == 0
+    assert list(Path("data").rglob("en-de.esa.seg.score"))  # people's scores, not penalties of their errors
+    again = _export("--calibration", "c.json", "--min-confidence", "0.5")
+    assert sum(len(spans) for screen in _screens(again) for spans in screen[0]["error_spans"].values()) == 10
+
+
+def _segments(made: dict[str, Any]) -> list[str]:
+    return [item["segment"] for screen in _screens(made) for item in screen]
+
+
+def test_a_budget_takes_what_the_strategy_says(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The last segment has no error; another metric disagrees on the third; candidates vary on the fourth.
+    assert "6" not in _segments(_export("--budget", "5", "--by", "errors"))
+    assert len(_segments(_export("--budget", "2"))) == 2
+    assert _segments(_export("--budget", "2")) == _segments(_export("--budget", "2"))
+    assert len({tuple(_segments(_export("--budget", "2", "--seed", str(seed)))) for seed in range(9)}) > 1
+    other = json.loads(scored.read_text(encoding="utf-8"))
+    for name in other:
+        for number, row in enumerate(other[name]):
+            row.pop("errors", None)
+            row["COMET"] = (1.0 if name == "A.txt" else 0.5) if number != 2 else (0.5 if name == "A.txt" else 1.0)
+    Path("other.json").write_text(json.dumps(other), encoding="utf-8")
+    assert _segments(_export("--budget", "1", "--by", "metrics", beside="other.json")) == ["3"]
+    with Path("c.jsonl").open("w", encoding="utf-8") as file:
+        for system, texts in {"A": A, "B": B}.items():
+            for number, text in enumerate(texts):
+                error = {"error_span": text[:3], "category": "accuracy", "sub_category": "", "severity": "major"}
+                answers = [json.dumps({"errors": errors}) for errors in ([], [error] if number == 3 else [])]
+                candidates = [{"text": answer, "logprob": -1.0} for answer in answers]
+                record = {"id": str(number + 1), "system": system, "src": SOURCES[number], "mt": text}
+                file.write(json.dumps(record | {"candidates": candidates}) + "\n")
+    assert _segments(_export("--budget", "1", "--by", "disagreement", beside="c.jsonl")) == ["4"]
+    capsys.readouterr()
+    for words, said in (
+        (["--budget", "1", "--by", "metrics"], "--by metrics needs two inputs with scores"),
+        (["--by", "errors"], "--by errors changes nothing with a campaign without --budget"),
+        (["--budget", "0"], "--budget 0: give 1 or more"),
+    ):
+        assert main(["annotate", "export", "out.json", "--lp", "en-de", "-o", "x.json", *words]) == 1
+        assert said in capsys.readouterr().err

@@ -1,0 +1,164 @@
+"""Parts of a board, error-free translations and precision-recall curves, on a made-up test set in the folder layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.metaeval import spa
+from mbr_esd_metric.metaeval.error_free import error_free
+from mbr_esd_metric.metaeval.precision_recall import precision_recall_curve
+from tests.helpers.wmt_folder import DOCUMENTS, write_folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("parts")
+    write_folder(folder, "wmt23", "en-de")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def test_set(data: Path) -> TestSet:
+    return load_test_set(data, "wmt23", "en-de", reference="refA")
+
+
+def text(data: Path, capsys: pytest.CaptureFixture[str], verb: str, *words: str) -> str:
+    capsys.readouterr()
+    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    assert main([verb, *where, *words]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def rows(data: Path, capsys: pytest.CaptureFixture[str], verb: str, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(text(data, capsys, verb, *words, "--format", "json"))["rows"]
+    return found
+
+
+def test_precision_recall(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "curve.png"
+    found = {
+        row["metric"]: row for row in rows(data, capsys, "lambda-sweep", "--precision-recall", "--plot", str(plot))
+    }
+    metric = test_set.metric("spans-src").ratings
+    assert metric is not None
+    predicted = metric.of(test_set.systems, test_set.segments)
+    human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
+    curve = precision_recall_curve(predicted, human, test_set.lengths)
+    row = found["spans (src)"]
+    assert row["area"] == curve.area
+    assert row["all spans"]["all_recall"] == curve.points[-1].recall
+    assert row["the best threshold"]["best_value"] == curve.best.value
+    assert found["flat (src)"]["area"] == 0.0
+    assert plot.is_file()
+    assert plot.with_suffix(".svg").is_file()
+    printed = text(data, capsys, "lambda-sweep", "--precision-recall", "--points", "--measures", "mpp-corpus")
+    assert "curves" in printed
+
+
+def test_curves_of_metrics_without_a_span_are_no_picture(
+    data: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "none.png"
+    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    assert main(["lambda-sweep", *where, "--precision-recall", "--metric", "flat", "--plot", str(plot)]) == 1
+    said = capsys.readouterr()
+    assert "flat (src)" in said.out
+    assert "no metric marks a span on a rated translation, so there is no curve to plot" in said.err
+    assert "Warning" not in said.err
+    assert not plot.is_file()
+
+
+def test_error_free(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {
+        (row["metric"], row["by"]): row
+        for row in rows(data, capsys, "leaderboard", "--tasks", "error-free", "--threshold", "-1")
+    }
+    (ratings,) = test_set.human_ratings()
+    marked = [[bool(a) for a in row] for row in ratings.of(test_set.systems, test_set.segments)]
+    labels = np.where(np.isnan(test_set.gold), np.nan, ~np.array(marked))
+    scores = test_set.metric("noise-refA").scores
+    by_score = error_free(labels, (scores >= -1).astype(float))
+    assert found["noise (src+ref)", "score"]["mcc"] == by_score.mcc
+    assert found["none without error", None]["accuracy"] == 1 - np.nanmean(labels)
+    assert found["flat (src)", "no span"]["recall"] == 1.0
+    best = {
+        row["metric"]: row
+        for row in rows(data, capsys, "leaderboard", "--tasks", "error-free")
+        if row["by"] == "score, best"
+    }
+    assert best["noise (src+ref)"]["mcc"] >= by_score.mcc
+    assert "gold score of at least 85" in text(
+        data, capsys, "leaderboard", "--tasks", "error-free", "--gold-threshold", "85"
+    )
+
+
+def test_breakdown(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[str]) -> None:
+    by_domain = rows(
+        data, capsys, "leaderboard", "--by", "domain", "--statistics", "spa", "--measures", "f1-corpus-parts"
+    )
+    columns = [at for at, (domain, _) in enumerate(DOCUMENTS) if domain == "talks"]
+    row = next(row for row in by_domain if (row["domain"], row["metric"]) == ("talks", "noise"))
+    assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns])
+    assert row["f1-corpus-recall"] is None
+    exact = rows(
+        data,
+        capsys,
+        "leaderboard",
+        "--by",
+        "domain",
+        "--spa",
+        "exact",
+        "--statistics",
+        "spa",
+        "--metric",
+        "noise",
+        "flat",
+    )
+    row = next(row for row in exact if (row["domain"], row["metric"]) == ("talks", "noise"))
+    assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns], exact=True)
+    printed = text(data, capsys, "leaderboard", "--by", "domain", "--statistics", "spa")
+    assert "depends on the order of the systems: flat in en-de\n" in printed
+    documents = {row["document"]: row["segments"] for row in rows(data, capsys, "leaderboard", "--by", "document")}
+    assert documents == {"n1": 8, "n2": 4, "t1": 12}
+    lengths = rows(data, capsys, "leaderboard", "--by", "length", "--edges", "20", "40", "--metric", "noise")
+    assert [row["length"] for row in lengths] == ["0-19", "20-39", "40-"]
+    assert sum(row["segments"] for row in lengths) == len(DOCUMENTS)
+    words = [
+        "leaderboard",
+        "--by",
+        "domain",
+        "--data",
+        str(data),
+        "--test-set",
+        "wmt23",
+        "--lp",
+        "en-de",
+        "--edges",
+        "9",
+    ]
+    assert main(words) == 1
+    assert "--edges" in capsys.readouterr().err
+
+
+def test_breakdowns_footnotes_say_what_the_table_has(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_length = text(data, capsys, "leaderboard", "--by", "length", "--statistics", "spa")
+    by_domain = text(data, capsys, "leaderboard", "--by", "domain", "--statistics", "spa", "--measures", "softf1")
+    assert "lengths are those of the source" in by_length
+    assert "SoftF1 rewards" not in by_length
+    assert "lengths" not in by_domain
+    assert "SoftF1 rewards a metric that marks little" in by_domain
+
+
+def test_a_metric_without_a_value_stands_last() -> None:
+    from mbr_esd_metric.report.breakdown_table import falling
+
+    assert sorted([0.0, None, -0.5, 0.5], key=falling) == [0.5, 0.0, -0.5, None]

@@ -1,0 +1,197 @@
+"""The statistics and the tasks of leaderboard on a made-up test set in the folder layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.metaeval import acc_eq, correlation, spa
+from tests.helpers.wmt_folder import SYSTEMS, write_folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("correlations")
+    for lp in ("en-de", "zh-en"):
+        write_folder(folder, "wmt23", lp)
+    return folder
+
+
+def table(data: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    verb, *rest = words
+    capsys.readouterr()
+    where = ["--data", str(data), "--test-set", "wmt23", "--reference", "refA"]
+    assert main([verb, *where, *rest, "--format", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_correlations_are_those_of_the_stored_scores(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sys-pearson", "sys-accuracy", "seg-kendall-item", "seg-spearman-none", "spa"]
+    found = table(data, capsys, "leaderboard", "--lp", "en-de", "zh-en", "--statistics", *words)
+    rows = {row["metric"]: row for row in found["rows"]}
+    assert set(rows) == {"flat", "length", "noise", "spans", "systems"}
+    for lp in ("en-de", "zh-en"):
+        test_set = load_test_set(data, "wmt23", lp, reference="refA")
+        stored = read_scores(test_set.layout.metric_scores("length-src", "sys"))
+        gold = np.nanmean(test_set.gold, axis=1)
+        own = np.array([stored[system][0][1] for system in SYSTEMS], dtype=float)
+        length = test_set.metric("length-src").scores
+        assert rows["length"][lp] == {
+            # Stored scores of systems are not the means of segments.
+            "sys-pearson": pytest.approx(stats.pearsonr(gold, own).statistic, abs=1e-12),
+            "sys-accuracy": pytest.approx((stats.kendalltau(gold, own).statistic + 1) / 2, abs=1e-12),
+            "seg-kendall-item": pytest.approx(correlation(test_set.gold, length, "kendall", "item").value, abs=1e-12),
+            "seg-spearman-none": pytest.approx(correlation(test_set.gold, length, "spearman").value, abs=1e-12),
+            "spa": pytest.approx(spa(test_set.gold, length), abs=1e-12),
+        }
+        assert rows["systems"][lp]["sys-pearson"] == pytest.approx(1.0)
+        assert rows["systems"][lp]["spa"] is None
+        assert rows["flat"][lp]["sys-pearson"] == 0.0
+    mean = np.mean([rows["noise"][lp]["spa"] for lp in ("en-de", "zh-en")])
+    assert rows["noise"]["average"]["spa"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    "view", [[], ["--statistics", "acc_eq"], ["--tasks"], ["--by", "domain"], ["--tasks", "error-free"]]
+)
+def test_every_view_marks_what_is_no_primary_submission(
+    data: Path, view: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--reference", "refA", "--lp", "en-de"]
+    assert main(["leaderboard", *where, *view, *(["--k", "0"] if view == [] else [])]) == 0
+    printed = capsys.readouterr().out
+    assert "*noise" in printed
+    assert "*: contrastive submission, or none; _: baseline" in printed
+
+
+def test_overall_is_the_weighted_mean_of_the_tasks(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = table(data, capsys, "leaderboard", "--tasks", "--lp", "en-de", "zh-en")
+    row = next(row for row in found["rows"] if row["metric"] == "noise")
+    expected = 0.25 * row["all"]["sys-accuracy"]
+    for lp in ("en-de", "zh-en"):
+        expected += 0.125 * (row[lp]["sys-pearson"] + 1) / 2
+        expected += 0.125 * (row[lp]["seg-pearson-none"] + 1) / 2
+        expected += 0.125 * row[lp]["acc_eq"]
+    assert row["overall"] == pytest.approx(expected, abs=1e-12)
+    assert next(row for row in found["rows"] if row["metric"] == "systems")["overall"] is None
+    test_set = load_test_set(data, "wmt23", "zh-en", reference="refA")
+    metric = test_set.metric("noise-refA").scores
+    assert row["zh-en"]["acc_eq"] == pytest.approx(acc_eq(test_set.gold, metric).accuracy, abs=1e-12)
+
+
+def test_overall_by_the_tasks_of_another_year(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = table(data, capsys, "leaderboard", "--lp", "en-de", "--tasks", "wmt22", "--metric", "noise")
+    (row,) = found["rows"]
+    assert len(row["en-de"]) == 3 * 2 * 8
+    assert {"sys-kendall", "seg-pearson-item talks no people"} <= set(row["en-de"])
+    words = ["leaderboard", "--data", str(data), "--test-set", "wmt23", "--reference", "refA", "--tasks", "wmt22"]
+    assert main([*words, "--lp", "en-de", "--metric", "noise"]) == 0
+    assert "40 tasks have no column here" in capsys.readouterr().out
+
+
+def test_what_cannot_be_shown_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    for words, message in (
+        (["leaderboard", *where, "--statistics", "seg-kendal-item"], "seg-kendall-item"),
+        (["leaderboard", *where, "--statistics", "--metric", "lenght"], "length"),
+        (["leaderboard", *where, "--tasks", "wmt21"], "wmt22"),
+    ):
+        assert main(words) == 1
+        assert message in capsys.readouterr().err
+    write_folder(data, "made", "en-de")
+    assert main(["leaderboard", "--tasks", "--data", str(data), "--test-set", "made", "--lp", "en-de"]) == 1
+    assert "--tasks wmt22" in capsys.readouterr().err
+
+
+def test_spa_is_exact_where_it_is_asked_for(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--lp", "en-de", "zh-en", "--spa", "exact"]
+    correlated = table(data, capsys, "leaderboard", *where, "--statistics", "spa", "acc_eq")
+    summed = table(data, capsys, "leaderboard", *where, "--tasks", "wmt24")
+    assert "SPA: exact, of infinitely many permutations" in correlated["notes"]
+    for found in (correlated, summed):
+        assert (
+            "one score for everything, so that SPA says nothing and all its p-values are 1/2: flat in en-de, zh-en"
+            in found["notes"]
+        )
+        rows = {row["metric"]: row for row in found["rows"]}
+        for lp in ("en-de", "zh-en"):
+            test_set = load_test_set(data, "wmt23", lp, reference="refA")
+            for name in ("length-src", "noise-refA"):
+                expected = spa(test_set.gold, test_set.metric(name).scores, exact=True)
+                assert rows[name.split("-")[0]][lp]["spa"] == pytest.approx(expected, abs=1e-12)
+                assert expected != spa(test_set.gold, test_set.metric(name).scores)
+    ranks = {row["metric"]: row["overall_rank"] for row in summed["rows"] if row["overall"] is not None}
+    assert set(ranks) == {"flat", "length", "noise", "spans"}
+
+
+def test_which_spa_is_refused_where_there_is_none(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    for words in (
+        ["--spa", "exact", "--statistics"],
+        ["--missing", "toolkit", "--statistics", "acc_eq"],
+        ["--spa", "exact", "--tasks", "wmt23"],
+        ["--spa", "exact", "--by", "domain", "--measures", "f1-corpus"],
+    ):
+        assert main(["leaderboard", *where, *words]) == 1
+        assert f"{words[0]} {words[1]} changes nothing with" in capsys.readouterr().err
+
+
+def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de"]
+    for words, reason in (
+        (
+            ["--reference", "refA", "--metric", "systems"],
+            "systems-refA is left out in en-de: it has no scores of segments",
+        ),
+        (["--reference", "refB", "--metric", "noise"], "noise-refA is left out in en-de: it uses refA"),
+    ):
+        for view in ([], ["--tasks", "error-free"], ["--by", "domain"], ["--tasks", "spans"]):
+            assert main(["leaderboard", *where, *view, *words]) == 1
+            assert reason in capsys.readouterr().err
+    assert main(["leaderboard", *where, "--statistics", "--reference", "refB", "--metric", "noise"]) == 1
+    assert "noise-refA is left out in en-de: it uses refA" in capsys.readouterr().err
+
+
+def test_one_broken_file_stops_no_board(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_folder(data, "broken", "en-de")
+    layout = load_test_set(data, "broken", "en-de", reference="refA").layout
+    layout.metric_scores("noise-refA", "seg").write_text("A\t0.5\nB\tbad\n", encoding="utf-8")
+    where = ["--data", str(data), "--test-set", "broken", "--lp", "en-de", "--reference", "refA"]
+    views = (
+        ["--k", "0"],
+        ["--statistics"],
+        ["--tasks", "wmt23"],
+        ["--tasks", "error-free"],
+        ["--tasks", "spans"],
+        ["--by", "domain"],
+    )
+    for view in views:
+        assert main(["leaderboard", *where, *view]) == 0
+        printed = capsys.readouterr().out
+        assert printed.count("noise-refA is left out in en-de: ") == 1
+        assert "en-de.noise-refA.seg.score, line 2" in printed or "noise-refA.seg.score" in printed
+        assert "spans" in printed
+        if view != ["--tasks", "spans"]:
+            assert main(["leaderboard", *where, *view, "--metric", "noise"]) == 1
+            assert "noise-refA.seg.score" in capsys.readouterr().err
+
+
+def test_people_can_be_left_out_where_no_reference_has_a_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_folder(data, "bare", "en-de")
+    for path in (data / "bare" / "references").iterdir():
+        path.unlink()
+    where = ["--data", str(data), "--test-set", "bare", "--lp", "en-de", "--metric", "spans", "--tasks", "spans"]
+    for human, systems in (("none", 4), ("others", 5)):
+        assert main(["leaderboard", *where, "--human", human]) == 0
+        assert f" {systems} systems," in capsys.readouterr().out

@@ -1,0 +1,65 @@
+"""`mbr-esd score` with COMET's own checkpoints: real classes with random weights, through COMET's own code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.cli.main import main
+
+pytestmark = pytest.mark.comet
+
+SOURCES = ("The bank closed.", "He left early.", "Good morning!")
+TRANSLATIONS = ("Das Ufer schloss.", "Er ging.", "Guten Morgen!")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("src.txt", SOURCES), ("mt.txt", TRANSLATIONS), ("ref.txt", TRANSLATIONS)):
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["xcomet", "unified", "regression"])
+def test_scores_are_those_of_comet_score(files: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import comet
+
+    from tests.helpers.comet_checkpoint import make_checkpoint
+
+    checkpoint = str(make_checkpoint(files / "toy", kind))
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", checkpoint, "--gpus", "0", "--quiet"]
+    if kind == "regression":
+        assert main(words) == 1
+        assert "needs references; give them with -r FILE" in capsys.readouterr().err
+        words += ["-r", "ref.txt"]
+    assert main([*words, "--to_json", "out.json"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
+
+    samples = [{"src": s, "mt": t} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
+    if kind == "regression":
+        samples = [{**sample, "ref": sample["mt"]} for sample in samples]
+    expected = comet.load_from_checkpoint(checkpoint).predict(samples, batch_size=8, gpus=0, progress_bar=False)
+    assert [row["COMET"] for row in rows] == pytest.approx(expected.scores, abs=1e-6)
+    assert printed[-2] == f"mt.txt\tscore: {sum(expected.scores) / 3:.4f}"
+    if kind == "xcomet":
+        assert [[s["text"] for s in row["errors"]] for row in rows] == [
+            [s["text"] for s in spans] for spans in expected.metadata.error_spans
+        ]
+    else:
+        assert all("errors" not in row for row in rows)
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], ["--engine", "vllm"]])
+def test_options_of_our_models_are_refused(files: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "Unbabel/XCOMET-XL", *option]) == 1
+    assert f"{option[0]}" in capsys.readouterr().err
+
+
+def test_options_of_comet_are_refused_with_our_models(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo", "-r", "ref.txt"]) == 1
+    assert "--references" in capsys.readouterr().err

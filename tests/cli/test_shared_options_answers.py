@@ -1,0 +1,236 @@
+"""Candidates in every answer format go through every command that reads candidates, with the same results."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
+from mbr_esd_metric.elicit.formats import FORMATS, get_format
+from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
+from tests.helpers.wmt_folder import write_folder
+
+WHERE = ["--data", "data", "--test-set", "made", "--lp", "en-de"]
+#: Each is a file of candidates; in "mixed" every record has another format than the one before it.
+#: Those about the translation alone. Answers about both sides are compared over another text, and so decided otherwise.
+ALONE = ("json", *(name for name in FORMATS.own if name != "json" and not get_format(name).both_sides))
+KINDS = (*ALONE, "mixed")
+N = 16
+
+
+def word_of(rng: random.Random, text: str) -> Annotation:
+    """At most one word, as neighbours are one error in `marked`; none that is part of another, "und" of "Hund"."""
+    words = [word for word in text.split() if text.count(word) == 1]
+    if rng.random() < 0.4 or not words:
+        return Annotation()
+    word = rng.choice(words)
+    severity: Severity = "major" if rng.random() < 0.5 else "minor"
+    return Annotation([ErrorSpan(text.index(word), text.index(word) + len(word), severity)])
+
+
+def record_in(name: str, said: list[Annotation], record: CandidateRecord) -> CandidateRecord:
+    """The record with these annotations as answers of a format; says the format as `mbr-esd sample` does."""
+    answers = [get_format(name).answer(annotation, record.mt) for annotation in said]
+    assert not any(lost for _, lost in answers)
+    texts = tuple(text for text, _ in answers)
+    return replace(record, texts=texts, format=None if name == "json" else name)
+
+
+def without_format(path: str) -> str:
+    """A copy of a file of candidates that does not say its format."""
+    copy = path.replace(".jsonl", ".silent.jsonl")
+    write_records(copy, [replace(record, format=None) for record in read_candidates(path)])
+    return copy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A test set in `data`, its texts, and KIND.jsonl for every kind."""
+    work = tmp_path_factory.mktemp("answers")
+    write_folder(work / "data")
+    test_set = load_test_set(work / "data", "made", "en-de")
+    rng = random.Random(1)
+    places = [
+        (system, number, text or "")
+        for system in test_set.systems
+        for number, text in enumerate(test_set.outputs[system])
+    ]
+    said = [[word_of(rng, text) for _ in range(N)] for _, _, text in places]
+    logprobs = [tuple(-rng.random() * 9 for _ in range(N)) for _ in places]
+    for kind in KINDS:
+        records = []
+        for at, (system, number, text) in enumerate(places):
+            name = ALONE[at % len(ALONE)] if kind == "mixed" else kind
+            record = CandidateRecord(
+                f"{number + 1}", test_set.sources[number], text, (), logprobs[at], (False,) * N, system
+            )
+            records.append(record_in(name, said[at], record))
+        write_records(work / f"{kind}.jsonl", records)
+    (work / "src.txt").write_text("\n".join(test_set.sources) + "\n", encoding="utf-8")
+    for system in test_set.systems:
+        lines = [text or "" for text in test_set.outputs[system]]
+        (work / f"{system}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return work
+
+
+@pytest.fixture
+def out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[str, str]]:
+    """Runs a command in the folder; what it prints on both streams, with the name of the candidates' file left out."""
+    monkeypatch.chdir(folder)
+
+    def run(kind: str, *words: str) -> tuple[str, str]:
+        capsys.readouterr()
+        code = main([word.replace("KIND", kind) for word in words])
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        printed, noted = (re.sub(rf"\b{kind}\b", "KIND", text) for text in (said.out, said.err))
+        return printed, noted
+
+    return run
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "json"])
+def test_every_command_reads_every_format(kind: str, out: Callable[..., tuple[str, str]], folder: Path) -> None:
+    for words in (
+        ["decide", "KIND.jsonl", "-o", "KIND.decisions.jsonl"],
+        ["decide", "KIND.jsonl", "-o", "KIND.corpus.jsonl", "--rule", "mbr-corpus"],
+        ["oracle", "KIND.jsonl", *WHERE, "--rules", "map", "mbr", "mbr-corpus"],
+        ["oracle", "KIND.jsonl", *WHERE, "--sizes", "2", str(N)],
+        ["rank", "KIND.jsonl", "--resamples", "2"],
+        ["show", "KIND.jsonl", "-n", "9"],
+        ["calibrate", "OURS=KIND.decisions.jsonl", "KIND.jsonl", *WHERE],
+    ):
+        assert out(kind, *words) == out("json", *words), words
+    categories = re.compile(r'"category": ("[^"]*"|null)')
+    for name in ("decisions", "corpus"):
+        found, wanted = (
+            categories.sub("", (folder / f"{one}.{name}.jsonl").read_text(encoding="utf-8")) for one in (kind, "json")
+        )
+        assert found == wanted
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "json"])
+def test_the_report_and_the_papers_tables_read_every_format(
+    kind: str, out: Callable[..., tuple[str, str]], folder: Path
+) -> None:
+    pages = []
+    for one in (kind, "json"):
+        out(one, "report", "OURS=KIND.jsonl", "-o", "KIND.html")
+        (data,) = re.findall(r"H4sI[\w+/=]{99,}", (folder / f"{one}.html").read_text(encoding="utf-8"))
+        pages.append(json.loads(gzip.decompress(base64.b64decode(data))))
+    assert pages[0]["candidates"] == pages[1]["candidates"]
+    assert set(pages[0]["candidates"][0]["n"]) == {N}
+    tables = []
+    for one in (kind, "json"):
+        (folder / one).mkdir(exist_ok=True)
+        (folder / one / "llama.en-de.jsonl").write_bytes((folder / f"{one}.jsonl").read_bytes())
+        tables.append(
+            out(one, "reproduce", "paper", *WHERE, "--candidates", "KIND", "--table", "main", "--format", "json")[0]
+        )
+    assert tables[0] == tables[1]
+    filled = [row["row"] for row in json.loads(tables[0])["rows"] if row["missing"] is None]
+    assert any("MBR-SoftF1 N=16" in row for row in filled)
+
+
+@pytest.mark.parametrize("name", [name for name in ALONE if name != "json"])
+def test_a_model_with_candidates_reads_their_format(
+    name: str, out: Callable[..., tuple[str, str]], folder: Path
+) -> None:
+    """Without `format=` in the model name; and a sweep reads what the model wrote."""
+    systems = [f"{system}.txt" for system in load_test_set(folder / "data", "made", "en-de").systems]
+    texts = ["-s", "src.txt", "-t", *systems]
+    model = f"mbr-esd-demo?candidates=KIND.jsonl&n={N}"
+    swept = []
+    for one in (name, "json"):
+        said = out(one, "score", *texts, "--model", model, "--to_json", "KIND.out.json")
+        assert ("|format:KIND|" in said[1]) == (one != "json")
+        out(one, "sample", *texts, "--model", model, "-o", "KIND.again.jsonl", "--quiet")
+        assert {r.format for r in read_candidates(folder / f"{one}.again.jsonl")} == {None if one == "json" else one}
+        swept.append(out(one, "lambda-sweep", "--metric", "KIND.out.json", *WHERE))
+    assert swept[0] == swept[1]
+
+
+def test_a_model_reads_one_format_of_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(["score", "-s", "src.txt", "-t", "A.txt", "--model", f"mbr-esd-demo?candidates=mixed.jsonl&n={N}"]) == 1
+    assert "mixed.jsonl has candidates in several formats" in capsys.readouterr().err
+
+
+def test_an_option_says_what_a_file_does_not(out: Callable[..., tuple[str, str]], folder: Path) -> None:
+    """And changes nothing of what the file does say."""
+    silent = without_format("compact.jsonl").replace("compact", "KIND")
+    for words in (
+        ["decide", "FILE", "-o", "KIND.silent.decisions.jsonl", "--quiet"],
+        ["oracle", "FILE", *WHERE, "--rules", "mbr"],
+        ["oracle", "FILE", *WHERE, "--rules", "mbr", "--sizes", "4"],
+        ["rank", "FILE", "--resamples", "2"],
+    ):
+        said = [
+            out("compact", *(word.replace("FILE", file) for word in words), "--answers", answers)
+            for file, answers in ((silent, "compact"), ("KIND.jsonl", "compact"), ("KIND.jsonl", "json"))
+        ]
+        assert said[0][0].replace(".silent", "") == said[1][0] == said[2][0]
+    assert main(["oracle", silent.replace("KIND", "compact"), *WHERE]) == 1
+
+
+def test_pairs_are_in_the_format_of_the_candidates(
+    out: Callable[..., tuple[str, str]], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, _ = out("compact", "distill", "pairs", "KIND.jsonl", "-o", "KIND.pairs", "--lp", "en-de")
+    assert "|f:KIND|" in said
+    row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert row["chosen"][0]["content"] != row["rejected"][0]["content"]
+    assert main(["distill", "pairs", "marked.jsonl", "-o", "marked.pairs"]) == 1
+    assert "distill sft --choices FILE --answer-format marked" in capsys.readouterr().err
+    assert main(["distill", "pairs", "mixed.jsonl", "-o", "mixed.pairs"]) == 1
+    assert "are in the format compact, and the pairs are in json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("compct", "candidates.jsonl, line 2: \"format\": unknown format 'compct'; did you mean 'compact'"),
+        (3, 'candidates.jsonl, line 2: "format" is a number; give the name of an answer format'),
+    ],
+)
+def test_an_unknown_format_names_file_and_line(
+    value: object,
+    message: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = (folder / "compact.jsonl").read_text(encoding="utf-8").splitlines()
+    lines[1] = json.dumps({**json.loads(lines[1]), "format": value})
+    Path("candidates.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    where = ["--data", str(folder / "data"), *WHERE[2:]]
+    for words in (
+        ["decide", "candidates.jsonl", "-o", "out"],
+        ["oracle", "candidates.jsonl", *where],
+        ["oracle", "candidates.jsonl", *where],
+        ["report", "candidates.jsonl", "-o", "out.html"],
+    ):
+        assert main(words) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_the_preset_of_json_refuses_another_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["decide", str(folder / "marked.jsonl"), "-o", str(folder / "preset.jsonl"), "--preset", "released-code"]
+    assert main(words) == 1
+    assert "line 1, segment '1' of system 'A': the candidates are in the format marked" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+"""Decisions over both sides: the translation followed by the source is one text, for every rule and utility."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
+from mbr_esd_metric.core.rules import SegmentRule, rules
+from mbr_esd_metric.core.similarities import similarity_names
+from mbr_esd_metric.decoding.file import decide_file
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
+
+MT, SRC = "Der Hund bellt.", "The big dog barks at night."
+WRONG, BIG = ErrorSpan(4, 8, "minor"), ErrorSpan(4, 7, "minor", side="source")
+NIGHT = ErrorSpan(18, 26, "major", side="source")
+SAID = [[], [WRONG], [BIG], [NIGHT], [NIGHT], [NIGHT, WRONG], [NIGHT, BIG], [ErrorSpan(9, 14, "major")]]
+
+
+def one_text(spans: list[ErrorSpan]) -> Annotation:
+    """The same, written out: the source begins where the translation ends."""
+    return Annotation(
+        replace(s, start=len(MT) + s.start, end=len(MT) + s.end, side="translation") if s.side == "source" else s
+        for s in spans
+    )
+
+
+@pytest.mark.parametrize(
+    "rule", [name for name, rule in rules(references=False).items() if isinstance(rule, SegmentRule)]
+)
+@pytest.mark.parametrize("utility", similarity_names())
+def test_both_sides_are_one_text(rule: str, utility: str) -> None:
+    said = SAID[:1] if rule == "greedy" else SAID
+    options = DecisionOptions(rule, utility)
+    found = decide_segment([Candidate(annotation=s, logprob=-1.0) for s in said], MT, options, source=SRC)
+    whole = decide_segment([Candidate(annotation=one_text(s), logprob=-1.0) for s in said], MT + SRC, options)
+    assert found.annotation.joined(len(MT)) == whole.annotation
+    assert [s.confidence for s in found.annotation] == [s.confidence for s in whole.annotation]
+    assert replace(found, annotation=whole.annotation) == whole
+
+
+def test_rules_over_the_whole_set_see_one_text_too() -> None:
+    for rule in ("mbr-corpus", "consensus-corpus"):
+        options = DecisionOptions(rule)
+        pairs = [([Candidate(annotation=s) for s in SAID], MT)] * 2
+        found = decide_corpus(pairs, options, sources=[SRC, SRC])
+        whole = decide_corpus([([Candidate(annotation=one_text(s)) for s in SAID], MT + SRC)] * 2, options)
+        assert found.ratios == whole.ratios
+        for mine, its in zip(found.decisions, whole.decisions, strict=True):
+            assert mine.annotation.joined(len(MT)) == its.annotation
+            assert (mine.value, mine.score) == (its.value, its.score)
+
+
+def said(*omitted: str) -> Candidate:
+    errors = [
+        {"omitted_span": words, "category": "accuracy", "sub_category": "omission", "severity": "major"}
+        for words in omitted
+    ]
+    return Candidate(json.dumps({"errors": errors}), format="json-omissions")
+
+
+def test_answers_are_read_with_the_source() -> None:
+    decision = decide([said("at night"), said("at night"), said()], MT, source=SRC)
+    assert list(decision.annotation) == [ErrorSpan(18, 26, "major", "accuracy/omission", 2 / 3, "source")]
+    assert decision.score == -5
+    with pytest.raises(InputError, match="format=json-omissions say what is left out of the source; give the source"):
+        decide([said()], MT)
+    with pytest.raises(InputError, match="is in the source; join both sides first"):
+        decide([Candidate(annotation=[NIGHT])], MT)
+    with pytest.raises(OptionError, match="knows no omissions"):
+        decide([Candidate('{"errors": []}')], MT, preset="released-code", source=SRC)
+
+
+def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
+    """SoftF1 depends on L; candidates without an omission are compared over both texts as well."""
+    texts = [Candidate('{"errors": []}', format=name) for name in ("json-omissions",)] * 3
+    spans = [Candidate(annotation=[WRONG]), Candidate(annotation=[])]
+    alone, both = decide(spans, MT), decide(spans, MT, source=SRC)
+    assert alone.value != both.value
+    assert both.value == decide(spans, MT + SRC).value
+    assert decide(texts, MT, source=SRC).annotation == Annotation()
+
+
+def test_unplaced_omissions_count_where_the_option_says_so() -> None:
+    candidates = [said("the moon")] * 3 + [said("at night")]
+    dropped = decide(candidates, MT, source=SRC, rule="majority")
+    assert (dropped.score, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
+    counted = decide(candidates, MT, source=SRC, rule="majority", unplaced="count")
+    assert (counted.score, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
+    assert counted.annotation == Annotation().missing(["major"])
+    # Without a count, it is the same hypothesis as "no error".
+    same = [said("the moon"), said()]
+    assert decide(same, MT, source=SRC).distinct == 1
+    assert decide(same, MT, source=SRC, unplaced="count").distinct == 2
+
+
+def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source() -> None:
+    human = Annotation([WRONG, NIGHT])
+
+    def of(source: str | None, spans: list[list[ErrorSpan]]) -> Decision:
+        candidates = [Candidate(annotation=s) for s in spans]
+        return decide_segment(candidates, MT, DecisionOptions("oracle"), source=source, references=[human])
+
+    assert of(None, [[], [WRONG]]).value == 1.0
+    assert of(SRC, [[], [WRONG], [WRONG, NIGHT]]).annotation == human
+    assert of(SRC, [[], [WRONG]]).value < 1.0
+
+
+def test_a_single_answer_s_omissions_have_confidences() -> None:
+    from mbr_esd_metric.core.candidate import TokenLogprobs
+
+    for name in ("json-omissions", "compact-omissions"):
+        text, lost = get_format(name).answer(Annotation([BIG]), MT, SRC)
+        assert not lost
+        by_token = TokenLogprobs.spelling([text.encode()], [-1.0], text)
+        decision = decide([Candidate(text, format=name, token_logprobs=by_token)], MT, rule="greedy", source=SRC)
+        (span,) = decision.annotation
+        assert (span.key, span.confidence) == (BIG.key, pytest.approx(0.36788, abs=1e-5))
+
+
+def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
+    record = CandidateRecord.of("1", SRC, MT, [said("at night"), said("at night"), said()])
+    write_records(tmp_path / "both.jsonl", [record])
+    for rule in ("mbr", "mbr-corpus"):
+        decide_file(tmp_path / "both.jsonl", tmp_path / f"{rule}.jsonl", DecisionOptions(rule))
+        (line,) = read_decisions(tmp_path / f"{rule}.jsonl")
+        assert [(s.side, s.start, s.end) for s in line.annotation] == [("source", 18, 26)]
+        assert (line.score, line.texts) == (-5, ("at night",))
+    written = json.loads((tmp_path / "mbr.jsonl").read_text(encoding="utf-8"))
+    assert written["spans"] == []
+    assert written["omissions"][0]["text"] == "at night"
+
+
+def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
+    record = CandidateRecord.of("1", SRC, MT, [said("the moon")])
+    write_records(tmp_path / "both.jsonl", [record])
+    decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
+    (line,) = read_decisions(tmp_path / "out.jsonl")
+    assert (line.score, line.annotation) == (-5, Annotation().missing(["major"]))
+    broken = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8")) | {"unplaced": ["very"]}
+    (tmp_path / "bad.jsonl").write_text(json.dumps(broken) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match='line 1: "unplaced" is the list of the severities'):
+        list(read_decisions(tmp_path / "bad.jsonl"))

@@ -1,0 +1,298 @@
+"""`engine=server` against a fake server: the dialect, retries, and failures told apart."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engines import server as engine_module
+from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.server.asking import sample_seed
+from mbr_esd_metric.generation.server.limits import Lanes
+from mbr_esd_metric.generation.server.patience import Patience
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import Segment, annotate
+from tests.helpers.asking import MODEL, QUICK, closed_port, collect, engine, requests
+from tests.helpers.chat_server import FakeServer, FaultyProxy
+
+
+def test_samples_are_the_same_however_n_is_split() -> None:
+    with FakeServer(MODEL) as server:
+        whole = collect(engine(server.url).generate(requests(3, 40), Sampling()))
+        first = collect(engine(server.url).generate(requests(3, 7), Sampling()))
+        rest = collect(engine(server.url).generate(requests(3, 33, first=7), Sampling()))
+    assert len(whole) == 120
+    assert {**first, **rest} == whole
+    assert any(sample.truncated for sample in whole.values())
+    sample = next(sample for sample in whole.values() if sample.tokens == 3)
+    assert -2.25 <= sample.logprob <= -1.25
+
+
+def test_every_setting_is_sent() -> None:
+    with FakeServer(MODEL) as server:
+        list(engine(server.url).generate(requests(1, 2), Sampling(top_k=0, seed=5, max_tokens=77)))
+        (body,) = server.bodies
+    assert body["structured_outputs"] == {"regex": output_grammar()}
+    assert (body["temperature"], body["top_p"], body["top_k"], body["max_tokens"]) == (2.0, 1.0, 0, 77)
+    assert body["seed"] == sample_seed(5, "key0")
+    assert body["logprobs"] is True
+    assert body["chat_template_kwargs"]["enable_thinking"] is False
+
+
+def test_faults_lose_and_double_nothing() -> None:
+    """2,000 requests, one in ten spoilt in one of seven ways: the same candidates, each once, as without faults."""
+    wanted = requests(250, 128)
+    with FakeServer(MODEL) as server:
+        clean = collect(engine(server.url, concurrency=32).generate(wanted, Sampling()))
+        assert len(server.bodies) == 2000
+        with FaultyProxy(server.url, 0.1, stall=4.5) as proxy:
+            spoilt = collect(engine(proxy.url, concurrency=32).generate(wanted, Sampling()))
+    assert proxy.requests > 2100
+    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
+    assert len(clean) == 250 * 128
+    assert spoilt == clean
+
+
+def test_decisions_are_those_of_a_run_without_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "Patience", lambda: QUICK)
+    segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern darin", f"segment {i}") for i in range(12)]
+    name = "mbr-esd-demo?engine=server&n=64&server={}&store=" + str(tmp_path)
+    model = model_name(load_card("mbr-esd-demo").engine_options("server"))
+    with FakeServer(model) as server, FaultyProxy(server.url, 0.3, stall=4.5) as proxy:
+        clean = annotate(load_card(name.format(server.url) + "/clean"), segments)
+        assert annotate(load_card(name.format(proxy.url) + "/spoilt"), segments) == clean
+        sent = len(server.bodies)
+        more = annotate(load_card(name.format(server.url).replace("n=64", "n=80") + "/spoilt"), segments)
+        assert [body["n"] for body in server.bodies[sent:]] == [16] * 12, "asks for stored candidates again"
+        assert all(decision.valid + decision.invalid == 80 for decision in more.decisions)
+    assert proxy.faults
+
+
+def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
+    with FakeServer(MODEL) as server:
+        running = engine(server.url).generate(requests(20, 32), Sampling())
+        first = next(running)
+        running.close()
+        sent = len(server.bodies)
+        assert sent < 40
+        rest = [r for r in requests(20, 32) if r.key != first.key]
+        assert len(collect(engine(server.url).generate(rest, Sampling()))) == 19 * 32
+
+
+def test_a_server_that_takes_few_samples_is_asked_for_fewer() -> None:
+    with FakeServer(MODEL, most=3) as server:
+        assert len(collect(engine(server.url).generate(requests(2, 20), Sampling()))) == 40
+
+
+def test_a_reply_with_too_few_candidates_is_kept_and_the_rest_asked_for() -> None:
+    with FakeServer(MODEL) as server:
+        whole = collect(engine(server.url).generate(requests(2, 20), Sampling()))
+    with FakeServer(MODEL, short=6) as server:
+        assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
+        assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
+
+
+def test_no_more_requests_are_under_way_than_allowed() -> None:
+    with FakeServer(MODEL, delay=0.03) as server:
+        list(engine(server.url, concurrency=3).generate(requests(20, 1), Sampling()))
+    assert server.busiest == 3
+
+
+@pytest.mark.parametrize(("slots", "most", "at_once"), [(4, 4, 2), (1, 1, 2), (64, 16, 5), (None, 16, 8)])
+def test_a_server_gets_what_it_can_work_on(slots: int | None, most: int, at_once: int) -> None:
+    """A request that waits in a server's queue uses up its time there: one may, and no more."""
+    with FakeServer(MODEL, dialect="llamacpp", slots=slots, delay=0.05) as server:
+        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp")
+        found = collect(ServerEngine(options, QUICK).generate(requests(12, 20), Sampling()))
+        assert len(found) == 240
+        assert max(body["n"] for body in server.bodies) == most
+        assert server.busiest <= at_once or slots is None
+        plain = collect(engine(server.url).generate(requests(12, 20), Sampling()))
+    assert {key: sample.text for key, sample in found.items()} == {key: sample.text for key, sample in plain.items()}
+
+
+def test_who_says_how_many_requests_gets_them() -> None:
+    with FakeServer(MODEL, dialect="llamacpp", slots=1, delay=0.2) as server:
+        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp", concurrency=6)
+        collect(ServerEngine(options, QUICK).generate(requests(12, 4), Sampling()))
+    assert 2 < server.busiest <= 6
+
+
+def test_after_a_reply_that_took_too_long_fewer_are_sent_at_once() -> None:
+    lanes = Lanes(8)
+
+    async def full_after() -> int:
+        entered = 0
+        while not lanes.full:
+            await lanes.__aenter__()
+            entered += 1
+        for _ in range(entered):
+            await lanes.__aexit__(None, None, None)
+        return entered
+
+    async def check() -> None:
+        assert await full_after() == 8
+        sent = time.monotonic()
+        lanes.slow(sent)
+        lanes.slow(sent)  # it had the same queue
+        assert await full_after() == 4
+        lanes.slow(time.monotonic())
+        assert await full_after() == 2
+        for _ in range(2 + 3):
+            lanes.replied()
+        assert await full_after() == 4
+        for _ in range(100):
+            lanes.replied()
+        assert await full_after() == 8
+
+    asyncio.run(check())
+
+
+def test_each_further_try_waits_twice_as_long() -> None:
+    patience = Patience(timeout=4.0, first_wait=0.1, longest_wait=0.4, tries=12)
+    with FakeServer(MODEL, turned_away=5) as server:
+        list(engine(server.url, patience=patience).generate(requests(1, 1), Sampling()))
+    waits = [later - earlier for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)]
+    for failures, (wait, most) in enumerate(zip(waits, (0.1, 0.2, 0.4, 0.4, 0.4), strict=True), 1):
+        assert most / 2 <= wait < most + 2, "a slow machine may add to it"
+        assert most / 2 <= patience.wait(failures) <= most
+
+
+@pytest.mark.parametrize(("said", "waited"), [("0.4", 0.4), ("soon", 0.0)])
+def test_a_server_that_says_when_to_come_back_is_asked_then(said: str, waited: float) -> None:
+    """An answer that is no number is as none."""
+    with FakeServer(MODEL, turned_away=1, retry_after=said) as server:
+        list(engine(server.url).generate(requests(1, 1), Sampling()))
+    first, second = server.arrivals
+    assert waited <= second - first < waited + 2
+
+
+def test_a_server_that_says_to_come_back_tomorrow_ends_the_run() -> None:
+    with (
+        FakeServer(MODEL, turned_away=1, retry_after="86400") as server,
+        pytest.raises(EngineError, match="left alone for 86400 s .*sampled is kept"),
+    ):
+        list(engine(server.url).generate(requests(1, 1), Sampling()))
+    assert len(server.arrivals) == 1
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_the_address_is_taken_from_option_and_environment(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{file} {i}\n" for i in range(12)))
+    model = model_name(load_card("mbr-esd-demo").engine_options("server"))
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store"))
+    with FakeServer(model) as one, FakeServer(model) as two:
+        both = f"{one.url}, {two.url}"
+        monkeypatch.setenv("MBR_ESD_SERVER", both if how == "environment" else closed_port())
+        given = ["--server", both] if how == "option" else []
+        files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+        assert main(["score", *files, "--model", "mbr-esd-demo", "--engine", "server", *given, "--quiet"]) == 0
+    assert min(len(one.bodies), len(two.bodies)) > 0
+    assert len(one.bodies) + len(two.bodies) == 12
+
+
+def test_a_wrong_model_name_lists_what_is_served() -> None:
+    with FakeServer("org/right-model") as server:
+        with pytest.raises(EngineError, match=r"does not serve 'org/wrong'; it serves 'org/right-model'.*model=NAME"):
+            engine(server.url, model="org/wrong")
+        options = EngineOptions(model="org/wrong", server=(server.url,))
+        assert "org/right-model" in str(ServerEngine.problem(options))
+        assert ServerEngine.problem(dataclasses.replace(options, model="org/right-model")) is None
+
+
+def test_a_prompt_that_is_too_long_names_its_segment_and_stops_no_other() -> None:
+    wanted = [*requests(4, 4), Request("long", "x" * 2000, output_grammar(), 4, 0, "segment 17 of mt.txt")]
+    with FakeServer(MODEL, context=1000) as server:
+        running = engine(server.url).generate(wanted, Sampling())
+        found = collect(islice(running, 4))
+        with pytest.raises(EngineError, match=r"segment 17 of mt.txt: too long for the model's context.*max_model_len"):
+            next(running)
+    assert Counter(key for key, _ in found) == {f"key{i}": 4 for i in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Invalid grammar: structured_outputs.regex", "refuses the grammar .*mbr-esd serve sets a backend"),
+        ("logit_bias is wrong", "refuses the request .*logit_bias is wrong"),
+    ],
+)
+def test_what_a_server_refuses_is_said(said: str, expected: str) -> None:
+    with FakeServer(MODEL, refuse=said) as server, pytest.raises(EngineError, match=expected):
+        list(engine(server.url).generate(requests(200, 1), Sampling()))
+    assert len(server.bodies) < 200, "goes on though nothing can succeed"
+
+
+def test_a_server_that_ignores_the_grammar_is_found_out() -> None:
+    with FakeServer(MODEL, plain=True) as server, pytest.raises(EngineError, match="does not obey .*'no JSON'"):
+        list(engine(server.url).generate(requests(2, 4), Sampling()))
+
+
+def test_missing_log_probabilities_are_an_error() -> None:
+    with FakeServer(MODEL, logprobs=False) as server, pytest.raises(EngineError, match="no log-probabilities"):
+        list(engine(server.url).generate(requests(1, 1), Sampling()))
+
+
+def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with FakeServer(MODEL, key="secret") as server:
+        with pytest.raises(EngineError, match="refuses the key .*MBR_ESD_API_KEY"):
+            engine(server.url)
+        monkeypatch.setenv("MBR_ESD_API_KEY", "secret")
+        engine(server.url)
+
+
+def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError, match="MBR_ESD_SERVER"):
+        engine()
+    with pytest.raises(EngineError, match="'localhost:8000' is no server address"):
+        engine("localhost:8000")
+    with FakeServer(MODEL) as server, pytest.raises(EngineError, match="mostly ends in /v1"):
+        engine(server.url.removesuffix("/v1"))
+    with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
+        engine(closed_port())
+
+
+def test_a_dead_server_is_given_up_with_the_fix() -> None:
+    with FakeServer(MODEL) as server:
+        running = engine(server.url, patience=dataclasses.replace(QUICK, tries=3))
+    with pytest.raises(EngineError, match="failed 3 times in a row.*start it again.*sampled is kept"):
+        list(running.generate(requests(2, 2), Sampling()))
+
+
+def test_an_address_that_is_none_is_no_traceback() -> None:
+    for url in ("http://[::1/v1", "http://host:99999/v1", "http:///v1", "ftp://host/v1"):
+        with pytest.raises(EngineError, match="is no server address"):
+            engine(url)
+
+
+def test_two_servers_share_the_work_and_one_may_be_down() -> None:
+    with FakeServer(MODEL) as one, FakeServer(MODEL) as two:
+        both = collect(engine(one.url, two.url).generate(requests(40, 16), Sampling()))
+        assert min(len(one.bodies), len(two.bodies)) >= 5
+        alone = collect(engine(closed_port(), two.url).generate(requests(40, 16), Sampling()))
+    assert both == alone
+
+
+def test_model_names() -> None:
+    assert model_name(EngineOptions(model="org/name")) == "org/name"
+    assert model_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
+    identity = ServerEngine.identity(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3))
+    assert identity == ServerEngine.identity(EngineOptions(model="org/name", server=("http://b/v1",)))

@@ -1,0 +1,39 @@
+"""An engine without a model, for what runs engines in other processes; it is light, as each of them imports it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
+
+
+class MortalEngine(Engine):
+    """Says a request's key and the number of the sample.
+
+    The prompt "die" ends the process, unless the file exists that the option `model` names; the file is made first. The
+    prompt "always" ends it each time.
+    """
+
+    name = "mortal"
+    description = "a stand-in"
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._mark = Path(options.model)
+
+    @classmethod
+    def problem(cls, options: EngineOptions) -> str | None:
+        return None
+
+    @classmethod
+    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+        return {"engine": cls.name}
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for one in requests:
+            if one.prompt == "always" or (one.prompt == "die" and not self._mark.exists()):
+                self._mark.touch()
+                os._exit(1)
+            numbers = range(one.first, one.first + one.n)
+            yield Generated(one.key, one.first, tuple(Sample(f"{one.key} {i}", 0.0, 1) for i in numbers))

@@ -1,0 +1,51 @@
+"""Omissions by themselves: precision, recall and F1 of spans of the source."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval import evaluate_omissions
+
+
+def left_out(*places: tuple[int, int], unplaced: int = 0) -> Annotation:
+    spans = [ErrorSpan(start, end, "major", side="source") for start, end in places]
+    return Annotation([*spans, ErrorSpan(0, 9, "minor")]).missing(["minor"] * unplaced)
+
+
+def test_a_span_is_right_if_it_meets_one_of_the_other_side() -> None:
+    human = [[left_out((0, 5), (10, 15)), left_out((3, 4)), left_out(), None]]
+    said = [[left_out((4, 11)), left_out((4, 8), (20, 25)), left_out((1, 2)), left_out((1, 2))]]
+    found = evaluate_omissions(said, [human])
+    assert (found.predicted, found.right, found.gold, found.found) == (4, 1, 3, 2)
+    assert (found.precision, found.recall) == (1 / 4, 2 / 3)
+    assert found.f1 == pytest.approx(2 * (1 / 4) * (2 / 3) / (1 / 4 + 2 / 3))
+    assert (found.complete, found.alarms, found.rated, found.alarm_rate) == (1, 1, 3, 1.0)
+
+
+def test_several_raters_count_as_several_translations() -> None:
+    said = [[left_out((0, 5))]]
+    found = evaluate_omissions(said, [[[left_out((3, 9))]], [[left_out()]], [[None]]])
+    assert (found.precision, found.recall, found.rated, found.alarms) == (1 / 2, 1.0, 2, 1)
+
+
+def test_omissions_without_a_place_are_counted_alone() -> None:
+    found = evaluate_omissions([[left_out(unplaced=2), left_out(unplaced=1)]], [[[left_out(unplaced=1), left_out()]]])
+    assert (found.unplaced, found.gold_unplaced, found.complete, found.alarms) == (3, 1, 1, 1)
+    assert math.isnan(found.precision)
+    assert math.isnan(found.recall)
+    assert math.isnan(found.f1)
+
+
+def test_nothing_right_is_0_and_errors_are_said() -> None:
+    assert evaluate_omissions([[left_out((0, 3))]], [[[left_out((5, 9))]]]).f1 == 0
+    assert evaluate_omissions([[left_out()]], [[[left_out((5, 9))]]]).f1 == 0
+    with pytest.raises(InputError, match="no prediction for"):
+        evaluate_omissions([[None]], [[[left_out()]]])
+    with pytest.raises(InputError, match="another number of systems or segments"):
+        evaluate_omissions([[left_out()]], [[[left_out(), left_out()]]])
+    with pytest.raises(InputError, match="no rater has rated"):
+        evaluate_omissions([[left_out()]], [[[None]]])

@@ -1,0 +1,139 @@
+"""Clusters and intervals of span measures, against a plain permutation test, SciPy's, and a plain bootstrap."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.ranking import assign_ranks
+from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
+from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
+
+SYSTEMS, SEGMENTS, LENGTH = 3, 14, 20
+MEASURES = (
+    "softf1",
+    "f1",
+    "softdice",
+    "mpp-corpus",
+    "softdice-corpus",
+    "f1-corpus",
+    "f1-wmt25-corpus",
+    "f1-corpus-recall",
+)
+
+
+def annotations(rng: np.random.Generator, like: Sequence[Sequence[Annotation]] | None = None) -> list[list[Annotation]]:
+    """Random spans; with `like`, most of them its own."""
+    rows = []
+    for i in range(SYSTEMS):
+        rows.append([])
+        for j in range(SEGMENTS):
+            spans = []
+            for _ in range(rng.integers(0, 3)):
+                start = int(rng.integers(0, LENGTH - 4))
+                severity = "major" if rng.integers(0, 2) else "minor"
+                spans.append(ErrorSpan(start, start + int(rng.integers(1, 5)), severity))
+            rows[-1].append(like[i][j] if like is not None and rng.random() < 0.6 else Annotation(spans))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, SpanScores]:
+    rng = np.random.default_rng(1)
+    human = annotations(rng)
+    rated: list[list[Annotation | None]] = [[*row] for row in human]
+    rated[0][2] = rated[2][5] = None
+    for row in rated:
+        row[7] = None  # nobody rated this segment
+    evaluator = SpanEvaluator([rated], np.full((SYSTEMS, SEGMENTS), LENGTH), MEASURES)
+    predicted = {"good": annotations(rng, human), "fair": annotations(rng, human), "poor": annotations(rng)}
+    return {name: evaluator.evaluate(spans) for name, spans in predicted.items()}
+
+
+def plain_sums(one: SpanScores, measure: str) -> list[npt.NDArray[np.float64]]:
+    """The statistics of each rated segment, added up over the systems."""
+    found = []
+    for j in range(SEGMENTS):
+        cells = [one.statistics[measure][i, j] for i in range(SYSTEMS)]
+        there = [cell for cell in cells if not np.isnan(cell).any()]
+        if there:
+            found.append(np.sum(there, axis=0))
+    return found
+
+
+def heads(k: int, seed: int, segments: int) -> npt.NDArray[np.bool_]:
+    """The coins of the draws: the bits of the generator's words, lowest byte first."""
+    rng = np.random.default_rng(seed)
+    bits = []
+    for _ in range(k):
+        words = [int(rng.integers(0, 1 << 64, dtype=np.uint64)) for _ in range(-(-segments // 64))]
+        row = [byte >> (7 - at) & 1 for word in words for byte in word.to_bytes(8, "little") for at in range(8)]
+        bits.append(row[:segments])
+    return np.array(bits, dtype=np.bool_)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_p_values_are_those_of_a_plain_permutation_test(scores: dict[str, SpanScores], measure: str) -> None:
+    k, seed = 300, 5
+    ranking = rank_spans(scores, measure, k, seed)
+    value = span_measure(measure).value
+    for (i, better), (j, worse) in itertools.combinations(enumerate(ranking.names), 2):
+        a, b = plain_sums(scores[worse], measure), plain_sums(scores[better], measure)
+        lead = float(value(np.sum(b, axis=0)) - value(np.sum(a, axis=0)))
+        assert lead == pytest.approx(ranking.values[i] - ranking.values[j], abs=1e-12)
+        reached = 0
+        for coins in heads(k, seed, len(a)):
+            drawn_a = np.sum([y if swap else x for x, y, swap in zip(a, b, coins, strict=True)], axis=0)
+            drawn_b = np.sum([x if swap else y for x, y, swap in zip(a, b, coins, strict=True)], axis=0)
+            reached += float(value(drawn_b) - value(drawn_a)) >= lead - 1e-12
+        assert ranking.p_values[i, j] == pytest.approx(reached / k, abs=1e-12)
+    assert ranking.ranks == assign_ranks(ranking.p_values)
+
+
+def test_many_draws_come_to_all_swaps_of_scipy(scores: dict[str, SpanScores]) -> None:
+    """With few segments SciPy tries all swaps; ours is a sample of them."""
+    ranking = rank_spans(scores, "softf1", 20_000, 0)
+    a, b = (plain_sums(scores[name], "softf1") for name in (ranking.names[-1], ranking.names[0]))
+    total = sum(x[1] for x in a)
+    exact = stats.permutation_test(
+        ([x[0] for x in b], [x[0] for x in a]),
+        lambda x, y, axis: (np.sum(x, axis=axis) - np.sum(y, axis=axis)) / total,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+        alternative="greater",
+    )
+    assert ranking.p_values[0, -1] == pytest.approx(exact.pvalue, abs=4 * np.sqrt(exact.pvalue / 20_000) + 1e-4)
+
+
+@pytest.mark.parametrize("measure", ["softf1", "mpp-corpus", "f1-corpus"])
+def test_intervals_are_those_of_a_plain_bootstrap(scores: dict[str, SpanScores], measure: str) -> None:
+    k, seed = 200, 3
+    found = resampled(scores, measure, k, seed)
+    sums = {name: plain_sums(one, measure) for name, one in scores.items()}
+    segments = len(sums["good"])
+    value = span_measure(measure).value
+    rng = np.random.default_rng(seed)
+    drawn: dict[str, list[float]] = {name: [] for name in scores}
+    for times in rng.multinomial(segments, np.full(segments, 1 / segments), size=k):
+        for name, own in sums.items():
+            drawn[name].append(float(value(np.sum([n * row for n, row in zip(times, own, strict=True)], axis=0))))
+    for name in scores:
+        assert found.interval(name) == pytest.approx(np.quantile(drawn[name], [0.025, 0.975]), abs=1e-12)
+    lead = np.array(drawn["good"]) - np.array(drawn["poor"])
+    assert found.difference("good", "poor") == pytest.approx(np.quantile(lead, [0.025, 0.975]), abs=1e-12)
+
+
+def test_metrics_of_other_translations_are_refused(scores: dict[str, SpanScores]) -> None:
+    human = [[Annotation()] * SEGMENTS] * SYSTEMS
+    other = SpanEvaluator([human], np.full((SYSTEMS, SEGMENTS), LENGTH), MEASURES).evaluate(human)
+    with pytest.raises(InputError, match="good and other are not evaluated on the same translations"):
+        rank_spans({"good": scores["good"], "other": other}, "f1", 10)

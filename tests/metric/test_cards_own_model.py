@@ -1,0 +1,110 @@
+"""`mbr-esd-server`: a model of the user's own, on a server of theirs, under its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from mbr_esd_metric.adapters.wmt.scorers import default_name
+from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.generation.server import detection
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.engine_choice import ways
+from mbr_esd_metric.metric.estimate import estimates
+from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.signature import signature
+from tests.helpers.chat_server import FakeServer
+
+SEGMENTS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
+    monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
+    detection.forget()
+    yield
+    detection.forget()
+
+
+def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
+    with FakeServer("my-model-1.5B", dialect="llamacpp") as server:
+        named = annotate(load_card(f"mbr-esd-server?model=my-model-1.5B&server={server.url}&n=4"), SEGMENTS)
+        asked = len(server.bodies)
+        left_out = annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
+        assert len(server.bodies) == asked, "they are not the same candidates"
+        assert default_name(f"mbr-esd-server?server={server.url}&n=4") == "my-model-1.5B_n=4"
+        (estimate,) = estimates(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
+    assert left_out.signature == named.signature
+    assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
+    assert (estimate.name, estimate.stored) == ("my-model-1.5B", 8)
+
+
+def test_a_server_of_several_models_wants_a_name() -> None:
+    with FakeServer("one", dialect="vllm") as server:
+        both = [{"id": name, "object": "model", "owned_by": "vllm"} for name in ("one", "two")]
+        server.describe = lambda path: (200, {"data": both})  # type: ignore[method-assign]
+        with pytest.raises(EngineError, match=r"serves 'one', 'two'; add model=NAME"):
+            annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
+        assert annotate(load_card(f"mbr-esd-server?model=one&server={server.url}&n=4"), SEGMENTS).decisions
+
+
+def test_ollamas_latest_is_no_second_model() -> None:
+    with FakeServer("gemma3:latest", dialect="ollama") as server:
+        assert load_card(f"mbr-esd-server?server={server.url}").engine_options("server").model == "gemma3"
+
+
+def test_a_server_that_is_down_is_named_with_what_to_do() -> None:
+    with FakeServer("one") as server:
+        url = server.url
+    with pytest.raises(EngineError, match="no server answers at .* or say with model=NAME"):
+        annotate(load_card(f"mbr-esd-server?server={url}"), SEGMENTS)
+
+
+def test_each_model_of_a_pool_has_its_own_name_in_the_spans() -> None:
+    with FakeServer("first", dialect="llamacpp") as one, FakeServer("second", dialect="llamacpp") as two:
+        for model in ("&model={}", ""):
+            parts = [
+                f"mbr-esd-server?server={server.url}&n=8{model.format(server.model)}&utility=scoresim"
+                for server in (one, two)
+            ]
+            run = annotate(load_card("+".join(parts)), SEGMENTS)
+            found = {name for segment in run.origins for span in segment for name in span}
+            assert found
+            assert found <= {"first", "second"}
+            assert "model:first+second" in run.signature
+
+
+def test_only_the_ways_to_a_server_are_listed() -> None:
+    with FakeServer("one", dialect="llamacpp") as server:
+        found = {way.engine: way.problem for way in ways(load_card(f"mbr-esd-server?server={server.url}"))}
+    assert list(found) == ["server", "batch"]
+    assert found["server"] is None
+    assert found["batch"] == "the server speaks dialect=llamacpp, which has no batches; take engine=server"
+    lacking = ways(load_card("mbr-esd-server"))
+    assert all("name your server: mbr-esd-server?server=URL" in str(way.problem) for way in lacking)
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("my-model", "mbr-esd-server?model=my-model&server=URL"),
+        ("my-model?server=http://h:1/v1", "mbr-esd-server?model=my-model&server=http://h:1/v1"),
+        ("mbr-esd?model=mine&server=http://h:1/v1", "mbr-esd-server?model=mine&server=http://h:1/v1"),
+        ("Qwen2.5-1.5B.gguf", "mbr-esd-server?server=URL where llama.cpp's server serves that file"),
+        ("x.gguf?server=http://h:1/v1", "mbr-esd-server?server=http://h:1/v1"),
+    ],
+)
+def test_an_unknown_name_is_told_how_a_model_of_ones_own_is_written(name: str, fix: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        load_card(name)
+    assert fix in str(raised.value)
+
+
+def test_the_signature_has_the_models_name() -> None:
+    card = load_card("mbr-esd-server?model=mine&server=http://127.0.0.1:9/v1&dialect=vllm")
+    assert signature([(card, "server")]).startswith("mbr-esd|model:mine|engine:server|")

@@ -1,0 +1,64 @@
+"""Models that are not asked for omissions: their prompts, grammars, keys in the store and predictions are as ever."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric import Candidate, load_metric
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.prompt import load_prompt
+from mbr_esd_metric.files.records import CandidateRecord, write_records
+
+SRC, MT = "The big dog barks at night.", "Der Hund, der Hund bellt 🐉."
+#: SHA-256 of prompt, grammar (free and grounded) and schema, before there were omissions.
+BEFORE = {"json": "bb73b14417a27052", "marked": "6d87eebf3db5a831"}
+
+
+def digest(name: str) -> str:
+    answers = get_format(name)
+    prompt = load_prompt("v1", answers.templates).render(SRC, MT, "en-de")
+    asked = [prompt, answers.grammar(MT), answers.grammar(MT, True), answers.schema]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", sorted(BEFORE))
+def test_what_models_of_one_side_are_asked_stays(name: str) -> None:
+    assert digest(name) == BEFORE[name]
+
+
+def test_predictions_have_omissions_where_the_model_says_them(tmp_path: Path) -> None:
+    def predicted(form: str, *texts: str) -> dict[str, object]:
+        path = tmp_path / f"{form}.jsonl"
+        write_records(path, [CandidateRecord.of("1", SRC, MT, [Candidate(text, format=form) for text in texts])])
+        metric = load_metric(f"mbr-esd-llama?candidates={path}&n={len(texts)}&score=chosen")
+        found = metric.predict([{"src": SRC, "mt": MT}], progress_bar=False)
+        return {"scores": found.scores, **found.metadata}
+
+    one = predicted("compact", "major <Hund>", "major <Hund>", "none")
+    both = predicted(
+        "compact-omissions", "omitted major <at night>", "omitted major <at night>", "omitted minor <moon>"
+    )
+    assert set(both) - set(one) == {"omissions", "unplaced"}
+    assert "format:compact-omissions" in str(both["signature"])
+    assert both["error_spans"] == [[]]
+    (omissions,) = both["omissions"]  # type: ignore[misc]
+    confidence = omissions[0].pop("confidence")
+    assert confidence == pytest.approx(2 / 3)
+    assert omissions == [{"text": "at night", "severity": "major", "start": 18, "end": 26, "category": "omission"}]
+    assert (both["mqm"], both["dropped"], both["unplaced"]) == ([-5.0], [1], [1])
+    assert one["error_spans"] == [
+        [
+            {
+                "text": "Hund",
+                "severity": "major",
+                "start": 4,
+                "end": 8,
+                "category": None,
+                "confidence": pytest.approx(2 / 3),
+            }
+        ]
+    ]

@@ -1,0 +1,113 @@
+"""What the store lacks is sampled once, however many processes want it, and however they end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.store import CandidateStore
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import Segment, annotate
+from tests.helpers.chat_server import FakeServer
+
+SEGMENTS, N = 30, 12
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[str]:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{file} {i} with words\n" for i in range(SEGMENTS)))
+    return ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+
+
+def model() -> str:
+    return model_name(load_card("mbr-esd-demo").engine_options("server"))
+
+
+def start(texts: list[str], url: str, store: Path, out: Path) -> subprocess.Popen[str]:
+    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}&store={store}"
+    code = "import sys; from mbr_esd_metric.cli.main import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "sample", *texts, "--model", name, "--quiet", "-o", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def asked(server: FakeServer) -> int:
+    return sum(body["n"] for body in server.bodies)
+
+
+def wait_for(what: Callable[[], bool], said: str) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end, said
+        time.sleep(0.02)
+
+
+def candidates(path: Path) -> list[object]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_processes_on_one_store_share_the_work(tmp_path: Path, texts: list[str]) -> None:
+    with FakeServer(model(), delay=3.0) as server:
+        runs = [start(texts, server.url, tmp_path / "store", tmp_path / f"{i}.jsonl") for i in range(2)]
+        wait_for(lambda: server.busiest > 3, "both ask")
+        server.delay = 0.0
+        for run in runs:
+            _, err = run.communicate(timeout=120)
+            assert run.returncode == 0, err
+        assert asked(server) == SEGMENTS * N, "each candidate is asked for once"
+        alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
+        alone.communicate(timeout=120)
+    assert candidates(tmp_path / "0.jsonl") == candidates(tmp_path / "1.jsonl") == candidates(tmp_path / "alone.jsonl")
+    assert not list(tmp_path.glob("*-claims"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_what_a_killed_process_was_about_to_ask_another_takes_over(tmp_path: Path, texts: list[str]) -> None:
+    with FakeServer(model(), delay=3.0) as server:
+        first = start(texts, server.url, tmp_path / "store", tmp_path / "first.jsonl")
+        second = start(texts, server.url, tmp_path / "store", tmp_path / "second.jsonl")
+        wait_for(lambda: server.busiest > 3, "both ask")
+        server.delay = 0.0
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+        _, err = second.communicate(timeout=60)
+        assert second.returncode == 0, err
+        assert SEGMENTS * N <= asked(server) <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
+        alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
+        alone.communicate(timeout=120)
+    assert candidates(tmp_path / "second.jsonl") == candidates(tmp_path / "alone.jsonl")
+
+
+def test_segments_with_one_source_are_asked_for_together(tmp_path: Path) -> None:
+    segments = [Segment(f"source {i % 3}", f"translation {i}", f"segment {i}") for i in range(30)]
+    name = f"mbr-esd-demo?engine=server&n=1&invalid=empty&concurrency=1&store={tmp_path}/store&server="
+    with FakeServer(model()) as server:
+        annotate(load_card(name + server.url), segments)
+        found = [body["messages"][0]["content"].split("source ")[1][0] for body in server.bodies]
+    assert len(found) == 30
+    assert found == sorted(found)
+
+
+def test_one_segment_that_fails_is_not_asked_for_for_ever(tmp_path: Path) -> None:
+    """The engine's error ends the run, and the others are stored."""
+    segments = [Segment("source", "word " * (2000 if i == 3 else 1), f"segment {i}") for i in range(6)]
+    name = f"mbr-esd-demo?engine=server&n=1&concurrency=1&store={tmp_path}/store&server="
+    with FakeServer(model(), context=5000) as server, pytest.raises(EngineError, match="segment 3"):
+        annotate(load_card(name + server.url), segments)
+    with CandidateStore(tmp_path / "store") as store:
+        keys = [key for (key,) in store._connection.execute("SELECT key FROM request")]
+        assert sum(store.get(key, 1) != [None] for key in keys) == len(keys) - 1

@@ -1,0 +1,81 @@
+"""Examples in the question: which are shown, how, and what that changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import Segment, plan
+from mbr_esd_metric.metric.shots import Shots
+from mbr_esd_metric.metric.signature import signature
+
+UFER = {"start": 4, "end": 8, "severity": "major"}
+SHOTS = [
+    {"src": "The bank closed.", "mt": "Das Ufer schloss.", "spans": [UFER]},
+    {"src": "He left early today.", "mt": "Er ging früh.", "spans": []},
+    {"src": "The bank opened at nine.", "mt": "Die Bank öffnete um neun.", "spans": []},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "shots.jsonl"
+    path.write_text("".join(json.dumps(shot) + "\n" for shot in SHOTS), encoding="utf-8")
+    return path
+
+
+def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
+    shots = Shots.read(str(file), get_format("json"), nearest=2)
+    assert [shot.source for shot in shots.of("The bank opened.")] == ["The bank closed.", "The bank opened at nine."]
+    assert [shot.source for shot in shots.of("the  BANK closed.")] == [
+        "He left early today.",
+        "The bank opened at nine.",
+    ]
+    assert len(Shots.read(str(file), get_format("json")).of("Something else")) == 3
+
+
+def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: Path) -> None:
+    name = "mbr-esd-llama?lp=en-de&format=compact&server=http://127.0.0.1:9/v1&dialect=vllm"
+    segments = [Segment("The bank opened.", "Die Bank öffnete.", "segment 1")]
+    plain, shown = (load_card(name + more) for more in ("", f"&shots={file}&nearest=2"))
+    (without,), (request,) = (plan(card, segments).requests.values() for card in (plain, shown))
+    assert without.turns == ()
+    assert [role for role, _ in request.turns] == ["user", "assistant"] * 2
+    assert [text for role, text in request.turns if role == "assistant"] == ["major <Ufer>", "none"]
+    assert request.turns[0][1] == without.prompt.replace("The bank opened.", SHOTS[0]["src"]).replace(
+        "Die Bank öffnete.", SHOTS[0]["mt"]
+    )
+    assert [message["role"] for message in request.messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert request.messages[-1]["content"] == request.prompt == without.prompt
+    assert request.key != without.key
+    assert "|shots:" in signature([(shown, "server")])
+    assert "shots" not in signature([(plain, "server")])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{}", "line 1: an example needs the texts src and mt"),
+        ("[", "line 1: not JSON"),
+        (json.dumps({"src": "a", "mt": "b", "spans": [UFER]}), "ends past the translation"),
+        (json.dumps({"src": "a", "mt": "das das", "spans": [{**UFER, "end": 7}]}), "cannot say 1 of its errors"),
+        ("", "has no example"),
+    ],
+)
+def test_a_file_that_is_none_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "shots.jsonl"
+    path.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        Shots.read(str(path), get_format("json"))
+
+
+def test_what_takes_no_examples_says_so(file: Path) -> None:
+    with pytest.raises(OptionError, match="answers of format=marked take no examples"):
+        Shots.read(str(file), get_format("marked"))
+    with pytest.raises(OptionError, match="nearest=3 changes nothing"):
+        load_card("mbr-esd-llama?nearest=3")

@@ -1,0 +1,96 @@
+"""What a run says at its end where the scores tell little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.metric import Metric, Prediction
+
+CLEAN = '{"errors": []}'
+TRANSLATIONS = ("Der Hund schlief im Garten.", "Die Katze trank Milch.", "Das Ufer war leer.")
+
+
+def error(span: str, severity: str = "major") -> str:
+    return f'{{"error_span": "{span}", "category": "accuracy", "sub_category": "x", "severity": "{severity}"}}'
+
+
+def said(*errors: str) -> str:
+    return f'{{"errors": [{", ".join(errors)}]}}'
+
+
+def predicted(
+    folder: Path, texts: Sequence[Sequence[str]], cut: Sequence[Sequence[bool]] | None = None, options: str = ""
+) -> Prediction:
+    """The prediction over these candidates of each translation."""
+    path = folder / "candidates.jsonl"
+    records = []
+    for i, (mt, mine) in enumerate(zip(TRANSLATIONS, texts, strict=True)):
+        lengths = tuple(cut[i]) if cut else (False,) * len(mine)
+        records.append(CandidateRecord(str(i), f"Source {i}.", mt, tuple(mine), (None,) * len(mine), lengths))
+    write_records(path, records)
+    card = load_card(f"mbr-esd-phi4?candidates={path}&n={len(texts[0])}{options}")
+    samples = [{"src": f"Source {i}.", "mt": mt} for i, mt in enumerate(TRANSLATIONS)]
+    return Metric(card).predict(samples, progress_bar=False)
+
+
+def test_where_every_score_is_the_same_it_says_what_tells_the_segments_apart(tmp_path: Path) -> None:
+    """All were 1.0000, and nothing was said."""
+    texts = [
+        [CLEAN] * 3 + [said(error("Hund"))],
+        [CLEAN] * 2 + [said(error("Katze")), said(error("Milch", "minor"))],
+        [CLEAN] * 4,
+    ]
+    run = predicted(tmp_path, texts)
+    assert run.scores == [1.0] * 3
+    (line,) = run.metadata.advice
+    assert "all 3 segments have the score 1.0000: 3 answers mark no error, and neither do 9 of 12 candidates" in line
+    found = re.search(r"score=expected .*: (\d+) different scores among these 3 segments, (\S+) to (\S+),", line)
+    assert found is not None
+    scores = predicted(tmp_path, texts, options="&score=expected").scores
+    assert (int(found[1]), float(found[2]), float(found[3])) == (
+        len(set(scores)), pytest.approx(min(scores), abs=1e-4), pytest.approx(max(scores), abs=1e-4)
+    )  # fmt: skip
+
+
+def test_where_no_candidate_marks_anything_the_expected_score_is_not_advised(tmp_path: Path) -> None:
+    (line,) = predicted(tmp_path, [[CLEAN] * 4] * 3).metadata.advice
+    assert "score=expected" not in line
+    assert "take a larger one" in line
+
+
+def test_where_most_spans_are_dropped_it_says_so_with_the_denominator(tmp_path: Path) -> None:
+    texts = [
+        [said(error("Hund"))] * 2 + [said(error("Wolf"), error("Fuchs"))] * 2,
+        [said(error("Katze", "minor"))] * 3 + [said(error("Maus"))],
+        [CLEAN, *[said(error("Strand"))] * 3],
+    ]
+    run = predicted(tmp_path, texts)
+    assert run.metadata.summary == (
+        "of 12 candidates 0 could not be read; of 13 error spans 8 not found in the translation"
+    )
+    (line,) = run.metadata.advice
+    assert line.startswith("8 of 13 error spans that candidates marked are not in the translation")
+    assert "grounded=true" in line
+
+
+def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path) -> None:
+    texts = [[CLEAN, said(error("Hund")), "{", "{"], [said(error("Milch")), "{", "{", "{"], [CLEAN, "{", "{", "{"]]
+    cut = [[text == "{" for text in mine] for mine in texts]
+    run = predicted(tmp_path, texts, cut)
+    assert run.metadata.summary.startswith("of 12 candidates 8 cut at max_tokens, 0 could not be read;")
+    (line,) = run.metadata.advice
+    assert line.startswith("8 of 12 candidates were cut at max_tokens")
+    assert "max_tokens=1024 or format=compact" in line
+    (line,) = predicted(tmp_path, texts).metadata.advice
+    assert line.startswith("8 of 12 candidates are cut or could not be read")
+
+
+def test_scores_that_differ_need_no_advice(tmp_path: Path) -> None:
+    texts = [[said(error("Hund"))] * 4, [CLEAN] * 4, [said(error("Ufer", "minor"))] * 4]
+    assert predicted(tmp_path, texts).metadata.advice == []

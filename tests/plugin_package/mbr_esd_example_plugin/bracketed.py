@@ -1,0 +1,43 @@
+"""An answer format: the wrong words in square brackets, one error after the other; `fine` without errors."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.elicit.formats import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.located import PlainParser, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+
+_ERROR = re.compile(r"\[([^\[\]]+)\]")
+
+
+class Bracketed(AnswerFormat):
+    """Every error is major."""
+
+    name = "bracketed"
+    templates = MappingProxyType({"v1": "{source}\n{translation}\nWrong words in brackets, or: fine"})
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return f"(fine|({_ERROR.pattern})+)"
+
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        return Parser(translation, location)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        return "".join(f"[{translation[span.start : span.end]}]" for span in annotation) or "fine", 0
+
+
+class Parser(PlainParser):
+    """Reads what `Bracketed` asks for."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        if text != "fine" and not re.fullmatch(f"({_ERROR.pattern})+", text):
+            return Invalid("no words in brackets")
+        return self.located([Written("major", words) for words in _ERROR.findall(text)])
+
+    def said(self, text: str) -> Said:
+        return {}

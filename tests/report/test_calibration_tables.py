@@ -1,0 +1,143 @@
+"""Calibration of what stands in files: tables, page, and what is learnt and applied elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.files.recalibration_file import read_recalibration
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.report.calibration_tables import calibration_plot
+from mbr_esd_metric.report.inputs import Source, read_sheet
+from tests.helpers.comet_checkpoint import SENTENCES, make_xcomet_checkpoint
+
+TEXT = "one two three four five six seven eight"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """xCOMET's output, too sure of itself, and the ratings of 60 translations."""
+    rng = random.Random(1)
+    rows, ratings = [], ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    for number in range(60):
+        confidence = rng.uniform(0.3, 1.0)
+        text = f"{TEXT} {number}"
+        errors = [{"text": "two", "start": 4, "end": 7, "severity": "minor", "confidence": confidence}]
+        rows.append({"src": f"source {number}", "mt": text, "COMET": 0.5, "errors": errors})
+        wrong = rng.random() < confidence / 2
+        marked = text.replace("two", "<v>two</v>") if wrong else text
+        kind = "Accuracy/Mistranslation\tMinor" if wrong else "No-error\tNo-error"
+        ratings.append(f"A\td\t1\t{number}\tr\tsource {number}\t{marked}\t{kind}")
+    metric, human = tmp_path / "xcomet.json", tmp_path / "human.tsv"
+    metric.write_text(json.dumps({"A": rows}))
+    human.write_text("\n".join(ratings) + "\n")
+    return metric, human
+
+
+def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learnt = tmp_path / "calibration.json"
+    inputs = [str(path) for path in files]
+    assert main(["calibrate", *inputs, "--format", "json", "--save", str(learnt)]) == 0
+    before = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert [row["level"] for row in before] == ["span", "character"]
+    assert before[0]["predicted"] == 60
+    assert before[0]["ece"] > 0.15
+    assert main(["calibrate", *inputs, "--format", "json", "--apply", str(learnt)]) == 0
+    after = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert after[0]["ece_recalibrated"] < 0.05
+    assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
+
+
+def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:
+    from matplotlib.legend import Legend
+
+    figure = calibration_plot(read_sheet([Source.parse(str(path)) for path in files]), "character")
+    assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
+        ("confirmed, per character", "confidence"),
+        ("precision, per character", "recall"),
+        ("risk, per character", "coverage"),
+    ]
+    guide, first = figure.axes[0].lines
+    assert (guide.get_label(), guide.get_marker()) == ("calibrated", "None")
+    looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for axis in figure.axes for line in axis.lines}
+    assert looks == {(line.get_label(), line.get_color(), line.get_linestyle()) for line in (guide, first)}
+    assert isinstance(figure.axes[0].get_legend(), Legend)
+    plot = tmp_path / "plot.png"
+    assert main(["calibrate", *map(str, files), "--plot", str(plot)]) == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.comet
+def test_the_output_of_comets_own_class_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comet-score writes for XCOMET (random weights): every span of the file is predicted with its confidence."""
+    comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
+    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    for name, lines in (("src", SENTENCES[::2]), ("mt", SENTENCES[1::2])):
+        tmp_path.joinpath(name).write_text("".join(f"{line}\n" for line in lines))
+    written = tmp_path / "xcomet.json"
+    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt"), "--to_json", str(written)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["comet-score", *files, "--model", str(checkpoint), "--gpus", "0", "--quiet"])
+        comet.score_command()
+    (rows,) = json.loads(written.read_text()).values()
+    spans = [error for row in rows for error in row["errors"]]
+    assert len({span["confidence"] for span in spans}) > 3
+    human = tmp_path / "human.tsv"
+    head = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
+    ratings = [
+        f"A\td\t1\t{number}\tr\t{row['src']}\t<v>{row['mt']}</v>\tAccuracy/Mistranslation\tMajor"
+        for number, row in enumerate(rows)
+    ]
+    human.write_text("\n".join([head, *ratings]) + "\n")
+    capsys.readouterr()
+    assert main(["calibrate", str(written), str(human), "--format", "json"]) == 0
+    (span, _) = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert span["predicted"] == len(spans)
+    assert span["confirmed"] == 1.0
+    assert span["confidence"] == pytest.approx(sum(s["confidence"] for s in spans) / len(spans))
+
+
+def test_the_page_shows_it(files: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", *map(str, files), "-o", str(page)]) == 0
+    assert "xcomet: expected calibration error 0." in page.read_text()
+    assert main(["report", str(files[0]), "-o", str(page)]) == 0
+    assert 'id="calibration"' not in page.read_text()
+
+
+def test_without_ratings_it_says_what_is_missing(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", str(files[0])]) == 1
+    assert "no human annotations" in capsys.readouterr().err
+
+
+def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
+    answer = {"errors": [{"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "minor"}]}
+    record = {
+        "id": "1",
+        "src": "s",
+        "mt": TEXT,
+        "candidates": [{"text": json.dumps(answer), "logprob": -1.0}] * 3
+        + [{"text": '{"errors": []}', "logprob": -2.0}],
+    }
+    candidates = tmp_path / "candidates.jsonl"
+    candidates.write_text(json.dumps(record) + "\n")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    folder.joinpath("hparams.yaml").write_text(
+        "class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\ncalibration: calibration.json\n"
+    )
+    table = {"recalibration": "isotonic", "confidence": [0.0, 1.0], "confirmed": [0.0, 0.5]}
+    folder.joinpath("calibration.json").write_text(json.dumps(table))
+    prediction = Metric(load_card(f"{folder}?candidates={candidates}")).predict(
+        [{"src": "s", "mt": TEXT}], progress_bar=False
+    )
+    ((found,),) = prediction.metadata.error_spans
+    assert found["confidence"] == pytest.approx(0.375)
+    assert "|cal:" in prediction.metadata.signature

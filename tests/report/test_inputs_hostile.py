@@ -1,0 +1,215 @@
+"""Data from elsewhere: every reader of JSON lines and tables gives its values or one line that names file and line."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric.adapters.esa_files import read_esa
+from mbr_esd_metric.adapters.mqm_tsv import read_bio_mqm
+from mbr_esd_metric.adapters.wmt.layout import read_ratings, read_scores, read_text
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.records import read_candidates, read_decisions
+from mbr_esd_metric.files.untrusted import decoded, finite
+from mbr_esd_metric.report.inputs import Source, comet_layer, kind_of
+
+SPAN = {"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}
+ERROR = {"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}
+#: What a reader takes: its name, the suffix of the file, one line, and the reader.
+READERS: dict[str, tuple[str, dict[str, Any], Callable[[Path], object]]] = {
+    "candidates": (
+        "jsonl",
+        {
+            "id": "1",
+            "system": "A",
+            "src": "s",
+            "mt": "ab",
+            "candidates": [{"text": "none", "logprob": -1.0, "expected": [0.5, 1.0], "model": "m"}],
+        },
+        lambda path: [list(record.candidates) for record in read_candidates(path)],
+    ),
+    "decisions": (
+        "jsonl",
+        {
+            "id": "1",
+            "system": "A",
+            "index": 0,
+            "score": -5.0,
+            "score_sd": 1.0,
+            "spans": [SPAN],
+            "expected_utility": 0.5,
+            "valid": 1,
+            "distinct": 1,
+            "invalid": 0,
+        },
+        lambda path: [record.to_json() for record in read_decisions(path)],
+    ),
+    "comet": (
+        "json",
+        {"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors": [SPAN]}]},
+        lambda path: (kind_of(path), comet_layer(Source(path))),
+    ),
+    "bio-MQM": (
+        "jsonl",
+        {
+            "direction": "en-de",
+            "system": "A",
+            "doc": "d",
+            "seg_id": "1",
+            "rater": "r",
+            "src": "s",
+            "mt": "ab",
+            "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}],
+        },
+        read_bio_mqm,
+    ),
+    "ESA of WMT25": (
+        "jsonl",
+        {
+            "doc_id": "en-de_#_news_#_d_#_1",
+            "src_text": "s",
+            "tgt_text": {"A": "ab"},
+            "scores": {"A": [{"score": 5, "errors": [ERROR], "annotator": "r"}]},
+        },
+        lambda path: read_esa([path]),
+    ),
+    "ESA of WMT24": (
+        "jsonl",
+        {
+            "langs": "en-de",
+            "domain": "news",
+            "doc_id": "d",
+            "line_id": 1,
+            "src": "s",
+            "tgt": "ab",
+            "system": "A",
+            "times": [1.0, 2.0],
+            "esa_spans": [ERROR],
+            "esa_score": 70,
+            "annotator": "r",
+        },
+        lambda path: read_esa([path]),
+    ),
+    "WMT26": (
+        "jsonl",
+        {
+            "item_id": "official_#_en_#_de_#_news_#_d_#_1",
+            "task1_pred": {"A": {"errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}},
+            "task2_pred": {"A": 0.5},
+        },
+        lambda path: SUBMISSION_FORMATS["wmt26"].read(path),
+    ),
+    "texts": ("jsonl", {"source": "s"}, lambda path: read_text(path, "source")),
+}
+#: JSON texts that stand in for a value.
+HOSTILE = {
+    "400 digits": "1" + "0" * 400,
+    "minus 400 digits": "-1" + "0" * 400,
+    "5,000 digits": "9" * 5000,
+    "a float beyond all": "1e400",
+    "not a number": "NaN",
+    "infinity": "-Infinity",
+    "nested deeply": "[" * 100_000,
+    "nested deeply and closed": "[" * 50_000 + "]" * 50_000,
+    "half a pair": '"\\ud800"',
+    "null": "null",
+    "true": "true",
+    "a list": "[[]]",
+    "an object": '{"a": {}}',
+    "a number": "7",
+    "a text": '"x"',
+    "NUL": '"\\u0000"',
+    "an empty text": '""',
+    "a key twice": '{"a": 1, "a": 2}',
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value in a value."""
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(inner, (*path, key))
+
+
+def spoilt(value: dict[str, Any], place: tuple[Any, ...], text: str) -> str:
+    if not place:
+        return text
+    changed = copy.deepcopy(value)
+    inner: Any = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = "@@HERE@@"
+    return json.dumps(changed).replace('"@@HERE@@"', text)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_whatever_stands_in_a_line_is_read_or_an_input_error(name: str, tmp_path: Path) -> None:
+    suffix, value, read = READERS[name]
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(json.dumps(value) + "\n")
+    read(path)
+    for place in places(value):
+        for what, text in HOSTILE.items():
+            path.write_text(spoilt(value, place, text) + "\n")
+            said = str(path)
+            try:
+                read(path)
+            except InputError as error:
+                said = str(error)
+            except Exception as error:
+                pytest.fail(f"{what} at {place}: {type(error).__name__}: {error}")
+            if str(path) not in said:
+                pytest.fail(f"{what} at {place}: {said}")
+
+
+@pytest.mark.parametrize("what", ["400 digits", "nested deeply", "NaN", "a key twice"])
+@pytest.mark.parametrize("name", READERS)
+def test_what_no_reader_takes(name: str, what: str, tmp_path: Path) -> None:
+    suffix, value, read = READERS[name]
+    path = tmp_path / f"data.{suffix}"
+    key, more = next(iter(value)), {"NaN": "NaN"} | HOSTILE
+    second = f'"{key}": {json.dumps(value[key])}, ' if what == "a key twice" else f'"more": {more[what]}, '
+    path.write_text("{" + second + json.dumps(value)[1:] + "\n")
+    with pytest.raises(InputError):
+        read(path)
+
+
+@pytest.mark.parametrize("score", ["1_000", "\u0663", "1e400", "nan", "inf", "0x10", "١٢", "1 0", "-", "."])
+def test_scores_are_numbers_as_json_writes_them(score: str, tmp_path: Path) -> None:
+    path = tmp_path / "lp.seg.score"
+    path.write_text(f"A\t{score}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 1"):
+        read_scores(path)
+    with pytest.raises(InputError):
+        finite(score)
+
+
+def test_numbers_and_texts_that_are_read() -> None:
+    assert [finite(value) for value in ("-1.5", "1e3", ".5", "5.", " 7 ", 3, 0.25)] == [
+        -1.5,
+        1e3,
+        0.5,
+        5.0,
+        7.0,
+        3.0,
+        0.25,
+    ]
+    assert decoded('\ufeff{"a": [1, 2.5, null, "\\ud800"]}'.encode()) == {"a": [1, 2.5, None, "\ud800"]}
+    with pytest.raises(InputError, match="surrogate pair"):
+        decoded('"\\ud800"', writable=True)
+
+
+@pytest.mark.parametrize(
+    "content", ['{"errors": ' + "[" * 100_000, '{"errors": [{"start": 0, "end": 1' + "0" * 400, "7"]
+)
+def test_ratings_of_the_layout(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.seg.rating"
+    path.write_text(f"A\t{content}\n")
+    with pytest.raises(InputError, match="line 1"):
+        read_ratings(path)

@@ -1,0 +1,149 @@
+"""The public names as a user's program sees them: typed, refused where they are wrong, one option a field."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import mbr_esd_metric
+from mbr_esd_metric import (
+    Candidate,
+    Decision,
+    DecisionOptions,
+    ErrorSpan,
+    Metric,
+    OptionError,
+    decide,
+    decide_many,
+    load_metric,
+)
+from mbr_esd_metric.cli.shared_options import spelled
+from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
+from mbr_esd_metric.decoding.options import DecisionFields
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metric.card import settings
+from mbr_esd_metric.metric.cards import load_card
+
+MT = "The quick brown fox"
+ITEMS = [
+    Candidate(annotation=[ErrorSpan(0, 3, "major")]),
+    Candidate(annotation=[ErrorSpan(4, 9, "minor")]),
+    Candidate(annotation=[]),
+]
+FIELDS = [field.name for field in fields(DecisionOptions)]
+
+USER = """
+import mbr_esd_metric
+from mbr_esd_metric import Candidate, Decision, DecisionOptions, ErrorSpan, InputError, Metric, decide, decide_many
+from mbr_esd_metric import decide_corpus, f1, load_metric, metaeval, mqm_score
+
+decision: Decision = decide([Candidate("{}")], "text", DecisionOptions(rule="map"), merge="nested")
+span: ErrorSpan = next(iter(decision.annotation))
+many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
+metric: Metric = load_metric("mbr-esd-small")
+score: float = metric.corpus_score(["a"], ["b"]).score
+metric.predict([{"src": "a", "mt": "b"}], 8, 0)
+metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0)
+values: float = f1([span], [span], 4) + mqm_score([span])
+"""
+#: Line that is wrong -> a part of mypy's message.
+WRONG = {
+    "decide(1, 2, nonsense=3)": 'Unexpected keyword argument "nonsense"',
+    'decide([Candidate("{}")], "text", rule=3)': 'Argument "rule" to "decide" has incompatible type "int"',
+    'decide([Candidate("{}")], "text", "map")': 'Argument 3 to "decide" has incompatible type "str"',
+    'metric.predict([{"src": "a", "mt": "b"}], batch_sise=8)': 'Unexpected keyword argument "batch_sise"',
+    "mbr_esd_metric.decode": 'Module has no attribute "decode"',
+}
+
+
+def test_a_users_file_is_checked(tmp_path: Path) -> None:
+    """Each wrong line is an error of mypy --strict, and nothing else is."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("needs mypy, of the extra dev")
+    path = tmp_path / "user.py"
+    path.write_text(USER + "\n".join(WRONG) + "\n", encoding="utf-8")
+    root = Path(mbr_esd_metric.__file__).parents[1]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(root / "pyproject.toml"), str(path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={"MYPYPATH": str(root), "PATH": "/usr/bin:/bin"}
+    )
+    said = [line for line in done.stdout.splitlines() if line.startswith("user.py")]
+    first = USER.count("\n") + 1
+    for number, (line, message) in enumerate(WRONG.items(), first):
+        assert any(f"user.py:{number}: error:" in one and message in one for one in said), (line, done.stdout)
+    assert {int(one.split(":")[1]) for one in said if ": error:" in one} == {*range(first, first + len(WRONG))}
+
+
+def test_every_public_name_is_there_and_declared() -> None:
+    source = inspect.getsource(mbr_esd_metric)
+    for name in mbr_esd_metric.__all__:
+        assert getattr(mbr_esd_metric, name) is not None
+        assert f"{name}" in source.partition("if TYPE_CHECKING:")[2]
+    with pytest.raises(AttributeError, match="no attribute 'decode'"):
+        mbr_esd_metric.decode  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_one_option_is_one_field() -> None:
+    """The keywords of `decide`, the options of a model name and those of the command line are the fields."""
+    declared = {field.name: field.type for field in fields(DecisionOptions)}
+    assert {name: hint.__forward_arg__ for name, hint in DecisionFields.__annotations__.items()} == declared
+    assert {"decision" if name == "rule" else name for name in FIELDS} <= set(settings(load_card("mbr-esd-demo")))
+    assert len({spelled(name) for name in FIELDS}) == len(FIELDS)
+
+
+def test_options_and_fields_are_the_same() -> None:
+    options = DecisionOptions(rule="map", utility="f1")
+    items = [Candidate(annotation=one.annotation, logprob=-float(at)) for at, one in enumerate(ITEMS)]
+    assert decide(items, MT, options) == decide(items, MT, rule="map", utility="f1")
+    assert decide(items, MT, options, rule="majority") == decide(items, MT, rule="majority", utility="f1")
+    with pytest.raises(OptionError, match="give a DecisionOptions, or fields by name"):
+        decide(items, MT, "map")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="unknown option of a decision 'rul'; did you mean 'rule'"):
+        decide(items, MT, rul="map")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", [name for name, one in OPTIONS.items() if one.metadata["valid"] is not None])
+def test_an_option_takes_only_what_it_lists(name: str) -> None:
+    with pytest.raises(OptionError, match="'nonsense'"):
+        DecisionOptions(**{name: "nonsense"})  # type: ignore[arg-type]
+
+
+def test_a_blank_translation_counts_as_asked() -> None:
+    assert decide(ITEMS[2:], " ", source="text").score == -25
+    assert decide(ITEMS[2:], " ", source="text", blank="perfect").score == 0
+    assert decide(ITEMS[2:], " ").score == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_test_set_is_decided(workers: int) -> None:
+    segments = [(ITEMS, MT), (ITEMS[:1], MT), (ITEMS[1:], MT)]
+    found: list[Decision] = decide_many(segments, workers=workers)
+    assert repr(found) == repr([decide(*segment) for segment in segments])
+    assert len(decide_many(segments, rule="mbr-corpus", workers=workers)) == 3
+    with pytest.raises(InputError, match="segment 2: "):
+        decide_many([(ITEMS, MT), ([Candidate()], MT)], workers=workers)
+
+
+def test_a_metric_is_like_comets(tmp_path: Path) -> None:
+    metric = load_metric(f"mbr-esd-small?store={tmp_path / 'store'}")
+    assert isinstance(metric, Metric)
+    assert "mbr-esd-small: model=" in repr(metric)
+    assert metric.predict([], 8, 0).scores == []
+    assert metric.predict({"src": [], "mt": []}, 8, 0).scores == []
+    with pytest.raises(TypeError, match="batch_sise"):
+        metric.predict([], batch_sise=8)  # type: ignore[call-arg]
+    with pytest.raises(InputError, match=r"different lengths: 'src' 1, 'mt' 2"):
+        metric.predict({"src": ["a"], "mt": ["b", "c"]})
+    with pytest.raises(InputError, match=r"samples\['src'\] is str; give a list of texts"):
+        metric.predict({"src": "a", "mt": "b"})
+    with pytest.raises(OptionError, match="mc_dropout"):
+        metric.predict([], mc_dropout=3)
+    blank = metric.corpus_score(["", " "], ["a", "b"])
+    assert (blank.score, blank.mqm, str(blank)) == (0.0, -25.0, "mbr-esd-small = 0.000")
+    assert metric.sentence_score(" ", "a").score == 0.0
