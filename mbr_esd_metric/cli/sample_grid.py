@@ -198,7 +198,7 @@ class _Gold:
     def cells(self, decisions: Sequence[Decision]) -> list[Cell]:
         """One row."""
         scores = np.full(self._gold.shape, np.nan)
-        predicted: list[list[Annotation | None]] = [[None] * scores.shape[1] for _ in range(scores.shape[0])]
+        predicted: list[list[Annotation | None]] = [[None for _ in row] for row in scores]
         for (i, j), decision in zip(self._places, decisions, strict=True):
             scores[i, j], predicted[i][j] = decision.score, decision.annotation
         values = [score_statistic(name).of_segments(self._gold, scores) for name in _STATISTICS]

@@ -147,7 +147,17 @@ def _trl_trainer(splits: Mapping[str, Any], folder: Path, options: DpoOptions, t
     context = getattr(model.config, "max_position_embeddings", None)
     if context is not None and longest > context:
         raise InputError(f"the longest pair has {longest} tokens, the model reads {context}; leave out long segments")
-    return DPOTrainer(
+
+    class Trainer(DPOTrainer):  # type: ignore[misc]
+        """Beside the adapter in training TRL keeps its first weights, "ref", in a folder of the checkpoint. Where
+        transformers finds such a folder, it loads nothing else."""
+
+        def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+            if hasattr(self.model, "peft_config"):
+                self.model.load_adapter(resume_from_checkpoint, "default", is_trainable=True)
+
+    return Trainer(
         model=model,
         args=arguments,
         train_dataset=splits["train"],
