@@ -17,7 +17,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -33,8 +33,6 @@ _APPLICATION_ID = 0x4D455344
 _FORMAT = 2
 #: The format without checksums; such a store gets them when it is opened.
 _UNCHECKED = 1
-_HEADER = struct.Struct(">16s44xI4xI28x")  # magic, user_version at byte 60, application_id at byte 68
-_MAGIC = b"SQLite format 3\x00"
 _BUSY_SECONDS = 60.0
 
 _TABLES = (
@@ -413,24 +411,31 @@ def _advice(error: Exception) -> str:
 
 
 def _check_header(path: Path) -> bool:
-    """Look at the first bytes before SQLite does, so that a file of somebody else is not touched.
+    """Look whose file it is before it is touched.
+
+    SQLite reads it, without locks or a log (``immutable``). A plain `open` must not: when a process closes a file, the
+    system forgets all locks that it has there, those of its open stores among them. The next process that closes the
+    store would take itself for the last one, and delete the log under the others.
 
     Returns:
         Whether there is a store.
     """
     try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER.size)
+        if not path.stat().st_size:
+            return False
+        if path.is_dir() or not os.access(path, os.R_OK):
+            raise OSError(0, os.strerror(errno.EISDIR if path.is_dir() else errno.EACCES))
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            application, version = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+            )
     except FileNotFoundError:
         return False
     except OSError as error:
         raise StoreError(f"cannot open the candidate store {path}: {error.strerror}; {_FIX}") from error
-    if not header:
-        return False
-    if len(header) < _HEADER.size:
-        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
-    magic, version, application = _HEADER.unpack(header)
-    if magic != _MAGIC or application != _APPLICATION_ID:
+    except sqlite3.DatabaseError:
+        application = version = None
+    if application != _APPLICATION_ID:
         raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
     if version not in (_UNCHECKED, _FORMAT):
         raise StoreError(
