@@ -3,7 +3,6 @@
     python research/bench_decide.py                         every utility, N and L, against a plain reference
     python research/bench_decide.py --different --sizes 1024 --lengths 180
                                                            the same of candidates no two of which are equal
-    python research/bench_decide.py --consensus             the rule consensus beside mbr
     python research/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
     python research/bench_decide.py --profile               where its time goes
 
@@ -20,7 +19,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import math
 import os
 import random
 import resource
@@ -30,7 +28,6 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -40,7 +37,6 @@ from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import choose
 from mbr_esd_metric.core.hypotheses import Hypotheses
-from mbr_esd_metric.core.rules.consensus import ConsensusRule
 from mbr_esd_metric.core.rules.mbr import Mbr
 from mbr_esd_metric.core.similarities import get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -106,18 +102,6 @@ def best(function: Callable[[], object], repeats: int) -> float:
         function()
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-def best_of_each(functions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Seconds of processor time of the fastest run of each, by turns: other work on the machine counts little."""
-    times = [[math.inf] * len(functions)]
-    for _ in range(repeats):
-        times.append([])
-        for function in functions:
-            start = time.process_time()
-            function()
-            times[-1].append(time.process_time() - start)
-    return [min(column) for column in zip(*times, strict=True)]
 
 
 def plain_vector(annotation: Annotation, length: int) -> list[float]:
@@ -191,42 +175,6 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
                 print(
                     f"| {name} | {n} | {length} | {distinct} | {1e3 * fast:.2f} | {1e3 * raw:.2f} | {plain:.3g} "
                     f"| {plain / fast:,.0f} | {peak / 1e6:.1f} |",
-                    flush=True,
-                )
-
-
-def consensus(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str], segments: int = 24) -> None:
-    """The rule `consensus` beside `mbr`, from annotations and from raw text; means over some segments."""
-    print("| utility | N | L | mbr ms | consensus ms | ratio | ratio from raw text | better | gain |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for length in lengths:
-        for n in sizes:
-            rng = random.Random(1)
-            drawn = []
-            for _ in range(segments):
-                translation = draw_translation(length, rng)
-                drawn.append((translation, [Candidate(text) for text in draw_texts(translation, n, rng)]))
-            for name in utilities:
-                similarity = get_similarity(name)
-                seconds, values = [0.0] * 4, []
-                for text, candidates in drawn:
-                    read = [parse_candidate(str(candidate.text), text) for candidate in candidates]
-
-                    def one(rule, read=read, similarity=similarity, length=length):  # type: ignore[no-untyped-def]
-                        return choose(Case(Hypotheses(read), length, similarity), rule)
-
-                    def whole(rule, text=text, candidates=candidates, name=name):  # type: ignore[no-untyped-def]
-                        return decide(candidates, text, rule=rule.name, utility=name)
-
-                    rules = (Mbr(), ConsensusRule())
-                    spent = best_of_each([partial(f, rule) for f in (one, whole) for rule in rules], 7)
-                    seconds = [total + more / segments for total, more in zip(seconds, spent, strict=True)]
-                    values.append([whole(rule).value for rule in rules])
-                gains = [after - before for before, after in values]
-                print(
-                    f"| {name} | {n} | {length} | {1e3 * seconds[0]:.2f} | {1e3 * seconds[1]:.2f} "
-                    f"| {seconds[1] / seconds[0]:.1f} | {seconds[3] / seconds[2]:.1f} "
-                    f"| {sum(gain > 1e-9 for gain in gains) / segments:.0%} | {sum(gains) / segments:.4f} |",
                     flush=True,
                 )
 
@@ -305,15 +253,12 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
     parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
     parser.add_argument("--different", action="store_true", help="no two candidates are the same annotation")
-    parser.add_argument("--consensus", action="store_true", help="time the rule consensus beside mbr instead")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
     parser.add_argument("--profile", action="store_true", help="show what each step takes instead")
     parser.add_argument("--workers", type=int, default=2, help="of --stream")
     args = parser.parse_args()
     if args.stream:
         stream(args.stream, 256, 180, args.workers)
-    elif args.consensus:
-        consensus(args.sizes, args.lengths, args.utilities)
     elif args.profile:
         profile(256, 180)
     else:

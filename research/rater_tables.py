@@ -204,12 +204,10 @@ def decisions(items: Sequence[Item], table: Table) -> None:
     print(f"\nThe first mbr-corpus marks something else than the union in {differ} of {len(cases)} cases.")
 
 
-def calibrated(cases: Sequence[Case], rule: str, level: Level) -> tuple[Predicted, Predicted]:
+def calibrated(cases: Sequence[Case], level: Level) -> tuple[Predicted, Predicted]:
     """The confidences of a decision over two raters, held against the third; and recalibrated by what is learnt on the
     other half of the source segments."""
-    chosen = [
-        decide([Candidate(annotation=x) for x in (a, b)], i.text, rule=rule, utility="softdice") for i, a, b, _ in cases
-    ]
+    chosen = [decide([Candidate(annotation=x) for x in (a, b)], i.text, utility="softdice") for i, a, b, _ in cases]
     given = predicted_spans(
         [[decision.annotation for decision in chosen]],
         [[[third for *_, third in cases]]],
@@ -223,11 +221,10 @@ def confidences(items: Sequence[Item]) -> None:
     """How far confidences are from the share that the third rater confirms."""
     print("| rule | per | predicted | mean confidence | confirmed | ECE | ECE, learnt on the other half |")
     print("|---|---|---|---|---|---|---|")
-    for rule in ("mbr", "consensus"):
-        for level in LEVELS:
-            given, learnt = calibrated(cases_of(items), rule, level)
-            values = (given.confidence.mean(), given.confirmed.mean(), *map(calibration_error, (given, learnt)))
-            print(f"| {rule} softdice | {level} | {len(given)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
+    for level in LEVELS:
+        given, learnt = calibrated(cases_of(items), level)
+        values = (given.confidence.mean(), given.confirmed.mean(), *map(calibration_error, (given, learnt)))
+        print(f"| mbr softdice | {level} | {len(given)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
 
 
 def scored(cases: Sequence[Case], chosen: Sequence[Annotation]) -> list[tuple[Item, Annotation, Annotation]]:

@@ -33,7 +33,6 @@ RULES: dict[str, DecisionOptions] = {
     "majority": DecisionOptions("majority"),
     **{f"MBR {u}": DecisionOptions("mbr", u) for u in (*similarity_names(), "softf1+scoresim")},
     "MBR corpus": DecisionOptions("mbr-corpus"),
-    **{f"consensus {u}": DecisionOptions("consensus", u) for u in ("softf1", "softdice", "f1", "mpp")},
     "consensus corpus": DecisionOptions("consensus-corpus"),
     "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
     "conditional score (MBR softf1)": DecisionOptions("mbr", score="conditional"),

@@ -13,8 +13,8 @@ with an error planted (TSV with kind, lp, source, good and bad, as `docs/example
 names sets whose translations are part of another set, such as those that were decoded greedily as well: what the page
 concludes counts them against greedy alone.
 
-Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus against the MBR of
-its utility. `--against` names a row of scores, `length` or one of `--scores`: in every set that has it, the
+Each rule is set against MAP and against greedy in pairs, by a bootstrap over sources, and consensus-corpus against
+mbr-corpus. `--against` names a row of scores, `length` or one of `--scores`: in every set that has it, the
 correlations of all rows are set against its own. What the page concludes is written from these intervals and from
 nothing else.
 """
@@ -184,7 +184,7 @@ SAME = "MBR of the same utility"
 BASES: dict[str, dict[str, str]] = {
     "MAP": {},
     "greedy": {},
-    SAME: {row: row.replace("consensus", "MBR") for row in RULES if row.startswith("consensus")}
+    SAME: {"consensus corpus": "MBR corpus"}
     | {f"{score} score (MBR softf1)": "MBR softf1" for score in ("expected", "conditional")},
 }
 #: Base -> measure -> rule -> set -> difference.

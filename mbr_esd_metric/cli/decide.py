@@ -60,8 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         location="of a span text: its first occurrence (default), or successive",
         preset="released-code: decide as the code that the paper's authors released, to the last tie; sets every "
         "other option of the decision but rule and utility; gemba: the score of GEMBA-MQM's own reading",
-        span_cost="price of a span, for the rules that make an annotation: keeps them from marking many small spans "
-        "(default 0); for consensus in units of the utility, for consensus-corpus in characters of a major error",
+        span_cost="price of a span for consensus-corpus, in characters of a major error (default 0): keeps it from "
+        "marking many small spans",
         score="chosen (default): the MQM score of the answer; expected: the mean over the candidates, and its standard "
         "deviation as score_sd; conditional: the same of the errors that the model expected at each word (format "
         "marked); given: the same of the scores that the answers state (formats esa and gemba-mqm)",

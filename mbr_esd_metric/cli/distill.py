@@ -26,7 +26,7 @@ _EXAMPLES = {
 }
 
 #: Fields of `DecisionOptions` that `distill pairs` takes.
-_DECISION = ("rule", "utility", "weights", "location", "format", "span_cost")
+_DECISION = ("rule", "utility", "weights", "location", "format")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_decision_options(
         pairs,
         _DECISION,
-        rule="what is preferred: mbr (default), the best candidate, or consensus, the best annotation of all",
+        rule="what is preferred: mbr (default)",
     )
     pairs.add_argument("--prompt", default="v1", help="prompt that the candidates were sampled with")
     pairs.add_argument("--lp", help="language pair such as en-de, if the prompt named the languages")
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sft.add_argument(
         "--choices", nargs="+", default=[], metavar="CANDIDATES", help="learn what MBR chooses of these, too"
     )
-    add_decision_options(sft, _DECISION, rule="what chooses of the candidates: mbr (default), consensus, majority, ...")
+    add_decision_options(sft, _DECISION, rule="what chooses of the candidates: mbr (default), majority, ...")
     sft.add_argument("-o", "--output", required=True, metavar="FOLDER", help="of the trained model")
     sft.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M-Instruct", help="hub id or folder")
     sft.add_argument("--lp", help="language pair such as en-de, where the annotations do not say it")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.comparison import Comparison, Drawn
 
 #: Fields of `DecisionOptions` that are options here.
-_OPTIONS = ("rule", "utility", "weights", "invalid", "mqm", "location", "format", "span_cost", "score")
+_OPTIONS = ("rule", "utility", "weights", "invalid", "mqm", "location", "format", "score")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

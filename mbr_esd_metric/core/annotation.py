@@ -358,11 +358,3 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
         )
     except InputError as error:
         raise InputError(f"error span {number}: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """An annotation and its expected utility."""
-
-    annotation: Annotation
-    value: float

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation, Judged
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.learnt_score import LearntScore
@@ -25,7 +25,7 @@ class Case:
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
         supports: support hypotheses, if they are given separately; None if the candidates are the supports.
-        span_cost: price of a span, for rules that make an annotation themselves; not negative.
+        span_cost: price of a span in characters of a major error, for rules that make an annotation; not negative.
 
     Attributes:
         supports: the support hypotheses.
@@ -96,12 +96,8 @@ class Case:
         """The annotation of a hypothesis, each span with its confidence."""
         return with_confidence(self.hypotheses.annotations[hypothesis], self.table, self.columns, self.weights)
 
-    def judged(self, annotation: Annotation, value: float | None = None) -> Judged:
-        """An annotation that is no candidate's, with its confidences and its expected utility.
-
-        Args:
-            annotation: of the translation.
-            value: its expected utility, if it is known.
+    def judged(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
+        """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
 
         Raises:
             InputError: a span past the end of the translation.
@@ -113,7 +109,7 @@ class Case:
             table, columns = AnnotationTable([annotation, *supports], self.length), slice(1, 1 + len(supports))
         if value is None:
             value = float(self.utility.expected(table, slice(0, 1), columns, self.weights)[0])
-        return Judged(with_confidence(annotation, table, columns, self.weights), value)
+        return with_confidence(annotation, table, columns, self.weights), value
 
 
 def with_confidence(annotation: Annotation, table: AnnotationTable, columns: slice, weights: Floats) -> Annotation:

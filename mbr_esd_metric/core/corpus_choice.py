@@ -17,12 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
 from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.hypotheses import TIE
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.level_shares import LevelShares
 from mbr_esd_metric.core.rule import CorpusChoice, Shortlist
-from mbr_esd_metric.core.trials import SpanBook
 
 
 def overlap_and_size(case: Case) -> Floats:
@@ -62,9 +62,26 @@ def candidates_front(case: Case, statistics: Floats) -> Shortlist:
 def annotations_front(case: Case) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
     options = LevelShares.of(case.table, case.columns, case.weights).options(case.span_cost)[::-1]
-    book = SpanBook(case.table, case.columns, case.weights)
-    answers = [book.annotation(option.spans) for option in options]
+    known = {span.key: span for annotation in reversed(case.table.annotations) for span in reversed(annotation.spans)}
+    spans = {key: known.get(key) or _voted(case, key) for option in options for key in option.spans}
+    answers = [Annotation.of_keys({key: spans[key] for key in option.spans}) for option in options]
     return Shortlist(answers, np.array([(option.overlap, option.size) for option in options]))
+
+
+def _voted(case: Case, key: SpanKey) -> ErrorSpan:
+    """A span that no candidate has, with the category that most supports gave to its characters.
+
+    A vote counts the support's weight times the characters that the two spans share; equal votes go to the category
+    that is first in the alphabet.
+    """
+    start, end, _ = key
+    votes: dict[str, float] = {}
+    for annotation, weight in zip(case.supports.annotations, case.weights.tolist(), strict=True):
+        for span in annotation:
+            shared = min(end, span.end) - max(start, span.start)
+            if shared > 0 and span.category is not None:
+                votes[span.category] = votes.get(span.category, 0.0) + weight * shared
+    return ErrorSpan(*key, category=min(votes, key=lambda one: (-votes[one], one)) if votes else None)
 
 
 def maximise_ratio(overlap: Sequence[Floats], size: Sequence[Floats]) -> CorpusChoice:

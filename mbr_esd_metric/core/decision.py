@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import mul
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.core.annotation import Annotation, Judged
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 
 if TYPE_CHECKING:
@@ -81,10 +81,7 @@ def choose(
         InputError: the rule or the score lacks what it needs.
     """
     rule.check(case)
-    chosen = rule.choose(case)
-    if isinstance(chosen, Judged):
-        return decided(case, chosen.annotation, case.expected, mqm, score, chosen.value)
-    return decided(case, chosen, case.expected, mqm, score)
+    return decided(case, rule.choose(case), case.expected, mqm, score)
 
 
 def decided(
@@ -115,8 +112,7 @@ def decided(
     index: int | None
     if isinstance(chosen, Annotation):
         index = None
-        judged = case.judged(chosen, value)
-        value, annotation = judged.value, judged.annotation
+        annotation, value = case.judged(chosen, value)
     else:
         index = hypotheses.index[chosen]
         value, annotation = by_hypothesis[chosen], case.with_confidence(chosen)

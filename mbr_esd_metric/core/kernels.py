@@ -40,27 +40,20 @@ class AnnotationTable:
     Args:
         annotations: n of them; fold duplicates first, because each row costs time.
         length: L, the translation's characters.
-        grid: a table on whose grid these annotations are; None to find their own.
 
     Raises:
         InputError: a span ends past the translation.
     """
 
-    def __init__(self, annotations: Sequence[Annotation], length: int, grid: AnnotationTable | None = None) -> None:
+    def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
         self.annotations = annotations
         self.length = length
-        if grid is not None:
-            self.dtype, self.bounds, self.widths = grid.dtype, grid.bounds, grid.widths
-            return
         starts, ends = [key[0] for key in self.column], [key[1] for key in self.column]
         if ends and max(ends) > length:
             for annotation in annotations:
                 annotation.check_length(length)
-        self.dtype = np.float32 if length <= _SINGLE_LENGTH else np.float64
-        self.bounds = np.array(sorted({*starts, *ends}), dtype=np.int64)
-
-    dtype: type[np.floating[Any]]
-    bounds: npt.NDArray[np.int64]
+        self.dtype: type[np.floating[Any]] = np.float32 if length <= _SINGLE_LENGTH else np.float64
+        self.bounds: npt.NDArray[np.int64] = np.array(sorted({*starts, *ends}), dtype=np.int64)
 
     @cached_property
     def _keys(self) -> list[tuple[SpanKey, ...]]:

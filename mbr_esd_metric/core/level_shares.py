@@ -31,11 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import SpanKey
+from mbr_esd_metric.core.annotation import Severity, SpanKey
 from mbr_esd_metric.core.hypotheses import TIE
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.severity import BETA, GAMMA
-from mbr_esd_metric.core.trials import Trial
 
 #: Height of each level's step.
 _STEPS = np.array([GAMMA, BETA - GAMMA, GAMMA])
@@ -46,12 +45,12 @@ class Option:
     """An annotation, and what it adds to the sums of the test set.
 
     Attributes:
-        spans: of the annotation.
+        spans: of the annotation, sorted.
         overlap: A, less the price of the spans.
         size: B.
     """
 
-    spans: Trial
+    spans: tuple[SpanKey, ...]
     overlap: float
     size: float
 
@@ -97,7 +96,7 @@ class LevelShares:
 
     def _option(self, taken: npt.NDArray[np.bool_], span_cost: float) -> Option:
         sizes = self.sizes
-        (spans,) = level_spans(self.bounds.tolist(), self.joined, taken.sum(0)[None])
+        spans = level_spans(self.bounds.tolist(), self.joined, taken.sum(0))
         overlap = 2 * float((sizes * self.shares * taken).sum()) - span_cost * len(spans)
         return Option(spans, overlap, float((sizes * taken).sum() + (sizes * self.shares).sum()))
 
@@ -138,22 +137,27 @@ class LevelShares:
         return np.asarray(reached[chosen[::-1]].T > 0)
 
 
-def level_spans(bounds: Sequence[int], joined: npt.NDArray[np.bool_], levels: npt.NDArray[np.intp]) -> list[Trial]:
-    """The spans of annotations that reach these levels: each as long as can be.
+def level_spans(
+    bounds: Sequence[int], joined: npt.NDArray[np.bool_], levels: npt.NDArray[np.intp]
+) -> tuple[SpanKey, ...]:
+    """The spans of the annotation that reaches these levels: each as long as can be; sorted.
 
     Args:
         bounds: of the intervals, K + 1 of them.
         joined: whether a span may reach over each bound; see `AnnotationTable.joined`.
-        levels: of each annotation in each interval, from 0 (no error) to 3 (a minor and a major span), shape (n, K).
+        levels: in each interval, from 0 (no error) to 3 (a minor and a major span), shape (K,).
     """
-    found: list[list[SpanKey]] = [[] for _ in levels]
+    found: list[SpanKey] = []
     inner = joined[1:-1]
-    for severity, reached in (("major", levels >= 2), ("minor", (levels & 1).astype(bool))):
-        goes_on = reached[:, :-1] & reached[:, 1:] & inner
+    levelled: tuple[tuple[Severity, npt.NDArray[np.bool_]], ...] = (
+        ("major", levels >= 2),
+        ("minor", (levels & 1).astype(bool)),
+    )
+    for severity, reached in levelled:
+        goes_on = reached[:-1] & reached[1:] & inner
         begins, ends = reached.copy(), reached.copy()
-        begins[:, 1:] &= ~goes_on
-        ends[:, :-1] &= ~goes_on
-        rows, first = begins.nonzero()
-        for row, start, end in zip(rows.tolist(), first.tolist(), ends.nonzero()[1].tolist(), strict=True):
-            found[row].append((bounds[start], bounds[end + 1], severity))
-    return [tuple(sorted(spans)) for spans in found]
+        begins[1:] &= ~goes_on
+        ends[:-1] &= ~goes_on
+        for start, end in zip(begins.nonzero()[0].tolist(), ends.nonzero()[0].tolist(), strict=True):
+            found.append((bounds[start], bounds[end + 1], severity))
+    return tuple(sorted(found))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from mbr_esd_metric.core.annotation import Annotation, Judged
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,9 +66,8 @@ class SegmentRule(Rule):
     """A rule that looks at one segment at a time."""
 
     @abstractmethod
-    def choose(self, case: Case) -> int | Annotation | Judged:
-        """The hypothesis that is the answer, or an annotation that need not be a candidate's; with its expected utility
-        where the rule knows it.
+    def choose(self, case: Case) -> int | Annotation:
+        """The hypothesis that is the answer, or an annotation that need not be a candidate's.
 
         `Case.expected` holds the expected utilities, `Hypotheses.best` resolves ties.
         """

@@ -54,7 +54,7 @@ class DecisionOptions:
         preset: the name of options that belong together; they replace the defaults.
         format: how the texts of candidates are read that do not say their format, by name (see
             `mbr_esd_metric.elicit.formats`).
-        span_cost: price of a span in units of the utility, for rules that make an annotation themselves.
+        span_cost: price of a span in characters of a major error, for the rule that makes an annotation itself.
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
             the mean of what the model expected along each support, "given" for the mean of the scores that they state;
             or a `LearntScore` of what was expected, or its file.
@@ -82,7 +82,7 @@ class DecisionOptions:
     preset: str | None = _option(None, "several of these options at once", lambda: PRESETS, "preset")
     format: str = _option("json", "how candidates say their errors", lambda: FORMATS.names(), "format")
     span_cost: float = _option(
-        0.0, "price of a span, in units of the utility, for a rule such as consensus", takes="a number from 0"
+        0.0, "price of a span for consensus-corpus, in characters of a major error", takes="a number from 0"
     )
     score: str | LearntScore = _option(
         "chosen",

@@ -4,9 +4,6 @@ Per segment, of N candidates with expected utilities U under MBR,
 
     chosen = argmax U,    rejected = argmin U
 
-With a rule that makes an annotation itself (`consensus`) that annotation is chosen, written as an answer; a segment
-whose annotation no answer can say (a span whose text occurs earlier in the translation) gives no pair.
-
 Ties go to the likelier candidate, then to the lower index, on both sides. A segment gives no pair where the two are
 the same annotation or their utilities are equal (within `core.hypotheses.TIE`): neither is better. Invalid candidates
 are neither chosen nor rejected.
@@ -38,7 +35,6 @@ from mbr_esd_metric.files.streams import whole_file
 NO_VALID = "no valid candidate"
 ONE_ANNOTATION = "all candidates are one annotation"
 EQUAL_UTILITY = "all candidates have one utility"
-UNWRITABLE = "no answer can say the chosen annotation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class PairOptions:
     def __post_init__(self) -> None:
         rule = self.decision.decided_by
         if not (rule.by_utility and isinstance(rule, SegmentRule)):
-            raise OptionError(f"pairs go by expected utility, as the rules 'mbr' and 'consensus' do, not {rule.name!r}")
+            raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}")
         name = self.decision.format
         if get_format(name).surprisals:
             raise OptionError(
@@ -163,7 +159,7 @@ class Pairs:
 
 
 def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) -> Pair | str:
-    """The pair of one segment, or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`, `UNWRITABLE`).
+    """The pair of one segment, or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
 
     Raises:
         InputError: as `decide`, with the segment; or its answers are not in the format of the options.
@@ -186,12 +182,8 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
     lowest = min(value for value in utilities if value == value)  # invalid candidates have NaN
     if decision.value - lowest <= TIE:
         return EQUAL_UTILITY
-    if decision.index is not None:
-        chosen = record.texts[decision.index]
-    else:
-        chosen, lost = get_format(options.decision.format).answer(decision.annotation, record.mt, record.src)
-        if lost:
-            return UNWRITABLE
+    if decision.index is None:
+        raise OptionError(f"pairs need a rule that chooses a candidate, not {options.decision.rule!r}")
     rejected = min(
         (i for i, value in enumerate(utilities) if value <= lowest + TIE),
         key=lambda i: (-_known(record.logprobs[i]), i),
@@ -201,7 +193,7 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         record.system,
         record.src,
         prompt.render(record.src, record.mt, options.lp),
-        chosen,
+        record.texts[decision.index],
         record.texts[rejected],
         decision.value,
         utilities[rejected],

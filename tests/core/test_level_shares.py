@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from mbr_esd_metric.core.level_shares import LevelShares, Option, level_spans
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
+from mbr_esd_metric.errors import OptionError
 from tests.helpers.annotations import drawn
 
 LENGTH = 3
+CONSENSUS = DecisionOptions("consensus-corpus")
 
 
 def as_annotation(option: Option) -> Annotation:
@@ -48,9 +51,8 @@ def test_the_optimum_equals_brute_force(cost: float) -> None:
                 assert (option.overlap, option.size) == pytest.approx((a - cost * len(option.spans), b))
             bridged = [any(s.start < k < s.end for item in items for s in item) for k in range(LENGTH + 1)]
             every = []
-            vectors = list(itertools.product(range(4), repeat=LENGTH))
-            marked = level_spans(range(LENGTH + 1), np.array(bridged), np.array(vectors))
-            for levels, spans in zip(vectors, marked, strict=True):
+            for levels in itertools.product(range(4), repeat=LENGTH):
+                spans = level_spans(range(LENGTH + 1), np.array(bridged), np.array(levels))
                 a, b = sums(np.array([0.0, 0.5, 1.0, 1.5])[list(levels)], items, weights)
                 every.append((a - cost * len(spans), b))
             brute.append(every)
@@ -61,13 +63,42 @@ def test_the_optimum_equals_brute_force(cost: float) -> None:
 
 def test_spans_are_as_long_as_candidates_allow() -> None:
     bounds, nowhere, inside = [0, 2, 5, 9], np.zeros(4, dtype=bool), np.array([False, True, True, False])
-    found = level_spans(bounds, inside, np.array([[1, 1, 2], [2, 3, 2], [0, 0, 0], [1, 0, 1]]))
+    found = [level_spans(bounds, inside, np.array(of)) for of in ([1, 1, 2], [2, 3, 2], [0, 0, 0], [1, 0, 1])]
     assert found[0] == ((0, 5, "minor"), (5, 9, "major"))
     assert found[1] == ((0, 9, "major"), (2, 5, "minor"))
     assert found[2] == ()
     assert found[3] == ((0, 2, "minor"), (5, 9, "minor"))
-    assert level_spans(bounds, nowhere, np.array([[1, 1, 0]])) == [((0, 2, "minor"), (2, 5, "minor"))]
-    assert level_spans([], np.zeros(0, dtype=bool), np.zeros((1, 0), dtype=np.intp)) == [()]
+    assert level_spans(bounds, nowhere, np.array([1, 1, 0])) == ((0, 2, "minor"), (2, 5, "minor"))
+    assert level_spans([], np.zeros(0, dtype=bool), np.zeros(0, dtype=np.intp)) == ()
+
+
+def test_a_span_that_no_candidate_has_takes_the_category_of_most_who_mark_its_characters() -> None:
+    minor = [(0, 8, "style"), (1, 8, "style"), (2, 9, "fluency"), (2, 10, "fluency"), (3, 8, "fluency")]
+    items = [
+        [ErrorSpan(start, end, "minor", category), ErrorSpan(12, 15, "major", "other" if number else "accuracy")]
+        for number, (start, end, category) in enumerate(minor)
+    ]
+    (decision,) = decide_corpus([([Candidate(annotation=of) for of in items], "x" * 20)], CONSENSUS).decisions
+    assert decision.index is None
+    assert [(span.key, span.category) for span in decision.annotation] == [
+        ((2, 8, "minor"), "fluency"),
+        ((12, 15, "major"), "accuracy"),
+    ]
+    assert [span.confidence for span in decision.annotation] == pytest.approx([(0.8 + 5) / 6, 1.0])
+
+
+def test_a_price_keeps_the_answer_from_fraying_and_is_refused_where_it_says_nothing() -> None:
+    rng = random.Random(6)
+    segments = [([Candidate(annotation=drawn(rng, 60)) for _ in range(8)], "x" * 60) for _ in range(20)]
+    free, priced = (
+        sum(len(one.annotation) for one in decide_corpus(segments, replace(CONSENSUS, span_cost=cost)).decisions)
+        for cost in (0.0, 2.0)
+    )
+    assert priced < free
+    with pytest.raises(OptionError, match="span_cost"):
+        DecisionOptions().changed({"span_cost": "0.1"}, lambda name, value: f"{name}={value}")
+    with pytest.raises(OptionError, match="a number from 0"):
+        replace(CONSENSUS, span_cost=-1.0)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "model"])

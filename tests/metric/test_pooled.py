@@ -160,7 +160,7 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     assert [s.start for s in other.annotation] == [10]
 
 
-@pytest.mark.parametrize(("rule", "start"), [("mbr", 10), ("mbr-corpus", 10), ("consensus", 4)])
+@pytest.mark.parametrize(("rule", "start"), [("mbr", 10), ("mbr-corpus", 10), ("consensus-corpus", 4)])
 def test_hypotheses_come_from_one_setting_and_supports_from_another(
     settings: Callable[..., Annotated], rule: str, start: int
 ) -> None:
