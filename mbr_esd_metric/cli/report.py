@@ -14,7 +14,6 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.report.sheet import Sheet
 
 #: Fields of `DecisionOptions` that say how candidates are read.
@@ -67,11 +66,6 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
     return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
-def reading_options(args: argparse.Namespace, *names: str) -> DecisionOptions:
-    """How candidates are read: `--location`, `--answers`, and these other options of a decision."""
-    return decision_options(args, [*_READING, *names])
-
-
 def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:
     """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired.
 
@@ -89,7 +83,7 @@ def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Shee
         test_set,
         ratings=args.raters,
         metrics=metrics,
-        options=reading_options(args),
+        options=decision_options(args, _READING),
     )
     for name, value in (("--location", args.location), ("--answers", args.answers)):
         if value and not sheet.candidates:

@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from mbr_esd_metric.cli.report import add_inputs, add_shown, read_inputs
-from mbr_esd_metric.cli.show_plot import add_plot_arguments, plot, without_plot
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 
@@ -26,20 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: on a terminal, unless NO_COLOR is set (default: %(default)s)",
     )
-    add_plot_arguments(parser)
-    parser.epilog = (
-        "examples:\n  mbr-esd show out.json --id 12\n  mbr-esd show out.json --worst out -n 5\n"
-        "  mbr-esd show candidates.jsonl human.tsv --id 7 --plot why.png"
-    )
+    parser.epilog = "examples:\n  mbr-esd show out.json --id 12\n  mbr-esd show out.json --worst out -n 5"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the requested segments, or the table of one with its plot."""
+    """Print the requested segments."""
     from mbr_esd_metric.report.terminal import show, wants_color
 
-    if args.plot is not None:
-        return plot(args)
-    without_plot(args)
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n is a number from 1, not {args.limit}")
     sheet = read_inputs(args, args.metric)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.report.distribution import finite, fold
+from mbr_esd_metric.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,101 +20,8 @@ class Curve:
     guide: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One distinct annotation among a segment's candidates.
-
-    Attributes:
-        annotation: its spans.
-        count: how many candidates say it.
-        logprob: of the likeliest candidate that says it; None if unknown.
-        utility: expected utility, the mean similarity to all candidates.
-        human: mean similarity to the human annotations; None without any.
-        chosen: rules that choose it.
-    """
-
-    annotation: Annotation
-    count: int
-    logprob: float | None
-    utility: float
-    human: float | None
-    chosen: tuple[str, ...]
-
-
-def likelihood_points(
-    translation: str,
-    candidates: Sequence[Candidate],
-    humans: Sequence[Annotation] = (),
-    options: DecisionOptions = DecisionOptions(),
-) -> list[Point]:
-    """Log-probability and expected utility, most probable annotation first (paper, Table 1: why MAP fails).
-
-    Args:
-        translation, candidates, options: as for `decide_segment`.
-        humans: annotations, one for each rater.
-
-    Raises:
-        NoValidCandidateError: none of the candidates is valid.
-    """
-    hypotheses = fold(translation, candidates, options)
-    if hypotheses is None:
-        raise NoValidCandidateError(f"none of the {len(candidates)} candidates is valid")
-    similarity = options.similarity
-    decision = decide_segment(candidates, translation, options)
-    choices: dict[int, list[str]] = {}
-    if decision.index is not None:
-        choices[hypotheses.of[decision.index]] = ["MBR"]
-    choices.setdefault(hypotheses.best(hypotheses.counts.astype(float)), []).append("majority")
-    if finite(float(hypotheses.logprobs.max())) is not None:
-        choices.setdefault(hypotheses.best(hypotheses.logprobs), []).append("MAP")
-    points = [
-        Point(
-            annotation,
-            int(hypotheses.counts[at]),
-            finite(float(hypotheses.logprobs[at])),
-            decision.expected_utilities[hypotheses.index[at]],
-            _mean([similarity.scalar(annotation, human, len(translation)) for human in humans]) if humans else None,
-            tuple(choices.get(at, ())),
-        )
-        for at, annotation in enumerate(hypotheses.annotations)
-    ]
-    return sorted(points, key=lambda point: -math.inf if point.logprob is None else point.logprob, reverse=True)
-
-
 #: What a plot calls a quantity -> its key in the trainer's log.
 _LOGGED = {"loss": "loss", "reward accuracy": "rewards/accuracies", "reward margin": "rewards/margins"}
-
-
-def human_points(
-    translation: str,
-    candidates: Sequence[Candidate],
-    humans: Sequence[Annotation],
-    logprobs: Sequence[float | None],
-    options: DecisionOptions = DecisionOptions(),
-) -> list[Point]:
-    """The human annotations as points: their expected utility, and the log-probability that the model gives them.
-
-    Args:
-        translation, candidates, humans, options: as for `likelihood_points`.
-        logprobs: of each; None if it is not known.
-    """
-    similarity = options.similarity
-    hypotheses = fold(translation, candidates, options)
-    if hypotheses is None:
-        raise NoValidCandidateError(f"none of the {len(candidates)} candidates is valid")
-    counted = list(zip(hypotheses.annotations, hypotheses.counts.tolist(), strict=True))
-    total = sum(count for _, count in counted)
-    return [
-        Point(
-            human,
-            next((count for annotation, count in counted if annotation == human), 0),
-            logprob,
-            sum(count * similarity.scalar(human, a, len(translation)) for a, count in counted) / total,
-            _mean([similarity.scalar(human, other, len(translation)) for other in humans]),
-            (f"human {number}" if len(humans) > 1 else "human",),
-        )
-        for number, (human, logprob) in enumerate(zip(humans, logprobs, strict=True), 1)
-    ]
 
 
 def loss_curves(path: Path) -> dict[str, list[Curve]]:
@@ -148,7 +48,3 @@ def loss_curves(path: Path) -> dict[str, list[Curve]]:
     if not curves:
         raise InputError(f"{state}: the log has no losses")
     return curves
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

@@ -29,30 +29,18 @@ def distribution(
         options: how a candidate is read.
         most: number of annotations to keep, the most frequent first; ties in order of appearance.
     """
-    hypotheses = fold(text.translation, candidates, options, text.source)
-    if hypotheses is None:
-        return Distribution(
-            text, 0, 0, len(candidates), [(len(text.translation), 0, 0)] if text.translation else [], []
-        )
-    order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
-    said = [
-        Said(hypotheses.annotations[h], int(hypotheses.counts[h]), finite(float(hypotheses.logprobs[h]))) for h in order
-    ]
-    valid = int(hypotheses.counts.sum())
-    return Distribution(
-        text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, len(text.translation)), said
-    )
-
-
-def fold(
-    translation: str, candidates: Sequence[Candidate], options: DecisionOptions, source: str | None = None
-) -> Hypotheses | None:
-    """The distinct annotations among the candidates; None if none is valid."""
+    length = len(text.translation)
     try:
-        read = parsed(translation, candidates, options, source)
-        return Hypotheses(read, [candidate.logprob for candidate in candidates])
+        read = parsed(text.translation, candidates, options, text.source)
+        hypotheses = Hypotheses(read, [candidate.logprob for candidate in candidates])
     except NoValidCandidateError:
-        return None
+        return Distribution(text, 0, 0, len(candidates), [(length, 0, 0)] if length else [], [])
+    order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
+    # An infinite log-probability is unknown.
+    logprobs = [one if math.isfinite(one) else None for one in hypotheses.logprobs.tolist()]
+    said = [Said(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
+    valid = int(hypotheses.counts.sum())
+    return Distribution(text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, length), said)
 
 
 def parsed(
@@ -89,8 +77,3 @@ def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
         add(width, round(marked), round(major))
     add(length - bounds[-1], 0, 0)
     return found
-
-
-def finite(value: float) -> float | None:
-    """`value`, or None if it is infinite, which means an unknown log-probability."""
-    return value if math.isfinite(value) else None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.files.paths import check_output
-from mbr_esd_metric.report.curves import Curve, Point
+from mbr_esd_metric.report.curves import Curve
 
 #: Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -96,52 +96,6 @@ def plot_wins(panels: Mapping[str, Wins], alpha: float = 0.05) -> Any:
         axis.set_yticks(range(count), wins.names, fontsize=7)
         axis.set_title(title, fontsize=11)
         figure.colorbar(drawn, ax=axis, shrink=0.6, label="p: row beats column")
-    return figure
-
-
-def plot_likelihood(points: Sequence[Point], humans: Sequence[Point] = (), utility: str = "softf1") -> Any:
-    """Expected utility against log-probability. The area shows how frequent an annotation is, the colour its
-    similarity to the humans'.
-
-    Human annotations whose log-probability is known are stars.
-
-    Raises:
-        InputError: no candidate has a log-probability.
-    """
-    known = [point for point in points if point.logprob is not None]
-    if not known:
-        raise InputError("the candidates have no log-probabilities, so there is nothing to plot them against")
-    figure, (axis,) = _figure(1, width=6.4)
-    most = max(point.count for point in known)
-    judged = all(point.human is not None for point in known)
-    drawn = axis.scatter(
-        [point.logprob for point in known],
-        [point.utility for point in known],
-        s=[30 + 270 * point.count / most for point in known],
-        c=[point.human for point in known] if judged else _COLORS[0],
-        cmap="viridis" if judged else None,
-        edgecolors="black",
-        linewidths=0.6,
-    )
-    if judged:
-        figure.colorbar(drawn, ax=axis, label=f"{utility} to the human annotation")
-    stars = [point for point in humans if point.logprob is not None]
-    x, y = [point.logprob for point in stars], [point.utility for point in stars]
-    axis.scatter(x, y, marker="*", s=160, c="white", edgecolors="black", zorder=3)
-    for point in (*known, *stars):
-        if point.chosen:
-            axis.annotate(
-                ", ".join(point.chosen),
-                (point.logprob, point.utility),
-                textcoords="offset points",
-                xytext=(0, 12),
-                ha="center",
-                fontsize=10,
-                fontweight="bold",
-            )
-    axis.margins(0.12)
-    axis.set_xlabel("log-probability")
-    axis.set_ylabel(f"expected utility ({utility})")
     return figure
 
 

@@ -39,7 +39,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["report", "human.tsv", "mine=candidates.jsonl", "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["report", *TINY, "-o", HYPOTHESES], HYPOTHESES),
         (["sample", *TINY, *TEXTS[4:], "-o", HYPOTHESES], HYPOTHESES),
-        (["show", "odd.png", "--plot", "odd.png"], "odd.png"),
         (["oracle", "candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["oracle", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
         (["oracle", "odd.png", *TINY, "--plot", "odd"], "odd.png"),

@@ -23,7 +23,6 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.curves import human_points, likelihood_points
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.inputs import Source, kind_of, read_sheet
 from mbr_esd_metric.report.payload import payload
@@ -392,10 +391,6 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
         (found,) = (d for d in sheet.candidates[0].distributions if d)
         assert [len(said.annotation) for said in found.said] == [words]
         assert annotations(sheet, "decisions") == [found.said[0].annotation]
-        (point,) = likelihood_points(record.mt, record.candidates, options=options)
-        assert point.annotation == found.said[0].annotation
-        (human,) = human_points(record.mt, record.candidates, [point.annotation], [None], options=options)
-        assert (point.utility, human.utility, human.count) == (1.0, 1.0, 1)
         assert main(["show", str(candidates), "--location", location]) == 0
         assert capsys.readouterr().out.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
     out.unlink()
