@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -14,7 +15,18 @@ KINDS = {
     "blank source": "blank sources",
     "equal to its source": "translations equal to their source",
     "one word repeated": "translations with one word repeated",
+    "said twice": "translations said twice",
+    "much shorter than its source": "translations much shorter than their source",
+    "much longer than its source": "translations much longer than their source",
 }
+
+#: Letters in Latin and Cyrillic script, and Chinese characters, each of which says as much as three letters.
+_LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
+_WORTH = 3
+#: A translation has rarely less than this share of its source's letters, or the source of the translation's: 0.4% of 2,600
+#: corrected ones of MLQE-PE (ten language pairs), 3% between Russian and English; of those whose second half was left
+#: out 74%. Shorter texts differ more.
+_SHARE, _ENOUGH = 0.58, 30
 
 
 def suspicion(source: str, translation: str) -> str | None:
@@ -28,7 +40,14 @@ def suspicion(source: str, translation: str) -> str | None:
         return "equal to its source"
     if _longest_run(translation) >= _REPEATED > _longest_run(source):
         return "one word repeated"
-    return None
+    if _doubled(translation) and not _doubled(source):
+        return "said twice"
+    there, here = _letters(source), _letters(translation)
+    if there is None or here is None or max(there, here) < _ENOUGH:
+        return None
+    if here < _SHARE * there:
+        return "much shorter than its source"
+    return "much longer than its source" if there < _SHARE * here else None
 
 
 def counted(suspects: Sequence[str | None]) -> str | None:
@@ -39,6 +58,22 @@ def counted(suspects: Sequence[str | None]) -> str | None:
     return "pairs that look wrong: " + ", ".join(
         f"{counts[kind]} {kind if counts[kind] == 1 else several}" for kind, several in KINDS.items() if counts[kind]
     )
+
+
+def _letters(text: str) -> int | None:
+    """How many letters the text has, or is worth; None if one in ten is of a script of which that is not known."""
+    letters, chinese = len(_LETTERS.findall(text)), len(_CHINESE.findall(text))
+    known = letters + chinese >= 0.9 * sum(map(str.isalnum, text))
+    return letters + _WORTH * chinese if known else None
+
+
+def _doubled(text: str) -> bool:
+    """Whether it says the same twice: four words or more, in text without spaces eight characters."""
+    words = [stripped for word in text.casefold().split() if (stripped := word.strip(_MARKS))]
+    if len(words) == 1:
+        words = [character for character in words[0] if character.isalnum()]
+    half = len(words) // 2
+    return len(words) >= (8 if len(text.split()) == 1 else 4) and words[:half] == words[half:]
 
 
 def _longest_run(text: str) -> int:

@@ -98,6 +98,15 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
         ("The house", "啊啊啊啊啊", "one word repeated"),
         ("The house", "Das Haus", None),
         ("...", "....... ..", None),
+        ("The house is old.", "Das Haus ist alt. Das Haus ist alt.", "said twice"),
+        ("Yes, yes. Yes, yes.", "Ja, ja. Ja, ja.", None),
+        ("The house is old.", "房子很旧。房子很旧。", "said twice"),
+        ("We lost the first game, but we won the second.", "Das erste Spiel.", "much shorter than its source"),
+        ("We lost the first game, but we won the second.", "我们输了第一场，但赢了第二场。", None),
+        ("We lost the first game, but we won the second.", "我们输了。", "much shorter than its source"),
+        ("Hier.", "Here is the address of the hotel that I told you of.", "much longer than its source"),
+        ("We lost the first game, but we won the second.", "最初の試合は負けた。", None),
+        ("Too short to tell.", "Kurz.", None),
     ],
 )
 def test_what_looks_like_a_mistake_in_the_data(source: str, translation: str, found: str | None) -> None:
