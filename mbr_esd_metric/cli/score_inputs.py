@@ -103,23 +103,33 @@ class Texts:
         Raises:
             InputError: the file says none, several, or another one.
         """
+        from mbr_esd_metric.elicit.prompt import language_names
         from mbr_esd_metric.metric.card import with_options
 
         if self.document is None:
             return card if given is None else with_options(card, {"lp": given})
-        found: dict[str, str] = {}
+        found: dict[tuple[str, ...], str] = {}
         for unit in self.document.units:
-            if "" not in unit.languages:
-                pair = "-".join(re.split("[-_]", language.lower())[0] for language in unit.languages)
-                found.setdefault(pair, unit.id)
+            found.setdefault(_codes(unit.languages), unit.id)
         path, wanted = self.document.path, given or card.lp
-        other = next((pair for pair in found if wanted and pair != wanted.partition("_")[0].lower()), None)
-        if other is not None:
-            raise InputError(f"{path}: unit {found[other]} is {other}, not {wanted}; leave the language pair out")
-        if wanted is None and len(found) != 1:
-            units = ", ".join(f"{pair} (unit {unit})" for pair, unit in found.items()) or "none"
+        if wanted is not None:
+            for said, name in found.items():
+                if any(one and one != other for one, other in zip(said, _codes(wanted.split("-", 1)), strict=False)):
+                    advice = "leave the language pair out" if all(said) else "give one that fits"
+                    raise InputError(
+                        f"{path}: unit {name} is {'-'.join(one or '?' for one in said)}, not {wanted}; {advice}"
+                    )
+            return with_options(card, {"lp": wanted})
+        pairs = {"-".join(said): name for said, name in found.items() if all(said)}
+        if len(pairs) != 1:
+            units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"
             raise InputError(f"{path} names no one language pair ({units}); name it with --lp, such as --lp en-de")
-        return with_options(card, {"lp": wanted or next(iter(found))})
+        ((pair, name),) = pairs.items()
+        try:
+            language_names(pair)
+        except OptionError as error:
+            raise InputError(f"{path}, unit {name}: {error}; or name the language pair with --lp") from None
+        return with_options(card, {"lp": pair})
 
     def write(self, data: Mapping[str, Sequence[Row]], table: str | None, output: str | None) -> None:
         """Write one error a row, and the translator's file with its errors."""
@@ -132,6 +142,11 @@ class Texts:
             found = [Annotation(_errors(row)) for rows in data.values() for row in rows]
             self.document.mark(found, Path(output))
             print(f"{output}: {number_of(sum(map(len, found)), 'error')} marked")
+
+
+def _codes(languages: Sequence[str]) -> tuple[str, ...]:
+    """Languages without their regions and scripts."""
+    return tuple(re.split("[-_]", language.lower())[0] for language in languages)
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:

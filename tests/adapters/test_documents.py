@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -219,6 +220,10 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("p.xlf", ONE.replace("</body>", ""), "p.xlf, line 11: not well-formed XML (mismatched tag)"),
+        ("p.xlf", ONE.replace("</source>", "<g></source>", 1), "p.xlf, line 4, unit a.html/1: not well-formed XML"),
+        ("p.xlf", TWO.replace("</source>", "&", 1), "p.xlf, line 3, unit f1/u1/s1: not well-formed XML"),
+        ("p.tmx", TMX.replace("</seg>", "&", 1), "p.tmx, line 2, unit a: not well-formed XML"),
+        ("p.xlf", "<?xml version='1.0' encoding='bogus'?><xliff/>", "p.xlf: unknown encoding: bogus; save the file as"),
         ("p.xlf", "<html/>", "the root element is html"),
         ("p.xlf", '<xliff version="1.2"/>', "no unit in this file has a translation"),
         ("p.xlf", '<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "entities of its own"),
@@ -232,6 +237,12 @@ def test_broken_files(tmp_path: Path, name: str, content: str, said: str) -> Non
         _read(tmp_path, name, content)
     with pytest.raises(InputError, match="no such file"):
         read_document(tmp_path / "none.xlf")
+
+
+def test_a_broken_po_names_its_line(tmp_path: Path) -> None:
+    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
+    with pytest.raises(InputError, match="p.po, line 11: not utf-8, which the file's header names"):
+        _read(tmp_path, "p.po", PO, "latin-1")
 
 
 _TEXTS = st.text("ab <&😀\n", max_size=5)
@@ -284,3 +295,29 @@ def test_many_units_take_bounded_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 60 * 1024, f"{int(done.stdout) // 1024} MB"
     assert (tmp_path / "o.xlf").read_text(encoding="utf-8").count("</mrk>") == 18_000
+
+
+@pytest.mark.parametrize("name", ["p.xlf", "p.tmx", "p.csv"])
+def test_writing_takes_no_memory(tmp_path: Path, name: str) -> None:
+    """1,000 units are written with 20 errors each; the file grows by more than the bound."""
+    one, head, foot = {
+        "p.xlf": (
+            "<trans-unit id='{n}'><source>A</source><target>{text}</target></trans-unit>\n",
+            "<xliff version='1.2'><file source-language='en' target-language='de'><body>\n",
+            "</body></file></xliff>",
+        ),
+        "p.tmx": (
+            "<tu><tuv xml:lang='en'><seg>A</seg></tuv><tuv xml:lang='de'><seg>{text}</seg></tuv></tu>\n",
+            "<tmx version='1.4'><header srclang='en'/><body>\n",
+            "</body></tmx>",
+        ),
+        "p.csv": ("A,{text}\n", "source,target\n", ""),
+    }[name]
+    document = _read(tmp_path, name, head + "".join(one.format(n=n, text="ab " * 20) for n in range(1000)) + foot)
+    errors = [Annotation([ErrorSpan(at, at + 2, "minor") for at in range(0, 60, 3)])] * 1000
+    tracemalloc.start()
+    document.mark(errors, tmp_path / f"o{name}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / f"o{name}").stat().st_size > 700_000
+    assert peak < 400_000

@@ -60,7 +60,10 @@ def test_languages_and_options_that_do_not_fit(project: str, capsys: pytest.Capt
         (["-s", "x", "-t", "y", "-o", "z"], "-o z changes nothing with plain texts"),
         (["project.xlf", "-o", "project.xlf"], "project.xlf is an input"),
         (["bare.xlf"], "names no one language pair (none); name it with --lp"),
+        (["bare.xlf", "--lp", "de-en"], "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
+        (["qq.xlf"], "qq.xlf, unit o/a: language pair 'en-qq': unknown language code 'qq'"),
     ):
+        Path("qq.xlf").write_text(XLIFF.replace('"de"', '"qq"'), encoding="utf-8")
         Path("bare.xlf").write_text(XLIFF.replace(' target-language="de"', ""), encoding="utf-8")
         assert main(["score", *words, "--model", project, "--quiet"]) == 1
         assert said in capsys.readouterr().err

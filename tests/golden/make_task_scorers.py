@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 
+from mbr_esd_metric.adapters.qe_tsv import unquoted
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.submissions import About
 from mbr_esd_metric.adapters.wmt.submitting import write_submission
@@ -45,7 +46,8 @@ def of_the_task(wmt23: Any, table: Path, folder: Path) -> list[float]:
     with gzip.open(table, "rt", encoding="utf-8", newline="\n") as file:
         rows = [line.rstrip("\n").split("\t") for line in file][1:]
     gold, predicted = ["header"], ["1", "1", "1"]
-    for lp, number, _, target, *errors in rows:
+    for lp, number, _, quoted, *errors in rows:
+        target = unquoted(quoted)
         gold.append("\t".join([lp, "gold", number, target, *errors]))
         found = marked_words(target.rstrip(), int(number))
         keys = [*found.key, *((at, at, severity) for at, severity in found.points)] or [(-1, -1, "no-error")]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 from xml.parsers import expat
 
-from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import whole_file
 
@@ -41,6 +42,10 @@ class Place:
 
     start: int
     end: int
+
+
+#: The places of the source and of the translation of a unit.
+Pair = tuple[Place, Place]
 
 
 @dataclass(slots=True)
@@ -80,11 +85,17 @@ class Root:
 ITS = "http://www.w3.org/2005/11/its"
 
 
-def walk(path: Path, closed: Callable[[list[Element], Place], None]) -> Root:
+def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Callable[[list[Element]], str]) -> Root:
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
+    Args:
+        path: the file.
+        closed: also gets the place of the element's content.
+        unit: what messages call the unit that is open; "" if none is.
+
     Raises:
-        InputError: names the line of what is not well-formed; also for a file that defines entities of its own.
+        InputError: names the line and the unit of what is not well-formed; also for a file that defines entities of its
+            own, or one in an encoding that is not known.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = False
@@ -135,8 +146,12 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None]) -> Root:
                 parser.Parse(chunk, False)
             parser.Parse(b"", True)
     except expat.ExpatError as error:
+        name = unit(stack)
+        where = f"{path}, line {error.lineno}" + (f", unit {name}" if name else "")
         why = expat.ErrorString(error.code)
-        raise InputError(f"{path}, line {error.lineno}: not well-formed XML ({why}); fix the file") from None
+        raise InputError(f"{where}: not well-formed XML ({why}); fix the file") from None
+    except (LookupError, ValueError) as error:
+        raise InputError(f"{path}: {error}; save the file as UTF-8") from None
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     return found["root"]
@@ -278,6 +293,32 @@ class Change:
     text: str
 
 
+def changes_of(
+    path: Path,
+    root: Root,
+    pairs: Iterable[Pair],
+    annotations: Iterable[Annotation],
+    tags: Callable[[str, ErrorSpan], tuple[str, str]],
+) -> Iterator[Change]:
+    """The contents that get marks or lose old ones, one after the other, in the file's order.
+
+    Args:
+        path, root: the file.
+        pairs: of each unit.
+        annotations: one for each unit.
+        tags: the start and the end tag of a piece of a span of a text.
+    """
+    with path.open("rb") as file:
+        for places, annotation in zip(pairs, annotations, strict=True):
+            found = []
+            for place, side in zip(places, ("source", "translation"), strict=True):
+                there = content(file, place, root.encoding)
+                spans = [span for span in annotation if span.side == side]
+                if spans or there.ours:
+                    found.append(Change(place, there.marked(spans, partial(tags, there.text))))
+            yield from sorted(found, key=lambda one: one.place.start)
+
+
 def declaration(path: Path, root: Root) -> tuple[str, Change | None]:
     """The prefix for ITS, and what has to be written into the root element for it."""
     prefix = next((name for name, address in root.namespaces.items() if address == ITS and name), None)
@@ -297,11 +338,11 @@ def declaration(path: Path, root: Root) -> tuple[str, Change | None]:
     return prefix, Change(Place(at, at), more)
 
 
-def rewrite(path: Path, output: Path, encoding: str, changes: Sequence[Change]) -> None:
-    """Write a file with these changes, and every other byte as it is."""
+def rewrite(path: Path, output: Path, encoding: str, changes: Iterable[Change]) -> None:
+    """Write a file with these changes, in the file's order, and every other byte as it is; none is kept in memory."""
     with path.open("rb") as file, whole_file(output) as out:
         at = 0
-        for change in sorted(changes, key=lambda one: one.place.start):
+        for change in changes:
             _copy(file, out, at, change.place.start)
             out.write(change.text.encode(encoding, "xmlcharrefreplace"))
             at = change.place.end

@@ -38,6 +38,10 @@ def read_po(path: Path) -> Document:
             store: Any = pofile(file)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except UnicodeDecodeError as error:
+        numbered = enumerate(path.read_bytes().splitlines(), 1)
+        line = next((number for number, line in numbered if _undecodable(line, error.encoding)), 1)
+        raise InputError(f"{path}, line {line}: not {error.encoding}, which the file's header names") from None
     except Exception as error:  # the toolkit raises errors of many kinds
         raise InputError(f"{path}: not PO that can be read ({error})") from None
     language = store.gettargetlanguage() or ""
@@ -54,6 +58,14 @@ def read_po(path: Path) -> Document:
     return Document(path, tuple(units), partial(_mark, path, store, messages), tuple(empty))
 
 
+def _undecodable(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
 def _mark(path: Path, store: Any, messages: Sequence[Any], annotations: Sequence[Annotation], output: Path) -> None:
     said = {id(message): own for message, own in zip(messages, annotations, strict=True)}
     entries = [unit for unit in store.units if not unit.isobsolete()]
@@ -63,25 +75,23 @@ def _mark(path: Path, store: Any, messages: Sequence[Any], annotations: Sequence
         raise InputError(
             f"{path}: {len(entries)} messages and {len(starts)} lines that begin one; run msgcat on the file"
         )
-    changed: dict[int, bytes] = {}
-    for unit, start in zip(entries, starts, strict=True):
-        top = start
-        while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
-            top -= 1
-        ours = [at for at in range(top, start) if lines[at].startswith(_OURS.encode())]
-        changed.update(dict.fromkeys(ours, b""))
-        # The comments of translators come first.
-        of_people = [at for at in range(top, start) if lines[at].rstrip() == b"#" or lines[at].startswith(b"# ")]
-        before = of_people[-1] + 1 if of_people else top
-        ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
-        comments = [
-            f"{_OURS}{' '.join(issue_comment(span, str(text)).split())}".encode(store.encoding, "replace") + ending
-            for span in said.get(id(unit), ())
-            for text in [unit.target if span.side == "translation" else unit.source]
-        ]
-        changed[before] = b"".join(comments) + changed.get(before, lines[before])
+    done = 0
     with whole_file(output) as file:
-        file.writelines(changed.get(at, line) for at, line in enumerate(lines))
+        for unit, start in zip(entries, starts, strict=True):
+            top = start
+            while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
+                top -= 1
+            # The comments of translators come first, and ours behind them.
+            of_people = [at for at in range(top, start) if lines[at].rstrip() == b"#" or lines[at].startswith(b"# ")]
+            before = of_people[-1] + 1 if of_people else top
+            ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
+            file.writelines(lines[done:top])
+            file.writelines(line for line in lines[top:before] if not line.startswith(_OURS.encode()))
+            for span in said.get(id(unit), ()):
+                comment = issue_comment(span, str(unit.target if span.side == "translation" else unit.source))
+                file.write(f"{_OURS}{' '.join(comment.split())}".encode(store.encoding, "replace") + ending)
+            done = before
+        file.writelines(lines[done:])
 
 
 def _starts(lines: Sequence[bytes]) -> list[int]:

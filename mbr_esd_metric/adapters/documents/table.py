@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from mbr_esd_metric.adapters.documents.document import Document, Unit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import json_text, numbered_lines, write_whole
+from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
 
 #: Our name of a column -> what files call it.
 _NAMES = {
@@ -64,13 +64,12 @@ def _mark(
     output: Path,
 ) -> None:
     said = dict(zip(numbers, annotations, strict=True))
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([*rows[0], "score", "errors"])
-    for number, row in enumerate(rows[1:], 1):
-        one = said.get(number)
-        writer.writerow([*row, *(("", "") if one is None else (unit_score(mqm_score(one)), _errors(one)))])
-    write_whole(output, text.getvalue())
+    with whole_file(output) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file), delimiter=delimiter, lineterminator="\n")
+        writer.writerow([*rows[0], "score", "errors"])
+        for number, row in enumerate(rows[1:], 1):
+            one = said.get(number)
+            writer.writerow([*row, *(("", "") if one is None else (unit_score(mqm_score(one)), _errors(one)))])
 
 
 def _errors(annotation: Annotation) -> str:

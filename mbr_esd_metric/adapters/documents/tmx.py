@@ -10,10 +10,11 @@ from pathlib import Path
 from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
-    Change,
     Element,
+    Pair,
     Place,
     Root,
+    changes_of,
     content,
     quoted,
     rewrite,
@@ -21,8 +22,6 @@ from mbr_esd_metric.adapters.documents.markup import (
 )
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-
-_Pair = tuple[Place, Place]
 
 
 def read_tmx(path: Path) -> Document:
@@ -35,6 +34,10 @@ def read_tmx(path: Path) -> Document:
     variants: list[tuple[str, Place]] = []
     source_language = ""
 
+    def name(stack: Sequence[Element]) -> str:
+        unit = next((element for element in stack if element.name == "tu"), None)
+        return "" if unit is None else unit.attributes.get("tuid") or str(len(found) + 1)
+
     def closed(stack: list[Element], place: Place) -> None:
         nonlocal source_language
         names = [element.name for element in stack]
@@ -42,42 +45,33 @@ def read_tmx(path: Path) -> Document:
             language = stack[-2].attributes.get("lang", "")
             variants.append((language, place))
         elif names[-1] == "tu":
-            found.append((stack[-1].attributes.get("tuid") or str(len(found) + 1), list(variants)))
+            found.append((name(stack), list(variants)))
             variants.clear()
         elif names[-1] == "header":
             source_language = stack[-1].attributes.get("srclang", "").lower()
         elif len(stack) == 1 and names[0] != "tmx":
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
-    root = walk(path, closed)
+    root = walk(path, closed, name)
     units: list[Unit] = []
-    kept: list[_Pair] = []
+    kept: list[Pair] = []
     empty: list[str] = []
     with path.open("rb") as file:
-        for name, both in found:
+        for unit, both in found:
             both.sort(key=lambda one: one[0].lower() != source_language)
             texts = [content(file, place, root.encoding).text for _, place in both[:2]]
             if len(texts) < 2 or not all(texts):
-                empty.append(name)
+                empty.append(unit)
                 continue
-            units.append(Unit(name, texts[0], texts[1], (both[0][0], both[1][0])))
+            units.append(Unit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
             kept.append((both[0][1], both[1][1]))
     return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
 
 
-def _mark(path: Path, root: Root, pairs: Sequence[_Pair], annotations: Sequence[Annotation], output: Path) -> None:
-    changes: list[Change] = []
-    numbers = count(1)
-    with path.open("rb") as file:
-        for places, annotation in zip(pairs, annotations, strict=True):
-            for place, side in zip(places, ("source", "translation"), strict=True):
-                there = content(file, place, root.encoding)
-                spans = [span for span in annotation if span.side == side]
-                if spans or there.ours:
-                    changes.append(Change(place, there.marked(spans, partial(_tags, numbers))))
-    rewrite(path, output, root.encoding, changes)
+def _mark(path: Path, root: Root, pairs: Sequence[Pair], annotations: Sequence[Annotation], output: Path) -> None:
+    rewrite(path, output, root.encoding, changes_of(path, root, pairs, annotations, partial(_tags, count(1))))
 
 
-def _tags(numbers: count[int], span: ErrorSpan) -> tuple[str, str]:
+def _tags(numbers: count[int], _: str, span: ErrorSpan) -> tuple[str, str]:
     kind = quoted(f"{issue_type(span)} ({span.severity})")
     return f'<hi x="{OURS}{next(numbers)}" type={kind}>', "</hi>"

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment, issue_severity, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
-    Change,
     Element,
+    Pair,
     Place,
     Root,
+    changes_of,
     content,
     declaration,
     quoted,
@@ -30,7 +31,7 @@ from mbr_esd_metric.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _Found:
     """A unit or segment: its name, its texts' places, its languages."""
 
     id: str
@@ -45,7 +46,7 @@ def read_xliff(path: Path) -> Document:
     Raises:
         InputError: not well-formed, no XLIFF, or of another version.
     """
-    pairs: list[_Pair] = []
+    pairs: list[_Found] = []
     places: dict[str, Place] = {}
     two = False
 
@@ -58,20 +59,22 @@ def read_xliff(path: Path) -> Document:
             places[names[-1]] = place
         elif names[-1] in ("trans-unit", "segment"):
             if "source" in places:
-                pairs.append(_Pair(_id(stack), places["source"], places.get("target"), _languages(stack)))
+                pairs.append(_Found(_id(stack), places["source"], places.get("target"), _languages(stack)))
             places.clear()
 
-    root = walk(path, closed)
-    units, kept, empty = [], [], []
+    root = walk(path, closed, _id)
+    units: list[Unit] = []
+    kept: list[Pair] = []
+    empty: list[str] = []
     with path.open("rb") as file:
         for pair in pairs:
             source = content(file, pair.source, root.encoding)
             target = content(file, pair.target, root.encoding) if pair.target is not None else None
-            if target is None or not target.text:
+            if pair.target is None or target is None or not target.text:
                 empty.append(pair.id)
             elif source.text:
                 units.append(Unit(pair.id, source.text, target.text, pair.languages))
-                kept.append(pair)
+                kept.append((pair.source, pair.target))
     return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty))
 
 
@@ -84,7 +87,9 @@ def _version(path: Path, root: Element) -> bool:
 
 
 def _id(stack: Sequence[Element]) -> str:
-    """The unit's id, with that of its file where there is one, and the segment's."""
+    """The unit's id, with that of its file where there is one, and the segment's; "" outside all units."""
+    if not any(element.name in ("trans-unit", "unit") for element in stack):
+        return ""
     named = [
         element.attributes.get("id") or element.attributes.get("original") or ""
         for element in stack
@@ -102,26 +107,15 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
 
 
 def _mark(
-    path: Path, root: Root, pairs: Sequence[_Pair], two: bool, annotations: Sequence[Annotation], output: Path
+    path: Path, root: Root, pairs: Sequence[Pair], two: bool, annotations: Sequence[Annotation], output: Path
 ) -> None:
     prefix, declared = declaration(path, root)
-    changes: list[Change] = []
-    numbers = count(1)
-    with path.open("rb") as file:
-        for pair, annotation in zip(pairs, annotations, strict=True):
-            for place, side in ((pair.source, "source"), (pair.target, "translation")):
-                assert place is not None
-                there = content(file, place, root.encoding)
-                spans = [span for span in annotation if span.side == side]
-                if spans or there.ours:
-                    tags = partial(_tags, there.text, prefix, two, numbers)
-                    changes.append(Change(place, there.marked(spans, tags)))
-    if declared is not None and any(OURS in change.text for change in changes):
-        changes.append(declared)
-    rewrite(path, output, root.encoding, changes)
+    first = [declared] if declared is not None and any(annotations) else []
+    tags = partial(_tags, prefix, two, count(1))
+    rewrite(path, output, root.encoding, chain(first, changes_of(path, root, pairs, annotations, tags)))
 
 
-def _tags(text: str, prefix: str, two: bool, numbers: count[int], span: ErrorSpan) -> tuple[str, str]:
+def _tags(prefix: str, two: bool, numbers: count[int], text: str, span: ErrorSpan) -> tuple[str, str]:
     name = f'id="{OURS}{next(numbers)}" type="its:generic"' if two else f'mid="{OURS}{next(numbers)}" mtype="x-its"'
     return (
         f'<mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '

@@ -56,6 +56,7 @@ class Row:
         number, index: of the segment and of the row in their language pair, from 0; 0 in rows that were read.
         label: the task's number of the segment, if it is known.
         line: of the file that it was read from, from 1; 0 if unknown.
+        fault: whether an instruction was not followed (WMT26), and no span says so.
         spans: None if the format has none.
         score: None if the format has none.
         domain, source, translation, reference: of the translation, if they are known.
@@ -77,6 +78,7 @@ class Row:
     index: int = 0
     label: str | None = None
     line: int = 0
+    fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +223,12 @@ def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
         ]
         errors += [{"start": at, "end": at, "severity": s, "category": "other"} for at, s in both.points]
         left_out = {*both.unplaced, *(span.severity for span in both.on("source"))}
-        omission = min(left_out) if left_out else None  # "major" is before "minor"
-        item["task1_pred"][row.system] = {"errors": errors, "omission": omission, "instruction_fault": None}
+        fault = {error["severity"] for error in errors if _is_fault(error)}
+        item["task1_pred"][row.system] = {
+            "errors": errors,
+            "omission": min(left_out, default=None),  # "major" is before "minor"
+            "instruction_fault": min(fault, default=None),
+        }
         item["task2_pred"][row.system] = score
         clean = both.clean if about.error_free is None else score >= about.error_free
         item["task3_pred"][row.system] = int(clean)
@@ -256,7 +262,10 @@ def _read_wmt26(path: Path) -> list[Row]:
             said = spans_of.get(system)
             spans = None if said is None else _json_spans(said)
             score = None if scores.get(system) is None else finite(scores[system])
-            yield Row(lp, system, document, int(place), spans, score, domain, label=place)
+            fault = bool(
+                said and said.get("instruction_fault") and not any(_is_fault(error) for error in said["errors"])
+            )
+            yield Row(lp, system, document, int(place), spans, score, domain, label=place, fault=fault)
 
     return read_items(path, rows)
 
@@ -305,6 +314,11 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
         elif 0 <= start == end:
             points.append((start, severity))
     return Annotation.of_rater(spans).pointing(points).missing(unplaced)
+
+
+def _is_fault(error: Mapping[str, Any]) -> bool:
+    """Whether an error of WMT26 is that an instruction was not followed."""
+    return "instruction" in str(error.get("category")).lower()
 
 
 def _json_spans(said: Mapping[str, Any]) -> Annotation:

@@ -36,6 +36,7 @@ class Taken:
         left_out: rows of systems or segments that the test set lacks.
         without: unrated translations of its systems that the submission has nothing on.
         repeated: spans that repeat another of the same place and severity; they are kept.
+        faults: translations that did not follow an instruction, without a span that says where; this is not kept.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Taken:
     left_out: int
     without: int = 0
     repeated: int = 0
+    faults: int = 0
 
     @property
     def notes(self) -> list[str]:
@@ -56,6 +58,11 @@ class Taken:
             said.append(
                 f"{number_of(self.repeated, 'span')} repeat others: kept; f1-wmt25-corpus and MPP count them, measures "
                 "of sets do not"
+            )
+        if self.faults:
+            said.append(
+                f"{number_of(self.faults, 'instruction fault')} without a span: left out, as no measure has a place "
+                "for them"
             )
         return said
 
@@ -277,6 +284,7 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
         left_out,
         len(cells) * test_set.segments - sum(map(len, answered.values())),
         sum(len(annotation) - len(set(annotation.key)) for annotation in every),
+        sum(row.fault for found in cells.values() for row in found.values()),
     )
 
 

@@ -106,6 +106,32 @@ def test_wmt26_says_what_is_left_out_and_keeps_spans_without_characters(tmp_path
     assert [item["task3_pred"] for item in written] == [item["task3_pred"] for item in items]
 
 
+def test_wmt26_says_where_an_instruction_was_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    test = wmt26(tmp_path / "mteval-test26.jsonl")
+    data = str(tmp_path / "data")
+    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    spans = [
+        {"start": 0, "end": 2, "severity": "minor", "category": "instruction_fault"},
+        {"start": 2, "end": 3, "severity": "major", "category": "instruction fault/register"},
+    ]
+    path, back = tmp_path / "given.jsonl", tmp_path / "back.jsonl"
+    lines = []
+    for line in test.read_text(encoding="utf-8").splitlines()[:-1]:
+        placed = {"errors": spans, "omission": None, "instruction_fault": "major"}
+        without = {"errors": [], "omission": None, "instruction_fault": "minor"}
+        item = {"item_id": json.loads(line)["item_id"], "task1_pred": {SYSTEMS[0]: placed, SYSTEMS[1]: without}}
+        lines.append(json.dumps(item) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    assert main(["wmt", "import", str(path), *where, "--name", "theirs"]) == 0
+    assert f"{len(lines)} instruction faults without a span: left out" in capsys.readouterr().out
+    submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "theirs"]
+    assert main([*submit, "-o", str(back)]) == 0
+    written = [json.loads(line)["task1_pred"] for line in back.read_text(encoding="utf-8").splitlines()]
+    assert [one[SYSTEMS[0]] for one in written] == [placed] * len(lines)
+    assert {one[SYSTEMS[1]]["instruction_fault"] for one in written} == {None}
+
+
 def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path) -> None:
     test = wmt25(tmp_path / "mteval-task2-test25.tsv")
     data = str(tmp_path / "data")
