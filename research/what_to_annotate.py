@@ -34,7 +34,8 @@ def p_values(scores: Floats, signs: Floats) -> Floats:
     """One-sided p-values of each pair of systems (paired permutation), from scores of (systems, segments)."""
     difference = scores[:, None, :] - scores[None, :, :]
     drawn = difference @ signs[:, : scores.shape[1]].T
-    return (drawn >= difference.sum(axis=2)[:, :, None] - 1e-9).mean(axis=2)
+    reached: Floats = (drawn >= difference.sum(axis=2)[:, :, None] - 1e-9).mean(axis=2)
+    return reached
 
 
 def agreement(whole: Floats, part: Floats, signs: Floats, known: Floats) -> tuple[float, float]:
