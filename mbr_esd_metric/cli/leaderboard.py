@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from mbr_esd_metric.cli.progress import Progress
 from mbr_esd_metric.errors import OptionError, unknown, useless
 
 if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt.metric_status import Status
     from mbr_esd_metric.report.tables import Table
 
 #: Statistics where none is named: alone, and of parts.
@@ -80,6 +81,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SCORE",
         help="with --tasks error-free, a metric's score of at least this says: without error (default: the best one)",
     )
+    marks = parser.add_argument_group("marks (default: those of mt-metrics-eval, for wmt21 to wmt25)")
+    marks.add_argument("--primary", nargs="+", default=[], metavar="NAME", help="no mark; others are contrastive (*)")
+    marks.add_argument("--baselines", nargs="+", default=[], metavar="NAME", help="the organisers' own metrics (_)")
     tests = parser.add_argument_group("significance")
     tests.add_argument(
         "--against",
@@ -106,6 +110,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
+    from mbr_esd_metric.report.tables import with_status
+
     view, said = _view(args)
     for name in {name for options in _OPTIONS.values() for name in options} - set(_OPTIONS[view]):
         value = getattr(args, name)
@@ -113,24 +119,40 @@ def run(args: argparse.Namespace) -> int:
             shown = " ".join(map(str, value)) if isinstance(value, list) else value
             raise useless(f"--{name.replace('_', '-')} {shown}", said)
     check_outputs(args)
+    status_of = _status_of(args)
     boards = {"board": _board, "--statistics": _statistics, "--tasks": _overall, "--by": _parts}
     if view in boards:
         tables = boards[view](args, said)
     else:
         tables = [_of_task(args, view, test_set) for test_set in load_test_sets(args)]
-    put_out(args, [_with_status(args, table) for table in tables])
+    put_out(args, [with_status(table, status_of) for table in tables])
     return 0
 
 
-def _with_status(args: argparse.Namespace, table: Table) -> Table:
-    """The table with primary, contrastive and baseline metrics of the test set's task."""
-    from mbr_esd_metric.adapters.wmt.metric_status import metric_status
-    from mbr_esd_metric.report.tables import with_status
+def _status_of(args: argparse.Namespace) -> Callable[[str], Status | None]:
+    """Whether a metric of a board is primary, contrastive or a baseline: as given, or in the test set's task.
 
-    return with_status(
-        table,
-        lambda name: metric_status(args.test_set, args.lp, name.removesuffix(" (src)").removesuffix(" (src+ref)")),
-    )
+    Raises:
+        OptionError: a metric that is named is in no language pair.
+    """
+    from mbr_esd_metric.adapters.wmt.metric_status import metric_status
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
+
+    given: dict[str, Status] = dict.fromkeys(args.primary, "primary")
+    given |= dict.fromkeys(args.baselines, "baseline")
+    if given:
+        known = {base_name(metric)[0] for test_set in load_test_sets(args) for metric in test_set.metric_names()}
+        for name in given:
+            if name not in known:
+                raise unknown("metric", name, known)
+
+    def status_of(shown: str) -> Status | None:
+        name = shown.removesuffix(" (src)").removesuffix(" (src+ref)")
+        if given:
+            return given.get(name, "contrastive" if args.primary else None)
+        return metric_status(args.test_set, args.lp, name)
+
+    return status_of
 
 
 def _view(args: argparse.Namespace) -> tuple[str, str]:

@@ -73,6 +73,19 @@ def test_every_view_marks_what_is_no_primary_submission(
     assert "*: contrastive submission, or none; _: baseline" in printed
 
 
+def test_an_organiser_names_primary_metrics_and_baselines(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--data", str(data), "--test-set", "wmt23", "--reference", "refA", "--lp", "en-de", "--statistics", "spa"]
+    for given, shown in (
+        (["--primary", "spans", "noise", "--baselines", "noise"], ["_noise", "*length", "spans"]),
+        (["--baselines", "length"], ["noise", "_length", "spans"]),
+    ):
+        assert main(["leaderboard", *where, *given]) == 0
+        first = [line.split(" ")[0] for line in capsys.readouterr().out.splitlines()]
+        assert [name for name in shown if name in first] == shown
+    assert main(["leaderboard", *where, "--primary", "nose"]) == 1
+    assert "unknown metric 'nose'; did you mean 'noise'?" in capsys.readouterr().err
+
+
 def test_overall_is_the_weighted_mean_of_the_tasks(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = table(data, capsys, "leaderboard", "--tasks", "--lp", "en-de", "zh-en")
     row = next(row for row in found["rows"] if row["metric"] == "noise")
