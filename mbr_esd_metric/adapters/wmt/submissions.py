@@ -23,7 +23,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,7 +56,8 @@ class Row:
         number, index: of the segment and of the row in their language pair, from 0; 0 in rows that were read.
         label: the task's number of the segment, if it is known.
         line: of the file that it was read from, from 1; 0 if unknown.
-        fault: whether an instruction was not followed (WMT26), and no span says so.
+        dropped: what in the row no annotation holds: errors without a penalty, and that an instruction was not followed
+            (WMT26) where no span says so.
         spans: None if the format has none.
         score: None if the format has none.
         domain, source, translation, reference: of the translation, if they are known.
@@ -78,7 +79,7 @@ class Row:
     index: int = 0
     label: str | None = None
     line: int = 0
-    fault: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +195,17 @@ def _read_wmt25(path: Path) -> list[Row]:
             continue
         lp = f"{cell['source_lang']}-{cell['target_lang']}"
         key = (lp, cell["system_id"], cell["doc_id"])
-        translation = cell.get("hypothesis_segment")
+        text, label = cell.get("hypothesis_segment"), cell["segment_id"]
+        row = Row(*key, places[key], translation=text, label=label, line=number)
         try:
-            spans = None if scores else read_spans(*(cell[name] for name in _SPANS), length=_length(translation))
-            score = finite(cell["overall"]) if scores else None
+            if scores:
+                rows.append(replace(row, score=finite(cell["overall"])))
+            else:
+                columns = [cell[name] for name in _SPANS]
+                dropped = _without_penalty(severity for *_, severity in span_columns(*columns))
+                rows.append(replace(row, spans=read_spans(*columns, length=_length(text)), dropped=dropped))
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
-        label = cell["segment_id"]
-        rows.append(Row(*key, places[key], spans, score, translation=translation, label=label, line=number))
         places[key] += 1
     return rows
 
@@ -262,10 +266,8 @@ def _read_wmt26(path: Path) -> list[Row]:
             said = spans_of.get(system)
             spans = None if said is None else _json_spans(said)
             score = None if scores.get(system) is None else finite(scores[system])
-            fault = bool(
-                said and said.get("instruction_fault") and not any(_is_fault(error) for error in said["errors"])
-            )
-            yield Row(lp, system, document, int(place), spans, score, domain, label=place, fault=fault)
+            dropped = () if said is None else _dropped(said)
+            yield Row(lp, system, document, int(place), spans, score, domain, label=place, dropped=dropped)
 
     return read_items(path, rows)
 
@@ -314,6 +316,18 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
         elif 0 <= start == end:
             points.append((start, severity))
     return Annotation.of_rater(spans).pointing(points).missing(unplaced)
+
+
+def _without_penalty(severities: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"error of severity {word!r}" for word in severities if fold_severity(word) is None)
+
+
+def _dropped(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of what WMT26 has of one translation, what no annotation holds."""
+    without = _without_penalty(str(error["severity"]) for error in said["errors"])
+    if said.get("instruction_fault") and not any(_is_fault(error) for error in said["errors"]):
+        return (*without, "instruction fault without a span")
+    return without
 
 
 def _is_fault(error: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class Taken:
         left_out: rows of systems or segments that the test set lacks.
         without: unrated translations of its systems that the submission has nothing on.
         repeated: spans that repeat another of the same place and severity; they are kept.
-        faults: translations that did not follow an instruction, without a span that says where; this is not kept.
+        dropped: what could not be kept, and how often (`submissions.Row.dropped`).
     """
 
     name: str
@@ -46,7 +46,7 @@ class Taken:
     left_out: int
     without: int = 0
     repeated: int = 0
-    faults: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -59,11 +59,7 @@ class Taken:
                 f"{number_of(self.repeated, 'span')} repeat others: kept; f1-wmt25-corpus and MPP count them, measures "
                 "of sets do not"
             )
-        if self.faults:
-            said.append(
-                f"{number_of(self.faults, 'instruction fault')} without a span: left out, as no measure has a place "
-                "for them"
-            )
+        said += [f"{count} left out: {reason}" for reason, count in self.dropped.items()]
         return said
 
 
@@ -284,7 +280,7 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
         left_out,
         len(cells) * test_set.segments - sum(map(len, answered.values())),
         sum(len(annotation) - len(set(annotation.key)) for annotation in every),
-        sum(row.fault for found in cells.values() for row in found.values()),
+        Counter(reason for found in cells.values() for row in found.values() for reason in row.dropped),
     )
 
 

@@ -103,6 +103,21 @@ def test_what_is_handed_in_twice_counts_as_the_tasks_scorer_counts_it(
         assert f"{marked} repeat others" in capsys.readouterr().out
 
 
+def test_errors_without_a_penalty_are_left_out_and_counted(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test_set = read(data)
+    path = tmp_path / "submission.tsv"
+    write_submission(path, "wmt25-task2", [test_set], "spans", About("m"))
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\tmajor", "\tundecided"), encoding="utf-8")
+    where = ["--data", str(data), "--test-set", "made", "--lp", "en-de", "--reference", "refA"]
+    assert main(["wmt", "import", str(path), *where, "--name", "odd"]) == 0
+    count = text.count("\tmajor")
+    assert count > 10
+    assert f"; {count} left out: error of severity 'undecided'" in capsys.readouterr().out
+
+
 def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Path) -> None:
     test_set = read(data)
     path = tmp_path / "rated.tsv"
