@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.analysis import add_evaluation_arguments, add_metrics, check_outputs, measuring_of, put_out
 from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.evaluation import Evaluation
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.evaluations import Row
     from mbr_esd_metric.report.tables import Table
 
 #: Span measures of a sweep, and of precision-recall curves.
@@ -65,56 +66,51 @@ def run(args: argparse.Namespace) -> int:
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
     from mbr_esd_metric.metaeval.sweep import LAMBDAS, lambda_sweep
     from mbr_esd_metric.report.evaluations import (
-        Line,
         evaluation_cells,
         evaluation_columns,
         evaluation_panels,
         evaluation_table,
     )
     from mbr_esd_metric.report.plots import plot_curves, save
-    from mbr_esd_metric.report.tables import Cell, Column, shown_values
+    from mbr_esd_metric.report.tables import Column, shown_values
 
     measuring = measuring_of(args, _MEASURES)
     lambdas = args.lambdas or LAMBDAS
-    swept: dict[str, dict[str, list[Evaluation]]] = {}
+    swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
-    shared = {test_set.lp: measuring.notes(test_set) for test_set in test_sets}
+    nothing: dict[str, Evaluation] = {}
+    baseline: list[str] = []
     for test_set in test_sets:
-        evaluator = measuring.evaluator(test_set)
+        pair, shared, evaluator = test_set.lp, measuring.notes(test_set), measuring.evaluator(test_set)
         for name, (predicted, repaired) in _all_spans(test_set, args.metric).items():
             try:
-                found = [point.evaluation for point in lambda_sweep(evaluator, predicted, lambdas)]
+                points = lambda_sweep(evaluator, predicted, lambdas)
             except InputError as error:
-                raise InputError(f"{name}, {test_set.lp}: {error}") from None
-            swept.setdefault(name, {})[test_set.lp] = found
+                raise InputError(f"{name}, {pair}: {error}") from None
+            swept.setdefault(name, {})[pair] = {(point.threshold,): point.evaluation for point in points}
             notes.setdefault(name, []).extend(repaired)
+        # A sweep ends close to the empty annotation, so read it next to the sweep.
+        nothing[pair] = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
+        cells = evaluation_cells(measuring.measures, nothing[pair])
+        shown = shown_values(cells, evaluation_columns(measuring.measures, pair))
+        baseline += [f"empty, no error at all, {pair}: {shown}", *shared]
     digits = max(1, *(len(f"{at:g}".partition(".")[2]) for at in lambdas))
-    for name, of in swept.items():
-        named = {
-            pair: {f"lambda {at:.{digits}f}": one for at, one in zip(lambdas, found, strict=True)}
-            for pair, found in of.items()
-        }
-        notes[name] += measuring.constant_notes(named)
-    nothing = {test_set.lp: _nothing(measuring, test_set) for test_set in test_sets}
-    baseline = []
-    for pair, empty in nothing.items():
-        shown = shown_values(evaluation_cells(measuring.measures, empty), evaluation_columns(measuring.measures, pair))
-        baseline += [f"empty, no error at all, {pair}: {shown}", *shared[pair]]
     tables = [
         evaluation_table(
             f"{name}, {args.test_set}: spans of lower confidence dropped",
             [Column("lambda", "lambda", digits=digits, label=True)],
-            [Line((Cell(at),), {pair: found[i] for pair, found in of.items()}) for i, at in enumerate(lambdas)],
+            of,
             args.lp,
             measuring,
             [*baseline, *notes[name]],
+            lambda row: f"lambda {row[0]:.{digits}f}",
         )
         for name, of in swept.items()
     ]
     put_out(args, tables)
     if args.plot:
         lines = {
-            f"{name} {pair}": list(zip(lambdas, found, strict=True))
+            f"{name} {pair}": [(float(at), one) for (at,), one in found.items()]
             for name, of in swept.items()
             for pair, found in of.items()
         }
@@ -152,13 +148,6 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) ->
     if args.plot:
         save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))
     return 0
-
-
-def _nothing(measuring: Measuring, test_set: TestSet) -> Evaluation:
-    """The values of the empty annotation. A sweep ends close to it, so read it next to the sweep."""
-    from mbr_esd_metric.core.annotation import EMPTY
-
-    return measuring.evaluator(test_set).evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
 
 
 def _all_spans(test_set: TestSet, names: Sequence[str]) -> _Spans:

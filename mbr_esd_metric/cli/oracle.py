@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
-    from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.evaluations import Measuring, Row
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,106 +35,66 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One row for each rule, then one for each oracle."""
-    from mbr_esd_metric.report.evaluations import Line, evaluation_table
-    from mbr_esd_metric.report.tables import Cell, Column
+    """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
+    from mbr_esd_metric.report.evaluations import evaluation_panels, evaluation_table
+    from mbr_esd_metric.report.plots import plot_curves, save
+    from mbr_esd_metric.report.tables import Column
 
     check_outputs(args, args.candidates)
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
-    if args.sizes:
-        return _by_size(args)
     measuring = measuring_of(args)
-    results: dict[str, dict[str, Evaluation]] = {}
-    notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
+    labels = [Column("rule", "rule", label=True)]
+    if args.sizes:
+        labels.append(Column("n", "N", label=True))
+        notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
+    else:
+        notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
+    found: dict[str, dict[Row, Evaluation]] = {}
     for test_set in load_test_sets(args):
         notes += measuring.notes(test_set)
-        results[test_set.lp] = _evaluate(args, measuring, test_set, notes)
-    notes += measuring.constant_notes(results)
-    names = dict.fromkeys(name for found in results.values() for name in found)
-    # A rater may not have rated every language pair.
-    lines = [
-        Line((Cell(name),), {pair: found[name] for pair, found in results.items() if name in found}) for name in names
-    ]
-    label = [Column("rule", "rule", label=True)]
-    put_out(args, [evaluation_table(f"oracle, {args.test_set}", label, lines, args.lp, measuring, notes, rated=True)])
-    return 0
+        found[test_set.lp] = _evaluate(args, measuring, test_set, notes)
 
+    def named(row: Row) -> str:
+        return f"{row[0]} (N = {row[1]})" if args.sizes else str(row[0])
 
-def _by_size(args: argparse.Namespace) -> int:
-    """One row for each rule and size, then one for the oracle and each size."""
-    from mbr_esd_metric.adapters.wmt.sampled import read_sampled
-    from mbr_esd_metric.decoding.options import DecisionOptions
-    from mbr_esd_metric.metaeval.choosing import oracle, scaling
-    from mbr_esd_metric.report.evaluations import Line, evaluation_panels, evaluation_table
-    from mbr_esd_metric.report.plots import plot_curves, save
-    from mbr_esd_metric.report.tables import Cell, Column
-
-    measuring, test_sets = measuring_of(args), list(load_test_sets(args))
-    options = [DecisionOptions(rule, args.utility) for rule in args.rules]
-    names = [*args.rules, "oracle"]
-    notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
-    results: dict[str, dict[tuple[str, int], Evaluation]] = {}
-    for test_set in test_sets:
-        sampled = read_sampled(test_set, args.candidates, args.rules, answers_of(args))
-        evaluator, human = measuring.evaluator(test_set), list(_human(args, test_set).values())
-        found = {(one.rule, one.size): one.evaluation for one in scaling(evaluator, sampled, args.sizes, options)}
-        for size in args.sizes:
-            found["oracle", size] = evaluator.evaluate(oracle(sampled, human, args.utility, size))
-        results[test_set.lp] = found
-        notes += measuring.notes(test_set)
-    named = {
-        pair: {f"{name} (N = {size})": one for (name, size), one in found.items()} for pair, found in results.items()
-    }
-    notes += measuring.constant_notes(named)
-    lines = [
-        Line((Cell(name), Cell(size)), {pair: found[name, size] for pair, found in results.items()})
-        for name in names
-        for size in args.sizes
-    ]
-    labels = [Column("rule", "rule", label=True), Column("n", "N", label=True)]
-    put_out(args, [evaluation_table(f"oracle, {args.test_set}", labels, lines, args.lp, measuring, notes)])
+    title = f"oracle, {args.test_set}"
+    rated = not args.sizes
+    put_out(args, [evaluation_table(title, labels, found, args.lp, measuring, notes, named, rated=rated)])
     if args.plot:
-        curves = {
-            f"{name} {pair}" if len(results) > 1 else name: [(float(size), found[name, size]) for size in args.sizes]
-            for pair, found in results.items()
-            for name in names
-        }
+        curves: dict[str, list[tuple[float, Evaluation]]] = {}
+        for pair, of in found.items():
+            for (name, size), one in of.items():
+                curves.setdefault(f"{name} {pair}" if len(found) > 1 else str(name), []).append((float(size), one))
         panels = evaluation_panels(measuring.measures, curves)
         save(plot_curves(panels, "candidates N", log_x=True), Path(args.plot))
     return 0
 
 
-def _human(args: argparse.Namespace, test_set: TestSet) -> Mapping[str, AnnotationMatrix]:
-    """The raters that are asked for, at least one.
-
-    Raises:
-        InputError: there is none.
-    """
-    human = test_set.human(args.raters)
-    if not human:
-        raise InputError(
-            f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
-            "mbr-esd wmt import"
-        )
-    return dict(human)
-
-
 def _evaluate(
     args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
-) -> dict[str, Evaluation]:
-    """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
+) -> dict[Row, Evaluation]:
+    """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems.
+
+    Raises:
+        InputError: there is no rater.
+    """
     import numpy as np
 
     from mbr_esd_metric.adapters.wmt.sampled import read_sampled
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import choose_all, oracle
 
-    human = _human(args, test_set)
+    human = test_set.human(args.raters)
+    if not human:
+        raise InputError(
+            f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
+            "mbr-esd wmt import"
+        )
     sampled = read_sampled(test_set, args.candidates, args.rules, answers_of(args))
 
-    def evaluator(names: list[str]) -> Evaluator:
-        """Against these raters, on what they rated."""
+    def against(names: list[str]) -> Evaluator:
+        """These raters, on what they rated."""
         matrices = [human[name] for name in names]
         rated = np.array(
             [
@@ -146,14 +104,23 @@ def _evaluate(
         )
         return measuring.evaluator(test_set, matrices, np.where(rated, test_set.gold, np.nan))
 
-    everybody = evaluator(list(human))
-    found = {rule: everybody.evaluate(choose_all(sampled, DecisionOptions(rule, args.utility))) for rule in args.rules}
-    found["oracle"] = everybody.evaluate(oracle(sampled, list(human.values()), args.utility))
-    if len(human) > 1:
+    everybody = measuring.evaluator(test_set) if args.sizes else against(list(human))
+    raters, sizes = list(human.values()), args.sizes or [None]
+
+    def row(name: str, size: int | None) -> Row:
+        return (name,) if size is None else (name, size)
+
+    found = {
+        row(rule, size): everybody.evaluate(choose_all(sampled, DecisionOptions(rule, args.utility), size))
+        for rule in args.rules
+        for size in sizes
+    }
+    found |= {row("oracle", size): everybody.evaluate(oracle(sampled, raters, args.utility, size)) for size in sizes}
+    if len(human) > 1 and not args.sizes:
         for name, matrix in human.items():
             try:
-                alone = evaluator([name])
-                found[f"oracle {name}"] = alone.evaluate(oracle(sampled, [matrix], args.utility))
+                alone = against([name])
+                found[(f"oracle {name}",)] = alone.evaluate(oracle(sampled, [matrix], args.utility))
             except InputError as error:
                 notes.append(f"oracle {name} is left out in {test_set.lp}: {error}")
     return found

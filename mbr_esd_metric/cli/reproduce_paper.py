@@ -45,12 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what an answer that cannot be read is: left out, or no error (%(default)s)",
     )
     parser.add_argument("--paper", type=Path, metavar="FILE", help='more figures: {"TABLE": {"ROW": {"COLUMN": x}}}')
-    parser.add_argument(
-        "--tokens", type=int, default=60, help="tokens of one candidate, for the GPU hours (%(default)s)"
-    )
-    parser.add_argument(
-        "--teraflops", type=float, default=200.0, help="what one GPU reaches, for the GPU hours (%(default)s)"
-    )
     add_format(parser)
     parser.epilog = (
         "FOLDER has one file for each model and language pair, such as llama.en-de.jsonl (.gz, .zst, or .gen.json),\n"
@@ -65,14 +59,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
-    from mbr_esd_metric.report.paper import Cost, Study, legible
+    from mbr_esd_metric.report.paper import Study, legible
     from mbr_esd_metric.report.paper_figures import PAPER
 
     if args.candidates is not None and not args.candidates.is_dir():
         raise InputError(f"{args.candidates}: no such folder; give the one that holds the candidates")
     test_sets = list(load_test_sets(args))
     paper = {**PAPER, **_figures(args.paper)}
-    study = Study(test_sets, args.candidates, args.invalid, Cost(args.tokens, args.teraflops), paper)
+    study = Study(test_sets, args.candidates, args.invalid, paper)
     tables = [study.table(name) for name in args.table]
     if args.format == "text":
         tables = [block for table in tables for block in legible(table)]

@@ -18,12 +18,8 @@ from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, unknown
-from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-
-#: N of the paper.
-SIZES = (16, 64, 256, 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +43,6 @@ class Sampled:
 SampledMatrix: TypeAlias = Sequence[Sequence[Sampled | None]]
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingPoint:
-    """The evaluation of a rule's choices among the first `size` candidates of each translation."""
-
-    size: int
-    rule: str
-    evaluation: Evaluation
 
 
 def choosing_rules() -> list[str]:
@@ -134,26 +121,6 @@ def oracle(
             ).annotation
         ),
     )
-
-
-def scaling(
-    evaluator: Evaluator,
-    sampled: SampledMatrix,
-    sizes: Sequence[int] = SIZES,
-    choices: Sequence[DecisionOptions] = (DecisionOptions("mbr"), DecisionOptions("map"), DecisionOptions("majority")),
-) -> list[ScalingPoint]:
-    """Evaluate each way to decide with the first N candidates of each translation, for each N of `sizes`.
-
-    These are prefixes of one sample. So a larger N differs from a smaller one only by the candidates that are added.
-
-    Raises:
-        InputError, OptionError: as `choose_all` and `Evaluator.evaluate`.
-    """
-    return [
-        ScalingPoint(size, options.rule, evaluator.evaluate(choose_all(sampled, options, size)))
-        for options in choices
-        for size in sizes
-    ]
 
 
 def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candidate]:

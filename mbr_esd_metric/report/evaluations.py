@@ -1,9 +1,10 @@
-"""What oracle, scaling and the lambda sweep share: how predictions are evaluated, and their tables and curves."""
+"""What oracle and the lambda sweep share: how predictions are evaluated, and their tables and curves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
 from mbr_esd_metric.report.curves import Curve
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
 from mbr_esd_metric.report.tables import Cell, Column, Table
+
+#: The first cells of a row.
+Row: TypeAlias = tuple[str | float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,55 +65,45 @@ class Measuring:
         """What was repaired in a test set, and which segments SPA uses."""
         return [*test_set.notes, *missing_notes(test_set, self.missing)]
 
-    def constant_notes(self, evaluations: Mapping[str, Mapping[str, Evaluation]]) -> list[str]:
-        """A line on what has one score for everything, of language pair -> name -> evaluation."""
-        constant = {pair: [name for name, one in found.items() if one.constant] for pair, found in evaluations.items()}
-        return constant_notes(constant, self.exact)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One row of a table of evaluations.
-
-    Attributes:
-        labels: its first cells.
-        found: language pair -> evaluation; the cells of a pair that is not there are empty.
-    """
-
-    labels: tuple[Cell, ...]
-    found: Mapping[str, Evaluation]
-
 
 def evaluation_table(
     title: str,
     labels: Sequence[Column],
-    lines: Sequence[Line],
+    found: Mapping[str, Mapping[Row, Evaluation]],
     pairs: Sequence[str],
     measuring: Measuring,
     notes: Sequence[str],
+    named: Callable[[Row], str],
     *,
     rated: bool = False,
 ) -> Table:
     """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
 
     Args:
-        title: above the table.
-        labels: the first columns.
-        lines: the rows.
+        title, labels: above the table, and the first columns.
+        found: language pair -> row -> evaluation; the cells of a pair that lacks a row are empty.
         pairs: the language pairs, in order.
         measuring: how the evaluations were made.
-        notes: below the table, after that of exact SPA.
+        notes: below the table, between that of exact SPA and that of rows with one score for everything.
+        named: what that last note calls a row.
         rated: whether a column says how many translations were rated.
     """
     columns = [*labels, *(column for pair in pairs for column in evaluation_columns(measuring.measures, pair, rated))]
-    rows = tuple(
+    rows = dict.fromkeys(row for of in found.values() for row in of)
+    body = tuple(
         (
-            *line.labels,
-            *(cell for pair in pairs for cell in evaluation_cells(measuring.measures, line.found.get(pair), rated)),
+            *map(Cell, row),
+            *(
+                cell
+                for pair in pairs
+                for cell in evaluation_cells(measuring.measures, found.get(pair, {}).get(row), rated)
+            ),
         )
-        for line in lines
+        for row in rows
     )
-    return Table(title, tuple(columns), rows, (*exact_notes(measuring.exact), *notes))
+    constant = {pair: [named(row) for row, one in of.items() if one.constant] for pair, of in found.items()}
+    below = (*exact_notes(measuring.exact), *notes, *constant_notes(constant, measuring.exact))
+    return Table(title, tuple(columns), body, below)
 
 
 def evaluation_columns(measures: Sequence[str], group: str, rated: bool = False) -> list[Column]:

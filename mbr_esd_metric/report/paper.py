@@ -1,7 +1,7 @@
 """The paper's tables on a WMT data folder: ours, the paper's figure, and the difference.
 
 If a row cannot be computed, it says what is missing: which candidates, for how many segments, and about how many GPU
-    hours sampling takes; which human error spans; or which stored metric.
+hours sampling takes; which human error spans; or which stored metric.
 """
 
 from __future__ import annotations
@@ -86,32 +86,20 @@ def legible(table: Table, width: int = 120) -> list[Table]:
     return blocks(kept, width)
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What sampling costs, to say what is missing: 2 operations a parameter and token, at this speed.
+#: For what sampling costs: tokens of one candidate, and what a GPU reaches in generation, in 10^12 operations a second.
+_TOKENS, _TERAFLOPS = 60, 200.0
+_COST = (
+    f"GPU hours are an estimate: {_TOKENS} tokens a candidate, 2 operations a parameter and token, "
+    f"{_TERAFLOPS:g} TFLOP/s reached"
+)
 
-    Attributes:
-        tokens: of one candidate.
-        teraflops: what a GPU reaches in generation, in 10^12 operations a second.
-    """
 
-    tokens: int = 60
-    teraflops: float = 200.0
-
-    def hours(self, model: str, candidates: int) -> float | None:
-        """GPU hours for so many candidates; None for a model of unknown size."""
-        base = model.removesuffix("-greedy").removesuffix("-distill")
-        if base not in MODELS:
-            return None
-        return candidates * self.tokens * 2 * MODELS[base][1] * 1e9 / (self.teraflops * 1e12) / 3600
-
-    @property
-    def note(self) -> str:
-        """The assumption, in words."""
-        return (
-            f"GPU hours are an estimate: {self.tokens} tokens a candidate, 2 operations a parameter and token, "
-            f"{self.teraflops:g} TFLOP/s reached"
-        )
+def _hours(model: str, candidates: int) -> float | None:
+    """GPU hours for so many candidates; None for a model of unknown size."""
+    base = model.removesuffix("-greedy").removesuffix("-distill")
+    if base not in MODELS:
+        return None
+    return candidates * _TOKENS * 2 * MODELS[base][1] * 1e9 / (_TERAFLOPS * 1e12) / 3600
 
 
 #: Systems x segments; None if the translation is not rated.
@@ -136,14 +124,12 @@ class Study:
         test_sets: one for each language pair.
         folder: with MODEL.LP.jsonl (or .jsonl.gz, .jsonl.zst, .gen.json), or None.
         invalid: as for `decide`.
-        cost: for what is missing.
         paper: the paper's figures, see `PAPER`.
     """
 
     test_sets: Sequence[TestSet]
     folder: Path | None = None
     invalid: str = "drop"
-    cost: Cost = field(default_factory=Cost)
     paper: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: PAPER)
 
     def __post_init__(self) -> None:
@@ -230,7 +216,7 @@ class Study:
     def _absent(self, spec: RowSpec, at: int) -> str:
         test_set = self.test_sets[at]
         rated = int((~np.isnan(test_set.gold)).sum())
-        hours = self.cost.hours(spec.file or "", rated * spec.samples)
+        hours = _hours(spec.file or "", rated * spec.samples)
         cost = "" if hours is None else f", about {hours:,.1f} GPU h" if hours >= 0.1 else ", less than 0.1 GPU h"
         return f"{spec.file}.{test_set.lp}.jsonl: {spec.samples} x {rated:,} candidates{cost}"
 
@@ -304,7 +290,7 @@ class Study:
                 cells += [Cell(ours), printed, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
         sampling = any("GPU h" in str(cells[-1].value) for cells in body)
-        notes = [self.cost.note, self._fix] if sampling else []
+        notes = [_COST, self._fix] if sampling else []
         if any(cell.dagger for cells in body for cell in cells):
             notes.append(f"{DAGGER}: better than MAP and majority voting, p < 0.05, as the paper has it")
         if not same:
