@@ -26,6 +26,7 @@ from torch import Tensor
 NAME = "mbr_esd_shared_prompt"
 #: Tokens of a prompt that are read together.
 BLOCK = 64
+_CPU = torch.device("cpu")
 
 
 def register() -> None:
@@ -158,7 +159,7 @@ class SharedPromptCache:
             layer.keep(rows, int(self._own.max()))
 
     def _forward_new(self, model: Any, tokens: Tensor, counts: Sequence[int]) -> Any:
-        new = _New(self._seen, self._own, torch.tensor(counts))
+        new = _NewTokens(self._seen, self._own, torch.tensor(counts))
         for layer in self._layers.values():
             layer.new = new
         self._written = int(self._seen[0] + self._own[0])
@@ -194,7 +195,7 @@ class SharedPromptCache:
         return self._written
 
 
-class _New:
+class _NewTokens:
     """New tokens of B samples, T in all, in the order of the samples.
 
     Args:
@@ -213,9 +214,9 @@ class _New:
         self.seen, self.own, self.counts = seen, own, counts
         row = torch.repeat_interleave(torch.arange(len(counts)), counts)
         column = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
-        self._on_cpu = (row, column, own[row] + column)
-        self._where: dict[torch.device, tuple[Tensor, Tensor, Tensor]] = {}
-        self.positions = seen[row] + self._on_cpu[2]
+        place = own[row] + column
+        self._where = {_CPU: (row, column, place)}
+        self.positions = seen[row] + place
         self.most = int(counts.max())
         self.even = bool((counts == counts[0]).all())
         self.end = int((own + counts).max())
@@ -253,7 +254,7 @@ class _New:
     def where(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """Of each new token its sample, its number among that sample's new ones, and among all of its own, (T,)."""
         if device not in self._where:
-            row, column, place = self._on_cpu
+            row, column, place = self._where[_CPU]
             self._where[device] = (row.to(device), column.to(device), place.to(device))
         return self._where[device]
 
@@ -272,7 +273,7 @@ class _Layer:
         self.prompt: Tensor | None = None
         self.length = 0
         self.samples: Tensor | None = None
-        self.new: _New | None = None
+        self.new: _NewTokens | None = None
 
     def start(self, batch: int) -> None:
         assert self.prompt is not None

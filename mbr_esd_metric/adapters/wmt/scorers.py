@@ -177,7 +177,7 @@ class MbrEsdScorer(Scorer):
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
         from mbr_esd_metric.metric.metric import warnings
-        from mbr_esd_metric.metric.pipeline import Segment
+        from mbr_esd_metric.metric.plan import Segment
         from mbr_esd_metric.metric.suspects import suspicion
 
         segments = [Segment(text.source, text.translation, text.label, text.system) for text in texts if text.supplied]

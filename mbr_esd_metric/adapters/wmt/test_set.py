@@ -35,7 +35,7 @@ class StoredMetric:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TestSet:
     """Data for a test set and one language pair, systems sorted by name (the order matters slightly to SPA).
 

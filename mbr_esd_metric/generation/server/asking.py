@@ -105,6 +105,15 @@ class Job:
         return self.prices.bound(part.request.text, part.n * self.sampling.max_tokens)
 
 
+@dataclass(slots=True)
+class _Tries:
+    """How often a part was asked for in vain, in a row: by failures, and by odd replies; and since when."""
+
+    since: float
+    failures: int = 0
+    odd: int = 0
+
+
 class Asking:
     """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
 
@@ -236,68 +245,69 @@ class Asking:
 
     async def _see_through(self, part: Part, http: Http, budget: Budget) -> None:
         """Ask until all samples of a part are in: for all of it again, for its halves, or for the rest."""
-        job, failures, odd, since = self._job, 0, 0, time.monotonic()
-        while True:
-            address = await self._free(part)
-            bound = job.bound(part)
-            if not await budget.reserve(bound):
-                if part.n > 1:
-                    part = self._halve(part)
-                    continue
-                self._over = True
-                self._again.appendleft(part)
-                return
+        tries, left = _Tries(time.monotonic()), part
+        while (after := await self._once(left, tries, http, budget)) is not None:
+            left = after
+
+    async def _once(self, part: Part, tries: _Tries, http: Http, budget: Budget) -> Part | None:
+        """Ask for a part once; what is to be asked for next, None where nothing is."""
+        job, address = self._job, await self._free(part)
+        bound = job.bound(part)
+        if not await budget.reserve(bound):
+            if part.n > 1:
+                return self._halve(part)
+            self._over = True
+            self._again.appendleft(part)
+            return None
+        asked, cost, lanes = time.monotonic(), 0.0, self._lanes[address]
+        try:
             if self._ended.is_set():
-                await budget.settle(bound, 0.0)
-                return
-            asked, cost, lanes = time.monotonic(), 0.0, self._lanes[address]
-            try:
-                async with lanes:
-                    if self._ended.is_set():
-                        return
-                    asked = time.monotonic()
-                    reply = await self._ask(http, address, part)
-                cost = bound if reply.usage is None else job.prices.of(reply.usage)
-            except Refused as error:
-                if error.split and part.n > 1:
-                    part = self._halve(part)
-                    continue
-                self._fail(part, str(error))
-                return
-            except Odd as error:
-                cost = bound
-                odd += 1
-                if odd >= job.patience.odd:
-                    self._odd(part, address, error, odd)
-                    return
-                await asyncio.sleep(min(job.patience.wait(odd), 1.0))
-                continue
-            except Transient as error:
-                cost = bound if error.sent else 0.0
-                # A server that is busy with other requests of this run has not failed.
-                failures += not (error.busy and self._last_success > asked)
-                if failures >= job.patience.tries:
-                    self._give_up(part, address, failures, str(error), since)
-                    return
-                self._rest(address, error, failures)
-                if isinstance(error, Slow):
-                    lanes.slow(asked)
-                if error.came:
-                    left = await self._keep(part, error.came)
-                    if not left:
-                        return
-                    (part, *others), failures = left, 0
-                    self._again.extend(others)
-                if isinstance(error, Slow) and part.n > 1:
-                    part = self._halve(part)
-                continue
-            finally:
-                await budget.settle(bound, cost)
-            lanes.replied()
-            left = await self._keep(part, [(part.first, reply.samples)])
+                return None
+            async with lanes:
+                if self._ended.is_set():
+                    return None
+                asked = time.monotonic()
+                reply = await self._ask(http, address, part)
+            cost = bound if reply.usage is None else job.prices.of(reply.usage)
+        except Refused as error:
+            if error.split and part.n > 1:
+                return self._halve(part)
+            self._fail(part, str(error))
+            return None
+        except Odd as error:
+            cost = bound
+            tries.odd += 1
+            if tries.odd >= job.patience.odd:
+                self._odd(part, address, error, tries.odd)
+                return None
+            await asyncio.sleep(min(job.patience.wait(tries.odd), 1.0))
+            return part
+        except Transient as error:
+            cost = bound if error.sent else 0.0
+            return await self._after(error, part, address, tries, asked)
+        finally:
+            await budget.settle(bound, cost)
+        lanes.replied()
+        tries.failures = tries.odd = 0
+        return next(iter(await self._keep(part, [(part.first, reply.samples)])), None)
+
+    async def _after(self, error: Transient, part: Part, address: Address, tries: _Tries, asked: float) -> Part | None:
+        """What is to be asked for after a failure of a request that was sent at `asked`."""
+        # A server that is busy with other requests of this run has not failed.
+        tries.failures += not (error.busy and self._last_success > asked)
+        if tries.failures >= self._job.patience.tries:
+            self._give_up(part, address, tries.failures, str(error), tries.since)
+            return None
+        self._rest(address, error, tries.failures)
+        if isinstance(error, Slow):
+            self._lanes[address].slow(asked)
+        if error.came:
+            left = await self._keep(part, error.came)
             if not left:
-                return
-            (part,), failures, odd = left, 0, 0
+                return None
+            (part, *others), tries.failures = left, 0
+            self._again.extend(others)
+        return self._halve(part) if isinstance(error, Slow) and part.n > 1 else part
 
     async def _keep(self, part: Part, came: Sequence[tuple[int, tuple[Sample, ...]]]) -> list[Part]:
         """Hand samples to the reader, each piece with the number of its first; returns what is left of the part."""
