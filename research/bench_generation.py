@@ -34,7 +34,8 @@ from typing import Any
 
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Plan, Segment, annotate, plan
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Plan, Segment, plan
 
 #: An asyncio server that reads a request and sends the same bytes, whatever was asked.
 INSTANT = """

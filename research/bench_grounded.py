@@ -24,7 +24,8 @@ from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, sample
+from mbr_esd_metric.metric.pipeline import sample
+from mbr_esd_metric.metric.plan import Segment
 
 Drawn = list[tuple[Segment, Sequence[Sample]]]
 

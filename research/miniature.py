@@ -42,7 +42,8 @@ from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.pipeline import Segment, sample
+from mbr_esd_metric.metric.pipeline import sample
+from mbr_esd_metric.metric.plan import Segment
 
 #: The base model.
 DEMO_MODEL = CARDS["mbr-esd-demo"].model

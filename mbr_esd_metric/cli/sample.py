@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.pipeline import Segment
+    from mbr_esd_metric.metric.plan import Segment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +111,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
     from mbr_esd_metric.files.paths import check_given_once, short_names
     from mbr_esd_metric.files.streams import read_segments
-    from mbr_esd_metric.metric.pipeline import Segment
+    from mbr_esd_metric.metric.plan import Segment
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp D")
@@ -130,7 +130,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
 def _from_test_set(test_set: TestSet) -> list[Named]:
     import numpy as np
 
-    from mbr_esd_metric.metric.pipeline import Segment
+    from mbr_esd_metric.metric.plan import Segment
 
     names: list[Named] = []
     for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():

@@ -18,7 +18,7 @@ from mbr_esd_metric.metaeval.score_statistics import score_statistic
 from mbr_esd_metric.metaeval.spans import SpanEvaluator
 from mbr_esd_metric.metric.estimate import Estimate
 from mbr_esd_metric.metric.grid import Measured, Setting, grid, measure, planned
-from mbr_esd_metric.metric.pipeline import Segment
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
 from mbr_esd_metric.report.tables import Cell, Column, Table, render
 

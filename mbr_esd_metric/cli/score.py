@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
     from mbr_esd_metric.metric.metric import Metric, warnings
-    from mbr_esd_metric.metric.pipeline import Segment
+    from mbr_esd_metric.metric.plan import Segment
 
     check_gate(args, None if args.fail_under is None else "--fail-under")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):

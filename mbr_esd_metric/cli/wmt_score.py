@@ -87,7 +87,7 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: Sy
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.adapters.wmt.scoring import texts_to_score
     from mbr_esd_metric.metric.cards import is_ours, load_card
-    from mbr_esd_metric.metric.pipeline import Segment
+    from mbr_esd_metric.metric.plan import Segment
 
     texts = texts_to_score(test_set, f"{args.name or model}-src", choice)
     systems = number_of(len({text.system for text in texts}), "system")

@@ -17,7 +17,8 @@ from mbr_esd_metric.generation.server.dialect import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine
-from mbr_esd_metric.metric.pipeline import Segment, Timing, plan, timed
+from mbr_esd_metric.metric.pipeline import Timing, timed
+from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.sampler import missing
 
@@ -174,13 +175,12 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     todo = plan(card, segments)
     if todo.engine == "replay":
         raise useless("a dry run", "engine=replay, which samples nothing")
-    keep = engine_class(todo.engine).stored and store_path(card.store).exists()
-    form = get_format(card.decision.format)
+    cls, options = todo.engine_class, todo.options
+    keep = cls.stored and store_path(card.store).exists()
     stored = tokens = counted = guess = prompts = characters = requests = prompt_bytes = 0
     bound = 0.0
     prices = None if card.price_in is None or card.price_out is None else Prices(card.price_in, card.price_out)
-    options = card.engine_options(todo.engine, fetch=False)
-    per_request = engine_class(todo.engine).samples_a_request(options) or card.samples
+    per_request = cls.samples_a_request(options) or card.samples
     with CandidateStore.open(card.store, keep=keep) as store:
         for request in todo.requests.values():
             have = store.get(request.key, request.n)
@@ -190,7 +190,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
             tokens, counted = tokens + sum(known), counted + len(known)
             parts = list(missing(request, have))
             if parts:
-                guess += (request.n - len(held)) * min(form.usual_tokens(request.translation), card.max_tokens)
+                guess += (request.n - len(held)) * min(todo.answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1
                 characters += len(request.text)
                 asked = [min(per_request, part.n - done) for part in parts for done in range(0, part.n, per_request)]
@@ -201,7 +201,6 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     candidates = sum(request.n for request in todo.requests.values())
     mean = tokens / counted if counted else None
     left = guess if mean is None else round(mean * (candidates - stored))
-    cls = engine_class(todo.engine)
     if not note and candidates > stored and not cls.loads_weights and (problem := cls.problem(options)):
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)

@@ -16,7 +16,8 @@ from mbr_esd_metric.errors import NoValidCandidateError, OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import joined_names, load_card
 from mbr_esd_metric.metric.estimate import Estimate, estimates
-from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
+from mbr_esd_metric.metric.pipeline import Annotated, annotate
+from mbr_esd_metric.metric.plan import Segment
 
 
 @dataclass(frozen=True, slots=True)

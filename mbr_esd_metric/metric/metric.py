@@ -13,7 +13,8 @@ from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, OptionError, printable
 from mbr_esd_metric.metric.card import ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
+from mbr_esd_metric.metric.pipeline import Annotated, annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.suspects import counted, suspicion
 

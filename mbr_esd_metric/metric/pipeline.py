@@ -6,8 +6,6 @@ once. So a run that was killed goes on where it stopped, and a run with all cand
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,135 +20,19 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations, read_case
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
-from mbr_esd_metric.files.join import Place, occurrences
 from mbr_esd_metric.files.recalibration_file import read_recalibration
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sample, Sampling
-from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
-from mbr_esd_metric.metric.adaptive import check_stops_early, rounds, settled
+from mbr_esd_metric.metric.adaptive import rounds, settled
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.engine_choice import choose_engine
+from mbr_esd_metric.metric.plan import Plan, Segment, plan
 from mbr_esd_metric.metric.pooled import Origins, members, origins, with_models
 from mbr_esd_metric.metric.sampler import Sampler, missing
-from mbr_esd_metric.metric.shots import NO_SHOTS, Shots
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.summary import Summary, summary
 
 #: The most segments whose expected scores are computed for a piece of advice.
 _LOOK = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A source, its translation, how messages name the two, and the system, which tells stored candidates apart."""
-
-    source: str
-    translation: str
-    label: str
-    system: str = ""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run has to do, known before any model is loaded.
-
-    Attributes:
-        engine: the engine's name.
-        sampling: how candidates are drawn.
-        requests: one a distinct pair with a translation, or a segment where the engine does not share candidates; each
-            asks for all N samples, with `n=auto` the most there may be.
-        keys: for each segment the key of its request, or None if the translation is blank.
-    """
-
-    engine: str
-    sampling: Sampling
-    requests: Mapping[str, Request]
-    keys: Sequence[str | None] = field(repr=False)
-
-
-def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
-    """Choose the engine and fold identical segments; loads no model.
-
-    Raises:
-        OptionError, EngineError: no engine fits the card on this machine; says what does.
-    """
-    engine = choose_engine(card)
-    if card.adaptive:
-        check_stops_early(card.decision)
-    answers, sampling = get_format(card.decision.format), card.sampling
-    prompt = answers.prompt(card.prompt)
-    cls = engine_class(engine)
-    if answers.surprisals and not cls.walks and cls.stored:
-        raise OptionError(
-            f"format={answers.name} tells the model how surprising each word is, which engine={engine} cannot; "
-            "use engine=transformers, or format=json or compact"
-        )
-    options = card.engine_options(engine)
-    _check_abilities(card, cls, options)
-    shots = NO_SHOTS if card.shots is None else Shots.read(card.shots, answers, card.nearest)
-    identity = cls.identity(options)
-    requests: dict[str, Request] = {}
-    keys: list[str | None] = []
-    by_pair: dict[tuple[str, str, str, int], str] = {}
-    numbers = occurrences(Place(segment.system, segment.source, segment.translation) for segment in segments)
-    for segment, occurrence in zip(segments, numbers, strict=True):
-        if not segment.translation.strip():
-            keys.append(None)
-            continue
-        texts = (segment.source, segment.translation)
-        pair = (*texts, "", 0) if cls.shared else (*texts, segment.system, occurrence)
-        if pair not in by_pair:
-            text = prompt.render(*texts, card.lp)
-            grammar = answers.grammar(segment.translation, card.grounded, segment.source)
-            turns = (*prompt.turns, *shots.turns(prompt, segment.source, card.lp))
-            key = _key(identity, sampling, text, grammar, answers.name, turns)
-            if not cls.shared:
-                key = f"{key} {occurrence} {segment.system}"
-            by_pair[pair] = key
-            requests[key] = Request(
-                key,
-                text,
-                grammar,
-                card.samples,
-                label=segment.label,
-                source=segment.source,
-                translation=segment.translation,
-                system=segment.system,
-                occurrence=occurrence,
-                walk=answers.walk(prompt, *texts, card.lp),
-                schema=answers.schema,
-                form=answers.grammar(segment.translation, source=segment.source)
-                if card.grounded and answers.schema
-                else "",
-                token_logprobs=card.samples == 1 and not card.others,
-                turns=turns,
-            )
-        keys.append(by_pair[pair])
-    walks = not cls.stored or all(request.walk is not None for request in requests.values())
-    if card.decision.score not in ("chosen", "expected", "given") and card.role != "hypotheses" and not walks:
-        raise OptionError(
-            f"score={card.decision.score} needs the probability of every mark, which {card.name} with "
-            f"format={answers.name} does not have; take score=expected, or format=marked on engine=transformers"
-        )
-    return Plan(engine, sampling, requests, keys)
-
-
-def _check_abilities(card: ModelCard, cls: type[Engine], options: EngineOptions) -> None:
-    """See that the engine can do what the card asks for.
-
-    Raises:
-        OptionError: it cannot; the message names the options and says what to do.
-    """
-    decision = card.decision
-    answers = get_format(decision.format)
-    if decision.decided_by.needs_logprobs or decision.weights == "model":
-        needing = f"decision={decision.rule} with weights={decision.weights}"
-        if reason := cls.lacks(options, logprobs=True, grammar=False):
-            raise OptionError(f"{needing}: {reason}")
-    if card.grounded or not (answers.schema or answers.free):
-        needing = "grounded=true" if card.grounded else f"format={answers.name}"
-        if reason := cls.lacks(options, logprobs=False, grammar=True):
-            raise OptionError(f"{needing}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,27 +70,25 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     learnt = None if card.calibration is None else read_recalibration(card.calibration)
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
-        drawn = _drawn(cards, plans, stores, progress)
+        pool = _Pool(segments, _drawn(plans, stores, progress))
         if card.samples == 1 and not card.others:
-            _say_without_tokens(card, drawn[0])
-        decisions, found = _decide(cards, segments, drawn)
-        told = summary(card, plans[0].engine, decisions, lambda: _expected(cards, segments, drawn))
+            _say_without_tokens(pool.drawn[0])
+        decisions, found = pool.with_origins(pool.decisions())
+        told = summary(card, plans[0].engine, decisions, pool.expected_scores)
         if learnt is not None:
             decisions = [replace(one, annotation=learnt.annotation(one.annotation)) for one in decisions]
-        signed = signature([(c, p.engine) for c, p in zip(cards, plans, strict=True)])
-        return Annotated(decisions, signed, found, told)
+        return Annotated(decisions, signature([(one.card, one.engine) for one in plans]), found, told)
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     """What a model of a pool has sampled: its plan, its store, how many candidates of each request count, its name
-    where there are several, what its candidates are, and how they are read where not as the pool's first model's."""
+    where there are several, and how its candidates are read where not as the pool's first model's."""
 
     plan: Plan
     store: CandidateStore
     counts: Mapping[str, int]
     model: str | None
-    role: str
     reads: DecisionOptions | None
 
     def samples(self, number: int) -> list[Sample] | None:
@@ -228,14 +108,14 @@ class _Drawn:
         ]
 
 
-def _drawn(cards: Sequence[ModelCard], plans: Sequence[Plan], stores: ExitStack, progress: bool) -> list[_Drawn]:
+def _drawn(plans: Sequence[Plan], stores: ExitStack, progress: bool) -> list[_Drawn]:
     """What each model has sampled, now or before; `stores` closes the stores."""
     drawn: list[_Drawn] = []
-    for card, todo in zip(cards, plans, strict=True):
-        store = stores.enter_context(CandidateStore.open(card.store, keep=engine_class(todo.engine).stored))
-        reads = card.decision if card.decision.format != cards[0].decision.format else None
-        name = card.title if len({one.title for one in cards}) > 1 else None
-        drawn.append(_Drawn(todo, store, _sample(card, todo, store, progress), name, card.role, reads))
+    several = len({todo.card.title for todo in plans}) > 1
+    for todo in plans:
+        store = stores.enter_context(CandidateStore.open(todo.card.store, keep=todo.engine_class.stored))
+        reads = todo.card.decision if todo.answers.name != plans[0].answers.name else None
+        drawn.append(_Drawn(todo, store, _sample(todo, store, progress), todo.card.title if several else None, reads))
     return drawn
 
 
@@ -260,14 +140,14 @@ def sample(
     if not segments:
         return
     with ExitStack() as stores:
-        drawn = _drawn(cards, [plan(one, segments) for one in cards], stores, progress)
+        drawn = _drawn([plan(one, segments) for one in cards], stores, progress)
         for number, segment in enumerate(segments):
             found: list[Sample] = []
             models: list[str | None] = []
-            for card, part in zip(cards, drawn, strict=True):
+            for part in drawn:
                 own = part.samples(number)
                 if own is None:
-                    own = [Sample(_nothing(card, segment.translation), 0.0, 0)] * card.samples
+                    own = [Sample(_nothing(part.plan.card, segment.translation), 0.0, 0)] * part.plan.card.samples
                 found += own
                 models += [part.model] * len(own)
             yield segment, found, models
@@ -303,10 +183,7 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
         EngineError, OptionError, StoreError: as `annotate`.
     """
     todo = plan(card, segments)
-    with (
-        CandidateStore.open(card.store) as store,
-        Sampler(card, todo.engine, todo.sampling, store, different=len(todo.requests)) as sampler,
-    ):
+    with CandidateStore.open(card.store) as store, Sampler(todo, store) as sampler:
         lacking = [one for one in todo.requests.values() if None in store.get(one.key, one.n)]
         count = min(trial, len(lacking))
         if count < 2:
@@ -325,51 +202,33 @@ def _nothing(card: ModelCard, translation: str) -> str:
     return get_format(card.decision.format).answer(EMPTY, translation)[0]
 
 
-def _key(
-    identity: Mapping[str, str],
-    sampling: Sampling,
-    prompt: str,
-    grammar: str,
-    answers: str,
-    turns: tuple[tuple[str, str], ...],
-) -> str:
-    """What can change a candidate, and nothing else; N and the index are not in it, so that more can be added."""
-    content = [dict(identity), sampling.keyed, prompt, grammar]
-    if answers != "json":  # which had no name when the first candidates were stored
-        content.append(answers)
-    if turns:
-        content.append(turns)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _sample(card: ModelCard, todo: Plan, store: CandidateStore, progress: bool) -> Mapping[str, int]:
+def _sample(todo: Plan, store: CandidateStore, progress: bool) -> Mapping[str, int]:
     """Sample what the store lacks; returns how many candidates each request's decision is to see.
 
     With `n=auto` all segments go through a round together, and those whose decision is settled leave. What the store
     holds beyond that is not looked at, so that a run that is repeated comes to the same decisions.
     """
-    open_requests, drawn = dict(todo.requests), {}
-    with Sampler(card, todo.engine, todo.sampling, store, different=len(todo.requests), progress=progress) as sampler:
+    card, open_requests, drawn = todo.card, dict(todo.requests), {}
+    with Sampler(todo, store, progress=progress) as sampler:
         for n in rounds(card.samples) if card.adaptive else (card.samples,):
             sampler.draw([replace(request, n=n) for request in open_requests.values()])
             for key, request in list(open_requests.items()):
-                if n == card.samples or settled(
-                    _of(store, key, n), request.translation, card.decision, source=_left_out_of(request.source, [card])
-                ):
+                candidates = (one.candidate() for one in store.get(key, n) if one is not None)
+                source = _left_out_of(request.source, [card])
+                if n == card.samples or settled(list(candidates), request.translation, card.decision, source=source):
                     drawn[key] = n
                     del open_requests[key]
     return drawn
 
 
-def _say_without_tokens(card: ModelCard, drawn: _Drawn) -> None:
+def _say_without_tokens(drawn: _Drawn) -> None:
     """Say once which single answers have a confidence of 1 because nobody knows better."""
     requests = drawn.plan.requests
     samples = [sample for key in requests for sample in drawn.store.get(key, 1) if sample is not None]
     unknown = sum(sample.token_logprobs is None for sample in samples)
     if unknown:
-        cls = engine_class(drawn.plan.engine)
-        options = card.engine_options(drawn.plan.engine, fetch=False)
-        never = not cls.stored or cls.lacks(options, logprobs=True, grammar=False)
+        cls = drawn.plan.engine_class
+        never = not cls.stored or cls.lacks(drawn.plan.options, logprobs=True, grammar=False)
         why, fix = ("which where they come from does not give", "") if never else (
             "as they were stored before these were kept", ". To sample anew: store=PATH of a new store"
         )  # fmt: skip
@@ -385,96 +244,112 @@ def _left_out_of(source: str, cards: Sequence[ModelCard]) -> str | None:
     return source if any(card.decision.both_sides() for card in cards) else None
 
 
-def _of(store: CandidateStore, key: str, n: int) -> list[Candidate]:
-    return [one.candidate() for one in store.get(key, n) if one is not None]
+class _Pool:
+    """The models of a run, and the decisions on their candidates.
 
+    Args:
+        segments: of the run.
+        drawn: what each model has sampled; the first says how is decided.
+    """
 
-def _expected(cards: Sequence[ModelCard], segments: Sequence[Segment], drawn: Sequence[_Drawn]) -> list[float]:
-    """The expected scores of the first segments with a translation, in MQM, over the candidates that are there."""
-    found: list[float] = []
-    for number, segment in enumerate(segments):
-        if len(found) == _LOOK:
-            break
-        if not segment.translation.strip():
-            continue
-        given = [c for one in drawn if one.role != "hypotheses" for c in one.candidates(number, segment)]
-        options, source = cards[0].decision, _left_out_of(segment.source, cards)
-        with suppress(NoValidCandidateError):
-            case, _ = read_case(given, segment.translation, options, source=source)
-            found.append(case.score("expected", options.scored_by)[0])
-    return found
+    def __init__(self, segments: Sequence[Segment], drawn: Sequence[_Drawn]) -> None:
+        self.drawn = drawn
+        cards = [one.plan.card for one in drawn]
+        self._segments, self._card, self._options = segments, cards[0], cards[0].decision
+        self._apart = any(card.role != "both" for card in cards)
+        self._sources = [_left_out_of(segment.source, cards) for segment in segments]
 
+    def decisions(self) -> list[Decision]:
+        """One for each segment.
 
-def _decide(
-    cards: Sequence[ModelCard], segments: Sequence[Segment], drawn: Sequence[_Drawn]
-) -> tuple[list[Decision], list[Origins]]:
-    """One decision for each segment; and where several models are pooled, which of them have each of its spans."""
-    card = cards[0]
+        Raises:
+            NoValidCandidateError: with the labels of segments that have no valid candidate.
+        """
+        segments = self._segments
+        perfect = self._options.blank == "perfect"
+        numbers = [n for n, one in enumerate(segments) if perfect or not is_blank(one.source, one.translation)]
+        decide = self._over_all if self._options.whole_set else self._one_by_one
+        chosen = dict(zip(numbers, decide(numbers), strict=True))
+        settled_at_once = blank_decision(self._options)
+        return [chosen.get(number, settled_at_once) for number in range(len(segments))]
 
-    def candidates(number: int, without: str = "") -> list[Candidate]:
-        segment = segments[number]
-        found = [c for one in drawn if one.role != without for c in one.candidates(number, segment)]
-        # Nothing can be marked in a blank translation.
-        return found or [Candidate(_nothing(card, segment.translation), logprob=0.0)]
-
-    def hypotheses(number: int) -> list[Candidate]:
-        return candidates(number, without="supports")
-
-    def supports(number: int) -> list[Candidate]:
-        return candidates(number, without="hypotheses")
-
-    apart = any(one.role != "both" for one in drawn)
-    sources = [_left_out_of(segment.source, cards) for segment in segments]
-
-    def with_origins(decisions: list[Decision]) -> tuple[list[Decision], list[Origins]]:
-        if all(one.model is None for one in drawn):
-            return decisions, []
-        pairs = enumerate(zip(decisions, segments, strict=True))
-        found = [origins(d, candidates(i), s.translation, card.decision, sources[i]) for i, (d, s) in pairs]
-        return [with_models(d, which) for d, which in zip(decisions, found, strict=True)], found
-
-    settled_at_once = blank_decision(card.decision)
-    blank = [card.decision.blank != "perfect" and is_blank(s.source, s.translation) for s in segments]
-    if card.decision.whole_set:
-        marked = [number for number, is_one in enumerate(blank) if not is_one]
-        pairs = [(hypotheses(number), segments[number].translation) for number in marked]
-        others = [supports(number) for number in marked] if apart else None
+    def _over_all(self, numbers: Sequence[int]) -> Sequence[Decision]:
+        """By a rule that looks at the whole test set."""
+        if not numbers:
+            return ()
         try:
-            labels = [segments[number].label for number in marked]
-            texts = [s for number in marked if (s := sources[number]) is not None] or None
-            chosen = iter(
-                decide_corpus(pairs, card.decision, sources=texts, supports=others, labels=labels).decisions
-                if pairs
-                else ()
-            )
+            return decide_corpus(
+                [(self._hypotheses(number), self._segments[number].translation) for number in numbers],
+                self._options,
+                sources=[s for number in numbers if (s := self._sources[number]) is not None] or None,
+                supports=[self._supports(number) for number in numbers] if self._apart else None,
+                labels=[self._segments[number].label for number in numbers],
+            ).decisions
         except NoValidCandidateError as error:
-            raise NoValidCandidateError(f"{error}; {_fix(card)}") from None
-        return with_origins([settled_at_once if is_one else next(chosen) for is_one in blank])
+            raise NoValidCandidateError(f"{error}; {_fix(self._card)}") from None
 
-    decisions: dict[str | None, Decision] = {}
-    failed: list[str] = []
-    keys = drawn[0].plan.keys
-    for number, (segment, key, is_one) in enumerate(zip(segments, keys, blank, strict=True)):
-        if is_one or key in decisions:
-            continue
-        try:
-            decisions[key] = decide_segment(
-                hypotheses(number),
-                segment.translation,
-                card.decision,
-                source=sources[number],
-                supports=supports(number) if apart else None,
+    def _one_by_one(self, numbers: Sequence[int]) -> Sequence[Decision]:
+        """Segment by segment; identical ones are decided once."""
+        found: dict[str | None, Decision] = {}
+        failed: list[str] = []
+        keys = self.drawn[0].plan.keys
+        for number in numbers:
+            key, segment = keys[number], self._segments[number]
+            if key in found:
+                continue
+            try:
+                found[key] = decide_segment(
+                    self._hypotheses(number),
+                    segment.translation,
+                    self._options,
+                    source=self._sources[number],
+                    supports=self._supports(number) if self._apart else None,
+                )
+            except NoValidCandidateError:
+                failed.append(segment.label)
+            except InputError as error:
+                raise InputError(f"{segment.label}: {error}") from None
+        if failed:
+            raise NoValidCandidateError(
+                f"none of the {self._card.samples} candidates is valid for {_listing(failed)}; {_fix(self._card)}"
             )
-        except NoValidCandidateError:
-            failed.append(segment.label)
-        except InputError as error:
-            raise InputError(f"{segment.label}: {error}") from None
-    if failed:
-        raise NoValidCandidateError(
-            f"none of the {card.samples} candidates is valid for {_listing(failed)}; {_fix(card)}"
-        )
-    found = zip(keys, blank, strict=True)
-    return with_origins([settled_at_once if is_one else decisions[key] for key, is_one in found])
+        return [found[keys[number]] for number in numbers]
+
+    def with_origins(self, decisions: list[Decision]) -> tuple[list[Decision], list[Origins]]:
+        """Where several models are pooled, which of them have each span; else none."""
+        if all(one.model is None for one in self.drawn):
+            return decisions, []
+        found = [
+            origins(decision, self._candidates(number), segment.translation, self._options, self._sources[number])
+            for number, (decision, segment) in enumerate(zip(decisions, self._segments, strict=True))
+        ]
+        return [with_models(decision, which) for decision, which in zip(decisions, found, strict=True)], found
+
+    def expected_scores(self) -> list[float]:
+        """Of the first segments with a translation, in MQM, over the candidates that are there."""
+        found: list[float] = []
+        for number, segment in enumerate(self._segments):
+            if len(found) == _LOOK:
+                break
+            if not segment.translation.strip():
+                continue
+            with suppress(NoValidCandidateError):
+                given = self._supports(number)
+                case, _ = read_case(given, segment.translation, self._options, source=self._sources[number])
+                found.append(case.score("expected", self._options.scored_by)[0])
+        return found
+
+    def _hypotheses(self, number: int) -> list[Candidate]:
+        return self._candidates(number, without="supports")
+
+    def _supports(self, number: int) -> list[Candidate]:
+        return self._candidates(number, without="hypotheses")
+
+    def _candidates(self, number: int, without: str = "") -> list[Candidate]:
+        segment = self._segments[number]
+        found = [c for one in self.drawn if one.plan.card.role != without for c in one.candidates(number, segment)]
+        # Nothing can be marked in a blank translation.
+        return found or [Candidate(_nothing(self._card, segment.translation), logprob=0.0)]
 
 
 def _fix(card: ModelCard) -> str:

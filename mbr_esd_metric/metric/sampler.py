@@ -10,13 +10,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.generation.claims import Claims
-from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample, Sampling
-from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample
 from mbr_esd_metric.generation.store import CandidateStore
-from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.languages import language_note
+from mbr_esd_metric.metric.plan import Plan
 from mbr_esd_metric.metric.waiting import Watch
 
 if TYPE_CHECKING:
@@ -44,27 +42,15 @@ class Sampler:
     The bar counts segments that have all the candidates of the last round.
     """
 
-    def __init__(
-        self,
-        card: ModelCard,
-        engine: str,
-        sampling: Sampling,
-        store: CandidateStore,
-        *,
-        different: int,
-        progress: bool = False,
-    ) -> None:
+    def __init__(self, plan: Plan, store: CandidateStore, *, progress: bool = False) -> None:
         """Nothing is loaded yet.
 
         Args:
-            card: the model.
-            engine, sampling: its engine's name, and how candidates are drawn.
-            store: where they go.
-            different: segments of the run, identical ones counted once.
+            plan: what the run has to ask for.
+            store: where candidates go.
             progress: show a bar on standard error.
         """
-        self._card, self._engine_name, self._sampling, self._different = card, engine, sampling, different
-        self._store, self._progress = store, progress
+        self._plan, self._store, self._progress = plan, store, progress
         self._engine: Engine | None = None
         self._done, self._wanted, self._stored, self._started = 0, 0, 0, time.monotonic()
 
@@ -84,15 +70,15 @@ class Sampler:
         lacking = self._lacking(requests)
         if not lacking:
             return
-        if self._progress and self._engine is None and engine_class(self._engine_name).stored:
-            _advise_languages(self._card, requests)
+        if self._progress and self._engine is None and self._plan.engine_class.stored:
+            _advise_languages(self._plan, requests)
         with (
             Watch(f"{self._name} is being loaded", quiet=not self._progress) as watch,
             Claims(self._store.path) as claims,
         ):
             turn = _Turn(self._store, claims)
             if self._engine is None:
-                self._engine = engine_class(self._engine_name)(self._card.engine_options(self._engine_name))
+                self._engine = self._plan.engine_class(self._plan.options)
             with tqdm(
                 total=len(requests),
                 initial=len(requests) - len(lacking),
@@ -129,7 +115,7 @@ class Sampler:
     def _ask(self, parts: Iterator[Request], turn: _Turn, segments: int, bar: tqdm[Any], watch: Watch) -> None:
         """Sample these parts, and store each piece as it comes."""
         assert self._engine is not None
-        for generated in self._engine.generate(parts, self._sampling):
+        for generated in self._engine.generate(parts, self._plan.sampling):
             self._store.put(generated.key, generated.first, generated.samples)
             self._done += len(generated.samples)
             self._stored += len(generated.samples)
@@ -142,14 +128,14 @@ class Sampler:
 
     @property
     def _name(self) -> str:
-        return f"{self._card.model} (engine={self._engine_name})"
+        return f"{self._plan.card.model} (engine={self._plan.engine})"
 
     def _next_step(self, segments: int) -> str:
-        n = self._card.samples
+        n = self._plan.card.samples
         fewer = f"Fewer candidates (?n={n // 4}) take less time. " if n >= 8 else ""
         return (
             f"{self._name} is sampling; {self._stored} candidates are stored, and {segments} of "
-            f"{self._different} different segments lack some. {fewer}An interrupted run "
+            f"{len(self._plan.requests)} different segments lack some. {fewer}An interrupted run "
             "goes on where it stopped"
         )
 
@@ -208,9 +194,8 @@ class _Turn:
         return True
 
 
-def _advise_languages(card: ModelCard, requests: Sequence[Request]) -> None:
+def _advise_languages(plan: Plan, requests: Sequence[Request]) -> None:
     """Say once for each run that samples what the prompt leaves open without a language pair."""
-    prompt = get_format(card.decision.format).prompt(card.prompt)
-    if card.lp is None and prompt.names_languages:
+    if plan.card.lp is None and plan.prompt.names_languages:
         texts = [request.source for request in requests], [request.translation for request in requests]
-        print(language_note(card.name, *texts), file=sys.stderr)
+        print(language_note(plan.card.name, *texts), file=sys.stderr)

@@ -21,7 +21,8 @@ from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files import json_stream
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")
 

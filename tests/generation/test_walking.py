@@ -25,7 +25,8 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _
 from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 from mbr_esd_metric.generation.surprisal import DIGITS, EDGES, SHOTS, level
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate, plan
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment, plan
 
 SRC, MT = "The dog barks.", " Der Hund, bellt  laut."
 MARKED = get_format("marked")

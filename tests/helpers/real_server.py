@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 
 
 class RealServer:

@@ -28,5 +28,5 @@ class StubEngine(Engine):
 
 def run_instead(engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever engine a card names, candidates come from this one."""
-    for module in ("pipeline", "sampler", "summary"):
+    for module in ("plan", "summary"):
         monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: engine)

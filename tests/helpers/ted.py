@@ -64,7 +64,8 @@ def main(mqm_folder: Path) -> None:
     from mbr_esd_metric.errors import NoValidCandidateError
     from mbr_esd_metric.generation.store import CandidateStore
     from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.metric.pipeline import Segment, annotate, plan
+    from mbr_esd_metric.metric.pipeline import annotate
+    from mbr_esd_metric.metric.plan import Segment, plan
     from mbr_esd_metric.metric.signature import signature
 
     store = Path(tempfile.gettempdir()) / "ted_candidates.sqlite"

@@ -20,7 +20,8 @@ from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 
 TRANSLATION = "Die Katze sass gestern auf der alten Matte vor dem Haus."
 EMPTY = Candidate(annotation=Annotation())

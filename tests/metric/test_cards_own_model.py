@@ -15,7 +15,8 @@ from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.engine_choice import ways
 from mbr_esd_metric.metric.estimate import estimates
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.signature import signature
 from tests.helpers.chat_server import FakeServer
 

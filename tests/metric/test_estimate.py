@@ -16,7 +16,8 @@ from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.estimate import estimate, estimates
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS = [Segment(f"source {i % 5}", f"ein Satz mit {i % 5} Fehlern", f"segment {i}") for i in range(7)]

@@ -9,7 +9,8 @@ import pytest
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.grid import grid, measure, planned, with_named
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(3)]

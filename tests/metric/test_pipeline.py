@@ -23,7 +23,8 @@ from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, 
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, warnings
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.sampler import missing
 from mbr_esd_metric.metric.suspects import suspicion
 from tests.helpers.stub_engine import StubEngine, run_instead

@@ -17,7 +17,8 @@ from mbr_esd_metric.generation.engine import Generated, Request, Sample, Samplin
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 SEGMENTS = [Segment("A cat.", "Die Katze", "line 1"), Segment("A dog.", "Der Hund", "line 2"), Segment("", " ", "3")]

@@ -20,7 +20,8 @@ from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_
 from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
-from mbr_esd_metric.metric.pipeline import Annotated, Segment, annotate
+from mbr_esd_metric.metric.pipeline import Annotated, annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.signature import joined
 from tests.helpers.stub_engine import StubEngine, run_instead
 

@@ -18,7 +18,8 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12

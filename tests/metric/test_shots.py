@@ -10,7 +10,7 @@ import pytest
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, plan
+from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.shots import Shots
 from mbr_esd_metric.metric.signature import signature
 

@@ -10,7 +10,8 @@ import pytest
 
 from mbr_esd_metric.metric import sampler, waiting
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.waiting import Watch
 from tests.helpers.chat_server import FakeServer
 
@@ -50,7 +51,8 @@ def test_a_slow_engine_is_named(
 ) -> None:
     from mbr_esd_metric.generation.engines.replay import ReplayEngine
     from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.metric.pipeline import Segment, annotate
+    from mbr_esd_metric.metric.pipeline import annotate
+    from mbr_esd_metric.metric.plan import Segment
 
     candidates = tmp_path / "candidates.jsonl"
     candidates.write_text(
@@ -73,10 +75,12 @@ def test_a_slow_engine_is_named(
 
 def test_fewer_candidates_are_proposed_where_many_are_asked_for() -> None:
     from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.plan import plan
 
+    candidates = Path(__file__).parents[2] / "docs" / "examples" / "candidates.jsonl"
     for n, advice in ((256, "(?n=64)"), (8, "(?n=2)"), (4, None)):
-        card = load_card(f"mbr-esd-llama?n={n}")
-        said = sampler.Sampler(card, "server", card.sampling, None, different=1)._next_step(1)  # type: ignore[arg-type]
+        todo = plan(load_card(f"mbr-esd-llama?n={n}&candidates={candidates}"), [])
+        said = sampler.Sampler(todo, None)._next_step(1)  # type: ignore[arg-type]
         assert ("Fewer candidates" in said) is (advice is not None)
         assert advice is None or advice in said
 

@@ -14,7 +14,8 @@ from mbr_esd_metric.generation.engines import batch as batch_module
 from mbr_esd_metric.generation.engines.batch import BatchEngine, Pace
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.asking import MODEL, QUICK, collect, requests
 from tests.helpers.batch_server import FakeBatchServer
 

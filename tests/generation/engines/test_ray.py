@@ -16,7 +16,8 @@ from mbr_esd_metric.generation.engines.ray import RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, sample
+from mbr_esd_metric.metric.pipeline import sample
+from mbr_esd_metric.metric.plan import Segment
 
 pytestmark = pytest.mark.model
 SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}") for i in range(2)]

@@ -24,7 +24,8 @@ from mbr_esd_metric.generation.server.asking import sample_seed
 from mbr_esd_metric.generation.server.limits import Lanes
 from mbr_esd_metric.generation.server.patience import Patience
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.asking import MODEL, QUICK, closed_port, collect, engine, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 

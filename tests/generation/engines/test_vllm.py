@@ -37,7 +37,8 @@ from mbr_esd_metric.generation.server.dialects.vllm import VllmDialect
 from mbr_esd_metric.generation.server.limits import Lanes
 from mbr_esd_metric.generation.server.patience import Patience
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills, stored
 

@@ -158,7 +158,8 @@ def test_a_used_up_budget_of_tokens_is_waited_for() -> None:
 
 def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.metric.pipeline import Segment, annotate
+    from mbr_esd_metric.metric.pipeline import annotate
+    from mbr_esd_metric.metric.plan import Segment
 
     monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret")
     with FakeServer("gpt-4.1", dialect="openai", key="sk-very-secret") as server:

@@ -30,7 +30,8 @@ from mbr_esd_metric.generation.server.detection import DIALECTS
 from mbr_esd_metric.generation.server.dialect import Ask, Settings
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.signature import signature
 from tests.helpers.asking import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy

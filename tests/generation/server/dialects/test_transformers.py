@@ -15,7 +15,8 @@ import pytest
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import Segment, annotate, sample
+from mbr_esd_metric.metric.pipeline import annotate, sample
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 

@@ -1,0 +1,162 @@
+"""What a run has to ask a model, known before it is loaded: the engine, and one request for each distinct pair."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mbr_esd_metric.elicit.answer_format import AnswerFormat
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.files.join import Place, occurrences
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.metric.adaptive import check_stops_early
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.engine_choice import choose_engine
+from mbr_esd_metric.metric.shots import NO_SHOTS, Shots
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A source, its translation, how messages name the two, and the system, which tells stored candidates apart."""
+
+    source: str
+    translation: str
+    label: str
+    system: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run has to do, known before any model is loaded.
+
+    Attributes:
+        card: the model.
+        engine, options: the engine's name, and how it is made.
+        answers, prompt: the answer format, and the prompt in its words.
+        requests: one a distinct pair with a translation, or a segment where the engine does not share candidates; each
+            asks for all N samples, with `n=auto` the most there may be.
+        keys: for each segment the key of its request, or None if the translation is blank.
+    """
+
+    card: ModelCard
+    engine: str
+    options: EngineOptions
+    answers: AnswerFormat
+    prompt: Prompt
+    requests: Mapping[str, Request]
+    keys: Sequence[str | None] = field(repr=False)
+
+    @property
+    def engine_class(self) -> type[Engine]:
+        """The engine."""
+        return engine_class(self.engine)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How candidates are drawn."""
+        return self.card.sampling
+
+
+def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
+    """Choose the engine and fold identical segments; loads no model.
+
+    Raises:
+        OptionError, EngineError: no engine fits the card on this machine; says what does.
+    """
+    engine = choose_engine(card)
+    if card.adaptive:
+        check_stops_early(card.decision)
+    answers, cls = get_format(card.decision.format), engine_class(engine)
+    prompt = answers.prompt(card.prompt)
+    if answers.surprisals and not cls.walks and cls.stored:
+        raise OptionError(
+            f"format={answers.name} tells the model how surprising each word is, which engine={engine} cannot; "
+            "use engine=transformers, or format=json or compact"
+        )
+    options = card.engine_options(engine)
+    _check_abilities(card, answers, cls, options)
+    shots = NO_SHOTS if card.shots is None else Shots.read(card.shots, answers, card.nearest)
+    identity = cls.identity(options)
+    requests: dict[str, Request] = {}
+    keys: list[str | None] = []
+    by_pair: dict[tuple[str, str, str, int], str] = {}
+    numbers = occurrences(Place(segment.system, segment.source, segment.translation) for segment in segments)
+    for segment, occurrence in zip(segments, numbers, strict=True):
+        if not segment.translation.strip():
+            keys.append(None)
+            continue
+        texts = (segment.source, segment.translation)
+        pair = (*texts, "", 0) if cls.shared else (*texts, segment.system, occurrence)
+        if pair not in by_pair:
+            text = prompt.render(*texts, card.lp)
+            grammar = answers.grammar(segment.translation, card.grounded, segment.source)
+            turns = (*prompt.turns, *shots.turns(prompt, segment.source, card.lp))
+            key = _key(identity, card.sampling, text, grammar, answers.name, turns)
+            if not cls.shared:
+                key = f"{key} {occurrence} {segment.system}"
+            by_pair[pair] = key
+            requests[key] = Request(
+                key,
+                text,
+                grammar,
+                card.samples,
+                label=segment.label,
+                source=segment.source,
+                translation=segment.translation,
+                system=segment.system,
+                occurrence=occurrence,
+                walk=answers.walk(prompt, *texts, card.lp),
+                schema=answers.schema,
+                form=answers.grammar(segment.translation, source=segment.source)
+                if card.grounded and answers.schema
+                else "",
+                token_logprobs=card.samples == 1 and not card.others,
+                turns=turns,
+            )
+        keys.append(by_pair[pair])
+    walks = not cls.stored or all(request.walk is not None for request in requests.values())
+    if card.decision.score not in ("chosen", "expected", "given") and card.role != "hypotheses" and not walks:
+        raise OptionError(
+            f"score={card.decision.score} needs the probability of every mark, which {card.name} with "
+            f"format={answers.name} does not have; take score=expected, or format=marked on engine=transformers"
+        )
+    return Plan(card, engine, options, answers, prompt, requests, keys)
+
+
+def _check_abilities(card: ModelCard, answers: AnswerFormat, cls: type[Engine], options: EngineOptions) -> None:
+    """See that the engine can do what the card asks for.
+
+    Raises:
+        OptionError: it cannot; the message names the options and says what to do.
+    """
+    decision = card.decision
+    if decision.decided_by.needs_logprobs or decision.weights == "model":
+        needing = f"decision={decision.rule} with weights={decision.weights}"
+        if reason := cls.lacks(options, logprobs=True, grammar=False):
+            raise OptionError(f"{needing}: {reason}")
+    if card.grounded or not (answers.schema or answers.free):
+        needing = "grounded=true" if card.grounded else f"format={answers.name}"
+        if reason := cls.lacks(options, logprobs=False, grammar=True):
+            raise OptionError(f"{needing}: {reason}")
+
+
+def _key(
+    identity: Mapping[str, str],
+    sampling: Sampling,
+    prompt: str,
+    grammar: str,
+    answers: str,
+    turns: tuple[tuple[str, str], ...],
+) -> str:
+    """What can change a candidate, and nothing else; N and the index are not in it, so that more can be added."""
+    content = [dict(identity), sampling.keyed, prompt, grammar]
+    if answers != "json":  # which had no name when the first candidates were stored
+        content.append(answers)
+    if turns:
+        content.append(turns)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
