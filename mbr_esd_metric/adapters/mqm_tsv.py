@@ -253,11 +253,6 @@ def read_bio_mqm(path: str | Path) -> MqmData:
 def bio_rating(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
     """The rating of one line of bio-MQM's kind.
 
-    Args:
-        item: the decoded line.
-        number: of the line.
-        left_out: gets what has no place in the rating.
-
     Raises:
         InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.
     """

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
-from mbr_esd_metric.cli.shared_options import add_decision_options, add_format, add_mqm_option, decision_options
-from mbr_esd_metric.metaeval.choosing import choosing_rules
+from mbr_esd_metric.cli.shared_options import add_format, add_mqm_option
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from mbr_esd_metric.report.evaluations import Measuring
     from mbr_esd_metric.report.tables import Table
 
-#: Field of `DecisionOptions` that says how candidates are read.
-_READING = ("format",)
 #: Characters of a line of text; a table of several language pairs is cut between them where it is wider.
 WIDTH = 130
 
@@ -96,26 +93,6 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser, default: str = " "
     add_mqm_option(parser, "of Score(E) (%(default)s)")
 
 
-def add_choice_arguments(parser: argparse.ArgumentParser, rules: Sequence[str], *, least: str) -> None:
-    """Stored candidates, those of `add_evaluation_arguments`, and which rules choose.
-
-    Args:
-        parser: gets them.
-        rules: that are used if none is named.
-        least: "+" for at least one rule, "*" for any number.
-    """
-    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
-    add_decision_options(parser, _READING)
-    add_evaluation_arguments(parser)
-    parser.add_argument(
-        "--rules",
-        nargs=least,
-        default=list(rules),
-        metavar="RULE",
-        help=f"{', '.join(choosing_rules())} (default: {' '.join(rules)})",
-    )
-
-
 def measuring_of(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:
     """What `add_measure_arguments` or `add_evaluation_arguments` read; `measures` are those where none is named."""
     from mbr_esd_metric.report.evaluations import Measuring
@@ -128,11 +105,6 @@ def measuring_of(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEA
         args.missing,
         args.spa == "exact",
     )
-
-
-def answers_of(args: argparse.Namespace) -> str:
-    """The answer format of candidates that do not say theirs."""
-    return decision_options(args, _READING).format
 
 
 def check_outputs(args: argparse.Namespace, *inputs: str | Path) -> None:

@@ -39,10 +39,6 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 def check_gate(args: argparse.Namespace, option: str | None) -> None:
     """Check, before any work, that the files can be written, and that there is a gate.
 
-    Args:
-        args: with `add_gate`.
-        option: the gate, None if none was given.
-
     Raises:
         InputError: as `check_output`.
         OptionError: JUnit XML without a gate.

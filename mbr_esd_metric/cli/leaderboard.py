@@ -34,8 +34,8 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--statistics": _SPA,
     "--tasks": (*_SPA, *_TESTS),
     _SPANS: _RATERS,
-    _ERROR_FREE: ("raters", "gold_threshold", "threshold"),
-    "--by": (*_RATERS, *_SPA, "statistics", "edges"),
+    _ERROR_FREE: ("raters", "threshold"),
+    "--by": (*_RATERS, *_SPA, "statistics"),
 }
 
 
@@ -60,21 +60,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
     )
     views.add_argument("--by", choices=["domain", "document", "length"], help="a board of each part")
-    views.add_argument(
-        "--edges",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="L",
-        help="with --by length, where buckets begin, in characters of the source (default: quartiles)",
-    )
-    views.add_argument(
-        "--gold-threshold",
-        type=float,
-        metavar="SCORE",
-        help="with --tasks error-free, gold score from which a translation without marked errors is without error "
-        "(default: 85 for ESA, 0 for MQM, else any)",
-    )
     views.add_argument(
         "--threshold",
         type=float,
@@ -104,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --format latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --tasks\n"
-        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --by length --edges 50 100 200 --measures f1-corpus"
+        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --by length --measures f1-corpus"
     )
 
 
@@ -173,8 +158,6 @@ def _view(args: argparse.Namespace) -> tuple[str, str]:
             raise unknown("task", year, (*TASK_SETS, _SPANS, _ERROR_FREE))
         return "--tasks", f"--tasks {year}"
     if args.by is not None:
-        if args.edges and args.by != "length":
-            raise useless("--edges", f"--by {args.by}")
         return "--by", f"--by {args.by}"
     if args.statistics is not None:
         return "--statistics", f"--statistics {' '.join(args.statistics or _STATISTICS)}"
@@ -278,10 +261,7 @@ def _parts(args: argparse.Namespace, said: str) -> list[Table]:
     measuring = measuring_of(args, _MEASURES_OF_PARTS if args.statistics is None else ())
     if "spa" not in statistics:
         _without_spa(args, f"{said} without SPA")
-    return [
-        breakdown_table(test_set, args.by, statistics, measuring, args.metric, args.edges)
-        for test_set in load_test_sets(args)
-    ]
+    return [breakdown_table(test_set, args.by, statistics, measuring, args.metric) for test_set in load_test_sets(args)]
 
 
 def _of_task(args: argparse.Namespace, task: str, test_set: Any) -> Table:
@@ -290,7 +270,7 @@ def _of_task(args: argparse.Namespace, task: str, test_set: Any) -> Table:
 
     if task == _SPANS:
         return span_table(test_set, measuring_of(args), args.metric)
-    return error_free_table(test_set, args.metric, args.raters, args.gold_threshold, args.threshold)
+    return error_free_table(test_set, args.metric, args.raters, args.threshold)
 
 
 def _without_spa(args: argparse.Namespace, beside: str) -> None:

@@ -6,19 +6,35 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_choice_arguments, answers_of, check_outputs, measuring_of, put_out
+from mbr_esd_metric.cli.analysis import add_evaluation_arguments, check_outputs, measuring_of, put_out
 from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.cli.shared_options import add_decision_options, decision_options
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metaeval.choosing import choosing_rules
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
     from mbr_esd_metric.report.evaluations import Measuring, Row
 
+#: Field of `DecisionOptions` that says how candidates are read.
+_READING = ("format",)
+#: Rules that are compared if none is named.
+_RULES = ("empty", "map", "majority", "mbr")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, and which rules besides the oracle."""
-    add_choice_arguments(parser, ("empty", "map", "majority", "mbr"), least="*")
+    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
+    add_decision_options(parser, _READING)
+    add_evaluation_arguments(parser)
+    parser.add_argument(
+        "--rules",
+        nargs="*",
+        default=list(_RULES),
+        metavar="RULE",
+        help=f"{', '.join(choosing_rules())} (default: {' '.join(_RULES)})",
+    )
     parser.add_argument("--utility", default="softf1", help="of mbr and of the oracle (%(default)s)")
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="N", help="a row for each: the first N candidates (default: all)"
@@ -91,7 +107,7 @@ def _evaluate(
             f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
             "mbr-esd wmt import"
         )
-    sampled = read_sampled(test_set, args.candidates, args.rules, answers_of(args))
+    sampled = read_sampled(test_set, args.candidates, args.rules, decision_options(args, _READING).format)
 
     def against(names: list[str]) -> Evaluator:
         """These raters, on what they rated."""

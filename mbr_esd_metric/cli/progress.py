@@ -7,11 +7,7 @@ from typing import Any
 
 
 class Progress:
-    """Shows how much of a long computation is done, and the time left, on standard error if that is a terminal.
-
-    Args:
-        doing: a word or two before the bar.
-    """
+    """Shows how much of a long computation is done, and the time left, on standard error if that is a terminal."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing

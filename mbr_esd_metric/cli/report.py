@@ -67,12 +67,7 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
 
 
 def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:
-    """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired.
-
-    Args:
-        args: with `add_inputs`.
-        metrics: of the test set, see `read_sheet`.
-    """
+    """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
     from mbr_esd_metric.report.inputs import Source, read_sheet
 
     if not args.inputs and not args.test_set and not args.lp:

@@ -55,13 +55,7 @@ def run_grid(
 
 
 def plan_table(settings: Sequence[Setting], found: Sequence[Sequence[Estimate]], segments: int) -> Table:
-    """What each setting would sample.
-
-    Args:
-        settings: the cells of the grid.
-        found: the estimates of each, one a model.
-        segments: how many each is asked about.
-    """
+    """What each setting would sample."""
     rows = []
     for setting, parts in zip(settings, found, strict=True):
         times = [part.seconds for part in parts]
@@ -115,14 +109,7 @@ def grid_table(
     named: Sequence[tuple[str, str, Segment]],
     test_set: TestSet | None = None,
 ) -> Table:
-    """What each setting gave.
-
-    Args:
-        settings: the cells of the grid.
-        found: what each gave, in the same order.
-        named: system, number and segment of each decision.
-        test_set: with gold, if there is any.
-    """
+    """What each setting gave."""
     gold = None if test_set is None else _Gold(test_set, named)
     columns = (
         *_labels(settings),

@@ -59,10 +59,6 @@ class Texts:
     def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
         """What the arguments name; on standard error, what in a file has no translation.
 
-        Args:
-            args: with `add_texts` and `add_outputs`.
-            inputs: other files that no output may replace.
-
         Raises:
             OptionError: neither FILE nor plain files, both, or an option that belongs to the other.
             InputError: as `read_document` and `read_translations`.

@@ -217,11 +217,7 @@ class Annotation:
         return _beside(tuple(sorted(spans, key=lambda span: span.key)), self.points, self.unplaced)
 
     def split(self, length: int) -> Annotation:
-        """The inverse of `joined`; a span over both texts becomes one on each side.
-
-        Args:
-            length: of the translation.
-        """
+        """The inverse of `joined`; a span over both texts becomes one on each side."""
         if all(span.end <= length for span in self.spans):
             return self
         spans: list[ErrorSpan] = []

@@ -43,10 +43,6 @@ def candidates_front(case: Case, statistics: Floats) -> Shortlist:
 
     A hypothesis is beaten if another one has more overlap and is not larger, or has at least the same overlap and is
     smaller.
-
-    Args:
-        case: candidates and supports.
-        statistics: (a, b) of each hypothesis.
     """
     overlap, size = statistics.T
     by_size = np.argsort(size, kind="stable")

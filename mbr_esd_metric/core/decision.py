@@ -71,12 +71,6 @@ def choose(
 ) -> Decision:
     """The decision of a rule for one segment.
 
-    Args:
-        case: candidates and supports.
-        rule: what chooses.
-        mqm: weights of the score.
-        score: one of `SCORES`, or a `LearntScore`.
-
     Raises:
         InputError: the rule or the score lacks what it needs.
     """

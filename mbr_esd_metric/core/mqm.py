@@ -85,10 +85,6 @@ def conditional_score(expected: ExpectedSpans, weights: str | MqmWeights = "pape
     The spans have no category, so the weights are those of plain minor and major ones. The mean over walks is unbiased
     for the expected sum of the weights (see `ExpectedSpans`); where the floor alpha is reached, it is not for the
     expected score, as the floor is then taken of an expectation.
-
-    Args:
-        expected: of one candidate.
-        weights: as for `mqm_score`.
     """
     table = weights_of(weights)
     return max(table.major * expected.major + table.minor * expected.minor, table.floor)

@@ -23,12 +23,7 @@ from mbr_esd_metric.elicit.formats import AnswerParser
 
 
 def span_probabilities(candidates: CandidateColumns, parser: AnswerParser) -> dict[SpanKey, float]:
-    """The confidence of each span of the only candidate; empty if there are several, or its tokens are unknown.
-
-    Args:
-        candidates: of one segment.
-        parser: of its translation.
-    """
+    """The confidence of each span of the only candidate; empty if there are several, or its tokens are unknown."""
     if candidates.token_logprobs is None or len(candidates) != 1 or (text := candidates.texts[0]) is None:
         return {}
     found: dict[SpanKey, float] = {}

@@ -309,12 +309,7 @@ def is_omission(category: str | None) -> bool:
 
 
 def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Invalid:
-    """First key, span text, category, sub-category and severity of each error.
-
-    Args:
-        text: of an answer.
-        both: an error may be one of the source's side.
-    """
+    """First key, span text, category, sub-category and severity of each error."""
     try:
         answer: object = _DECODER.decode(text)
     except _Malformed as error:

@@ -34,12 +34,7 @@ class Place:
 
 
 class Join(Generic[_T]):
-    """The records of one side, by translation.
-
-    Args:
-        records: each with its place, in order.
-        systems: that the other side knows.
-    """
+    """The records of one side, by translation."""
 
     def __init__(self, records: Iterable[tuple[Place, _T]], systems: Collection[str]) -> None:
         self._records: dict[tuple[str, str, str], list[_T]] = {}

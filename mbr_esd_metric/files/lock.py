@@ -27,10 +27,6 @@ def locked(path: str | Path, what: str | Path) -> Iterator[IO[bytes]]:
     A missing file is made; an existing one keeps its content. It can be renamed or deleted while it is locked. On a
     file system without locks nothing is locked.
 
-    Args:
-        path: the file.
-        what: is being written, for the message.
-
     Raises:
         InputError: another process, or another place in this one, holds it; says which.
     """

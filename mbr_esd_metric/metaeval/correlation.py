@@ -104,10 +104,6 @@ def coefficient_of(gold: FloatVector, metric: FloatVector, coefficient: Coeffici
 def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> Correlation:
     """Correlation of one score a system.
 
-    Args:
-        gold, metric: shape (systems,); NaN in gold where there is none.
-        coefficient: as for `correlation`.
-
     Raises:
         InputError, OptionError: as for `correlation`.
     """

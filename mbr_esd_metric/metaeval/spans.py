@@ -189,10 +189,6 @@ class SpanEvaluator:
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
         """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
 
-        Args:
-            measure: one of the evaluator's.
-            predicted: as for `evaluate`.
-
         Returns:
             The thresholds in falling order, shape (T,), from infinity, which leaves no span, to the least confidence;
             and the sums of the statistics over the rated translations at each threshold, shape (T, width of the

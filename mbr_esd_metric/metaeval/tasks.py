@@ -139,11 +139,6 @@ def clusters(
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
 
-    Args:
-        tasks: with weights; see `testable`.
-        sets: those of the tasks.
-        k, seed, alpha, missing, exact, workers: as for `ranking.rank_metrics`.
-
     Raises:
         InputError: scores that do not fit.
         OptionError: tasks that cannot be tested.

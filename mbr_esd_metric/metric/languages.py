@@ -27,12 +27,7 @@ def suggested_lp(sources: Iterable[str], translations: Iterable[str]) -> str | N
 
 
 def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
-    """What a user is told whose prompt could name the languages and does not.
-
-    Args:
-        name: of the model.
-        sources, translations: of the run.
-    """
+    """What a user is told whose prompt could name the languages and does not."""
     note = "note: the prompt does not say of what languages the texts are"
     if importlib.util.find_spec("py3langid") is None:
         return (

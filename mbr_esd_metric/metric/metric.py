@@ -188,12 +188,7 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
-    """One line for users about pairs that look like mistakes in the data; None if there are none.
-
-    Args:
-        metadata: of the prediction.
-        blank: what blank translations count as.
-    """
+    """One line for users about pairs that look like mistakes in the data; None if there are none."""
     line = counted(metadata["suspects"])
     if line is not None and "blank translation" in metadata["suspects"]:
         means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}

@@ -55,13 +55,7 @@ def origins(
     options: DecisionOptions,
     source: str | None = None,
 ) -> Origins:
-    """For each span of the answer the models that have it in one of their candidates, with its severity.
-
-    Args:
-        decision: over these candidates.
-        candidates: with the models that wrote them.
-        translation, options, source: as for the decision.
-    """
+    """For each span of the answer the models that have it in one of their candidates, with its severity."""
     read = read_annotations(candidates, translation, options, source)
     found: dict[SpanKey, dict[str, None]] = {}
     for candidate, annotation in zip(candidates, read, strict=True):

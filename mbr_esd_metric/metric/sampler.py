@@ -43,13 +43,7 @@ class Sampler:
     """
 
     def __init__(self, plan: Plan, store: CandidateStore, *, progress: bool = False) -> None:
-        """Nothing is loaded yet.
-
-        Args:
-            plan: what the run has to ask for.
-            store: where candidates go.
-            progress: show a bar on standard error.
-        """
+        """Nothing is loaded yet."""
         self._plan, self._store, self._progress = plan, store, progress
         self._engine: Engine | None = None
         self._done, self._wanted, self._stored, self._started = 0, 0, 0, time.monotonic()

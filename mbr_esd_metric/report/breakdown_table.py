@@ -8,7 +8,7 @@ from typing import Literal
 
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels, quartile_edges
+from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.score_statistics import STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
 from mbr_esd_metric.report.evaluations import Measuring
@@ -18,7 +18,6 @@ from mbr_esd_metric.report.tables import Cell, Column, Table
 
 #: What a test set can be divided by.
 By = Literal["domain", "document", "length"]
-BY: tuple[By, ...] = ("domain", "document", "length")
 
 
 def breakdown_table(
@@ -27,7 +26,6 @@ def breakdown_table(
     statistics: Sequence[str],
     measuring: Measuring,
     metrics: Sequence[str] = (),
-    edges: Sequence[int] = (),
 ) -> Table:
     """One row for each part and metric; within a part the best by the first statistic or measure comes first.
 
@@ -37,13 +35,11 @@ def breakdown_table(
         statistics: of scores, before the measures of error spans.
         measuring: which raters, measures and SPA.
         metrics: full or base names; none for all.
-        edges: where buckets of lengths begin, in characters of the source; none for quartiles.
     """
     names = [*statistics, *measuring.measures]
     data = stored_metrics(test_set, metrics, measuring.raters)
     if by == "length":
-        lengths = [len(source) for source in test_set.sources]
-        labels = length_labels(lengths, edges or quartile_edges(lengths))
+        labels = length_labels([len(source) for source in test_set.sources])
     else:
         labels = [domain if by == "domain" else document for domain, document in test_set.documents]
     parts = breakdown(data, labels, names, measuring.aggregation, measuring.missing, exact=measuring.exact)

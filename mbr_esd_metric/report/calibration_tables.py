@@ -27,12 +27,7 @@ from mbr_esd_metric.report.tables import Cell, Column, Table
 
 
 def sheet_predicted(sheet: Sheet, level: Level = "span") -> dict[str, Predicted]:
-    """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence.
-
-    Args:
-        sheet: with human and other columns.
-        level: "span" or "character".
-    """
+    """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
     human = [[[_translation(o) for o in column.opinions]] for column in sheet.columns if column.human]
     lengths = [[len(text.translation) for text in sheet.rows]]
     found: dict[str, Predicted] = {}
@@ -48,12 +43,7 @@ def sheet_predicted(sheet: Sheet, level: Level = "span") -> dict[str, Predicted]
 
 
 def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
-    """The predicted, recalibrated by what is learnt on the other half of the sources; by itself where a half is empty.
-
-    Args:
-        predicted: whose `segment` counts the rated rows.
-        sources: of each rated row.
-    """
+    """The predicted, recalibrated by what the other half of the sources teaches; by itself where a half is empty."""
     half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
     of = half[predicted.segment]
     confidence = predicted.confidence.copy()
@@ -82,13 +72,7 @@ def rated_sources(sheet: Sheet, name: str) -> list[str]:
 
 
 def summary_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
-    """One row a metric and level: calibration errors, and how well confidence tells right from wrong.
-
-    Args:
-        sheet: what is compared.
-        by: a recalibration learnt elsewhere, for one more column.
-        bins: of the calibration error.
-    """
+    """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     columns = [
         Column("metric", "metric"),
         Column("level", "per"),

@@ -24,7 +24,6 @@ def error_free_table(
     test_set: TestSet,
     metrics: Sequence[str] = (),
     raters: Sequence[str] = (),
-    gold_threshold: float | None = None,
     threshold: float | None = None,
 ) -> Table:
     """Each metric, by its spans and by its score.
@@ -33,11 +32,10 @@ def error_free_table(
         test_set: one language pair.
         metrics: full or base names; none for all.
         raters: sets of human ratings.
-        gold_threshold: gold score from which a translation without marked errors is without error; None for 85 with
-            ESA, 0 with MQM, else any.
         threshold: a metric's score of at least this says "without error"; None for the best on these translations.
     """
-    least = _gold_threshold(test_set) if gold_threshold is None else gold_threshold
+    gold = test_set.info.gold
+    least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
     labels = gold_labels(test_set.gold, list(test_set.human(raters).values()), least)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
     rows = [(Cell("none without error"), Cell(), *_cells(error_free(labels, np.zeros(labels.shape))), Cell(), Cell())]
@@ -71,12 +69,6 @@ def error_free_table(
     if threshold is None:
         legend.append("best: the threshold of the score with the highest MCC on these translations")
     return Table(f"{test_set.name} {test_set.lp}", columns, tuple(rows), (*legend, *test_set.notes, *notes))
-
-
-def _gold_threshold(test_set: TestSet) -> float:
-    if test_set.info.gold.startswith("esa"):
-        return ESA_THRESHOLD
-    return 0.0 if test_set.info.gold.startswith("mqm") else -math.inf
 
 
 def _cells(result: ErrorFree) -> list[Cell]:

@@ -20,12 +20,6 @@ def precision_recall_curves(
 ) -> dict[str, PrecisionRecallCurve]:
     """The curve of each metric.
 
-    Args:
-        test_set: one language pair.
-        predicted: metric -> its spans, systems x segments.
-        measure: one of a corpus.
-        measuring: which raters.
-
     Raises:
         InputError: no human ratings, or spans that do not fit.
     """

@@ -26,11 +26,6 @@ _OMISSIONS = (
 def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] = ()) -> Table:
     """The humans, "no error" everywhere, and each metric with error spans.
 
-    Args:
-        test_set: one language pair.
-        measuring: which raters and measures.
-        metrics: full or base names; none for all that are stored with error spans.
-
     Raises:
         InputError: no human ratings, or a named metric without error spans.
     """

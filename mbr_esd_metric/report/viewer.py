@@ -20,13 +20,7 @@ from mbr_esd_metric.report.sheet import Sheet
 
 
 def render(sheet: Sheet, title: str, weights: str | MqmWeights = "paper") -> str:
-    """The page as one self-contained HTML document.
-
-    Args:
-        sheet: what to show.
-        title: heading of the page, plain text.
-        weights: MQM weights of the scores in the page.
-    """
+    """The page as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = _program()
     parts = {

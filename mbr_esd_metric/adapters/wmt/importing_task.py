@@ -52,10 +52,6 @@ def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: 
 def import_task(segments: Sequence[EsaSegment], target: Target) -> Imported:
     """Write the texts of one language pair in the layout of mt-metrics-eval.
 
-    Args:
-        segments: what `read_task` returned.
-        target: where to.
-
     Raises:
         InputError: nothing in that language pair, a name that the layout cannot carry, the test set is there, or metric
             scores of its older texts are.

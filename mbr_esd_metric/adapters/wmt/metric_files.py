@@ -23,10 +23,6 @@ from mbr_esd_metric.errors import InputError
 def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
     """The test set with these metrics beside those of its folder.
 
-    Args:
-        test_set: one language pair.
-        files: base name -> what ``comet-score --to_json`` wrote.
-
     Raises:
         InputError: a file of another format, or one that lacks a rated translation.
     """

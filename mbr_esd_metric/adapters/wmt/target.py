@@ -113,10 +113,6 @@ def texts_and_human_scores(layout: Layout) -> list[Path]:
 def read_back(layout: Layout, sources: Sequence[str]) -> None:
     """Read what an import wrote, as every command will, before the import says that it succeeded.
 
-    Args:
-        layout: what was written.
-        sources: of all segments.
-
     Raises:
         InputError: a file cannot be read, or has another number of segments; all that was written is removed.
     """

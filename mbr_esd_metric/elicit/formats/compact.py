@@ -113,12 +113,7 @@ class CompactParser(PlainParser):
 
 
 def _errors(answer: str, both: bool) -> list[tuple[Written, tuple[int, int]]] | Invalid:
-    """Each error, and where it stands, with the blank before it.
-
-    Args:
-        answer: without white space round it.
-        both: it may say what is left out.
-    """
+    """Each error, and where it stands, with the blank before it."""
     errors: list[tuple[Written, tuple[int, int]]] = []
     at = 0
     while at < len(answer):

@@ -115,14 +115,7 @@ class _Task:
 
 
 class _Crew:
-    """The actors and their work.
-
-    Args:
-        batches: what is to be sampled.
-        copy: the class of an actor.
-        arguments: that it is made with.
-        copies: the most actors.
-    """
+    """The actors and their work."""
 
     def __init__(self, batches: Iterator[list[Request]], copy: Any, arguments: tuple[Any, ...], copies: int) -> None:
         self._batches, self._copy, self._arguments, self._copies = batches, copy, arguments, copies
