@@ -43,12 +43,20 @@ _TABLES = (
     "PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
+#: What people write who want no store.
+_NO_STORE = ("none", "null", "no", "off", "false")
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
 def store_path(path: str | os.PathLike[str] | None = None) -> Path:
-    """The store's file: `path`, else ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder."""
+    """The store's file: `path`, else ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder.
+
+    Raises:
+        StoreError: the name says that no store is wanted.
+    """
     named = path or os.environ.get("MBR_ESD_STORE")
+    if named and str(named).lower() in _NO_STORE:
+        raise StoreError(f"store={named} would be a file of that name; write store={_IN_MEMORY} to keep nothing")
     return Path(named).expanduser() if named else cache_folder() / "candidates.sqlite"
 
 

@@ -401,6 +401,17 @@ def test_a_store_in_memory_can_be_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["none", "None", "off"])
+def test_no_store_is_no_file_of_that_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`store=none` made a file called none."""
+    monkeypatch.chdir(tmp_path)
+    for environment, given in (("", name), (name, None)):
+        monkeypatch.setenv("MBR_ESD_STORE", environment)
+        with pytest.raises(StoreError, match="store=:memory: to keep nothing"):
+            CandidateStore.open(given)
+    assert list(tmp_path.iterdir()) == []
+
+
 def store_without(table: str, folder: Path) -> Path:
     """A store from before there was this table: two plain samples of the request "old"."""
     path = folder / "s.sqlite"

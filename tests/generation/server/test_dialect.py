@@ -290,6 +290,7 @@ def test_an_answer_is_cut_out_of_prose() -> None:
     answer = render_answer([])
     for text in (f"Sure!\n```json\n{answer}\n```\nBye {{}}", f"{{broken {answer}", f"<think>{{}}</think>{answer}"):
         assert plain.answer(text) == answer
+    assert plain.answer("{no} " * 1000 + answer + "{no} " * 1000) == answer
     assert plain.answer("nothing of the kind {}") == "nothing of the kind {}"
 
 
@@ -299,6 +300,7 @@ HOSTILE = {
     "blanks": " " * 280_000 + "<think>",
     "braces": '{"a":' * 56_000,
     "objects in objects": ('{"a":' * 400 + "1" + "}" * 400) * 100,
+    "fences that are opened again and again": "```json\n{" * 31_000,
     "lists that never end": '{"a": [' * 400 + "1, " * 90_000,
 }
 

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 _DECODER = json.JSONDecoder()
+#: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
+_BEHIND = 4096
 
 
 class PlainDialect(Dialect):
@@ -44,17 +46,19 @@ class PlainDialect(Dialect):
         square.
         """
         text = super().answer(text)
-        at, left = text.find("{"), 16 * len(text) + 1000
+        rest, at, left = text, text.find("{"), 16 * len(text) + 1000
         while at >= 0 and left > 0:
+            if at > _BEHIND:
+                rest, at = rest[at:], 0
             try:
-                value, end = _DECODER.raw_decode(text, at)
+                value, end = _DECODER.raw_decode(rest, at)
             except json.JSONDecodeError as error:
                 end = error.pos
             except (ValueError, RecursionError):  # too many digits, or braces
-                end = len(text)
+                end = len(rest)
             else:
                 if isinstance(value, dict) and "errors" in value:
-                    return text[at:end]
+                    return rest[at:end]
             left -= end - at + 1
-            at = text.find("{", at + 1)
+            at = rest.find("{", at + 1)
         return text
