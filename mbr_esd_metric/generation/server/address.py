@@ -89,10 +89,11 @@ def shown(text: str) -> str:
     """The text of an address, or of several, as messages may show it.
 
     A password may hold any character, so nothing before the last @ is shown but a scheme at the beginning. Of each
-    address the query is hidden too.
+    address the query is hidden too, which may hold an @ as well.
     """
-    _, at, rest = text.rpartition("@")
+    before, at, rest = text.rpartition("@")
     if at:
+        rest = "***" if re.search(r"[?#]", before) else rest
         scheme = re.match(r"https?://", text)
         text = f"{scheme[0] if scheme else ''}***@{rest}"
     pieces = re.split(r"([\s,]+)", text)

@@ -204,6 +204,7 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
         "h:1/v1?key=hunter2",
         "http://h:x/v1?key=hunter2#hunter2",
         "//alice:hunter2@h/v1",
+        "h:1/v1?key=hun@ter2",
     ],
 )
 def test_no_password_of_a_malformed_address_is_shown(address: str) -> None:
@@ -220,6 +221,9 @@ def test_a_password_is_not_taken_for_a_path(mark: str) -> None:
         Address.parse(f"http://alice:12{mark}hunter2@h:1/v1")
     assert "hunter2" not in str(raised.value)
     assert "alice" not in str(raised.value)
+    with pytest.raises(EngineError) as raised:
+        Address.parse("http://h:1/v1?key=hun@ter2")
+    assert "ter2" not in str(raised.value)
 
 
 def test_what_is_shown_of_addresses() -> None:
