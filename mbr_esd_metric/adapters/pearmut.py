@@ -23,8 +23,9 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.files.untrusted import decoded, finite, reading
 
 Protocol = Literal["ESA", "MQM"]
 
@@ -241,12 +242,7 @@ def units(text: str, at: int) -> int:
 
 def character(text: str, unit: int) -> int:
     """The character that has this UTF-16 unit; the text's length for any behind it."""
-    at = 0
-    for number, one in enumerate(text):
-        at += 2 if one > "\uffff" else 1
-        if unit < at:
-            return number
-    return len(text)
+    return len(text.encode("utf-16-le")[: 2 * unit].decode("utf-16-le", "ignore"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +276,10 @@ def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, 
     """
     path = Path(path)
     folder = path / "data" if (path / "data").is_dir() else path
-    files = sorted((folder / "campaigns").glob("*.json")) if path.is_dir() else [path]
+    # A download may hold what is no file, such as a pipe, which would be waited for.
+    files = (
+        [file for file in sorted((folder / "campaigns").glob("*.json")) if file.is_file()] if path.is_dir() else [path]
+    )
     found: dict[str, dict[str, Any]] = {}
     for file in files:
         value = _json(file)
@@ -297,10 +296,10 @@ def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, 
     chosen = found[name] if name is not None else next(iter(found.values()))
     if "mbr_esd" not in chosen:
         raise InputError(f"{path}: the campaign {chosen['campaign_id']} was not made by `mbr-esd annotate export`")
-    log = folder / "annotations" / f"{chosen['campaign_id']}.jsonl"
     if not path.is_dir():
         return chosen, None
-    return chosen, read_log(log, str(chosen["campaign_id"])) if log.exists() else []
+    log = folder / "annotations" / file_name(str(chosen["campaign_id"]), "campaign", ".jsonl")
+    return chosen, read_log(log, str(chosen["campaign_id"])) if log.is_file() else []
 
 
 def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
@@ -321,7 +320,7 @@ def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
                 ) from None
         return log
     value = _json(Path(path))
-    if not isinstance(value, dict) or name not in value:
+    if not isinstance(value, dict) or not isinstance(value.get(name), list):
         raise InputError(f"{path}: no annotations of the campaign {name}; download its annotations")
     return cast("list[dict[str, Any]]", value[name])
 
@@ -396,7 +395,7 @@ def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], floa
     spent: dict[tuple[int, str], float] = defaultdict(float)
     waiting, last = 0.0, None
     for before, after in pairwise(actions):
-        waiting += min(max(float(after["time"]) - float(before["time"]), 0.0), _PAUSE)
+        waiting += min(max(finite(after["time"]) - finite(before["time"]), 0.0), _PAUSE)
         if "index" in after and "model" in after:
             last = (int(after["index"]), str(after["model"]))
             spent[last] += waiting
@@ -443,7 +442,7 @@ def _ratings(
                 errors,
                 own["language_pair"],
             ),
-            None if said.get("score") is None else float(said["score"]),
+            None if said.get("score") is None else finite(said["score"]),
             found.seconds[at, code],
             suggested,
             added,
@@ -455,7 +454,7 @@ def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
     if "source" in span:
         start, end = span["source"]
         return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), "source")
-    start, end = character(text, span["start_i"]), character(text, span["end_i"]) + 1
+    start, end = character(text, _unit(span, "start_i")), character(text, _unit(span, "end_i")) + 1
     return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"))
 
 
@@ -465,11 +464,19 @@ def _error(span: Mapping[str, Any], text: str) -> MqmError:
     severity = str(span["severity"]).lower()
     if fold_severity(severity) is None:
         raise InputError(f"an error span of severity {span['severity']!r} in {text[:40]!r}")
-    start = character(text, min(span["start_i"], span["end_i"]))
+    ends = _unit(span, "start_i"), _unit(span, "end_i")
+    start = character(text, min(ends))
     if start >= len(text):
         return MqmError(severity, _stored(span) or "Accuracy/Omission", "source", *span.get("source", (0, 0)))
-    end = min(character(text, max(span["start_i"], span["end_i"])) + 1, len(text))
+    end = min(character(text, max(ends)) + 1, len(text))
     return MqmError(severity, _stored(span), "target", start, end)
+
+
+def _unit(span: Mapping[str, Any], key: str) -> int:
+    unit = span[key]
+    if type(unit) is not int or unit < 0:
+        raise InputError(f"{key} of an error span is {unit!r}, not a place in the text")
+    return unit
 
 
 def _stored(span: Mapping[str, Any]) -> str:

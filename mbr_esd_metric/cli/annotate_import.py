@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError, number_of, printable
 
 _EPILOG = """\
 examples:
@@ -49,5 +49,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {count} left out: {reason}")
     for person, (passed, shown) in found.checks.items():
         if shown:
-            print(f"  {person} passed {passed} of {number_of(shown, 'attention check')}")
+            print(f"  {printable(person)} passed {passed} of {number_of(shown, 'attention check')}")
     return 0

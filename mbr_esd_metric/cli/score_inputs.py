@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_given_once, check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole
 
@@ -75,7 +75,8 @@ class Texts:
         document = read_document(args.document)
         if document.empty:
             units = number_of(len(document.empty), "unit")
-            print(f"note: {args.document}: {units} without a translation, such as {document.empty[0]}", file=sys.stderr)
+            first = printable(document.empty[0])
+            print(f"note: {args.document}: {units} without a translation, such as {first}", file=sys.stderr)
         texts = [unit.translation for unit in document.units]
         return cls([unit.source for unit in document.units], {args.document: texts}, document)
 

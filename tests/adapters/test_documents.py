@@ -227,6 +227,12 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
         ("p.xlf", "<html/>", "the root element is html"),
         ("p.xlf", '<xliff version="1.2"/>', "no unit in this file has a translation"),
         ("p.xlf", '<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "entities of its own"),
+        *(
+            ("p.xlf", f'<?xml version="1.0" encoding="{name}"?><xliff version="1.2"/>', "save the file as UTF-8")
+            for name in ("big5", "rot13", "unicode_escape", "none")
+        ),
+        # The time grew with the square of the depth: minutes for 1 MB.
+        ("p.xlf", '<xliff version="1.2">' + "\n<g>" * 100_000, "line 201: more than 200 elements inside one another"),
         ("p.docx", "", "give a file that ends in .xlf"),
         ("t.csv", "a,b\n", "line 1: no column source or src"),
         ("t.csv", "source,target\na\n", "row 1: 1 columns, and 2 in the header"),

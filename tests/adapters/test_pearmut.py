@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,40 @@ def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
         read_campaign(tmp_path / "c.json")
     with pytest.raises(InputError, match="no campaign there"):
         read_campaign(tmp_path)
+
+
+def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
+    made = _made()
+    (tmp_path / "elsewhere.jsonl").write_text(json.dumps(_log(made, [], 1.0)), encoding="utf-8")
+    (tmp_path / "campaigns").mkdir()
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "campaigns" / "c.json").write_text(json.dumps({**made, "campaign_id": "../elsewhere"}))
+    with pytest.raises(InputError, match=r"campaign '../elsewhere' becomes a file's name"):
+        read_campaign(tmp_path)
+    # A pipe, which nobody writes to, is not waited for.
+    (tmp_path / "campaigns" / "c.json").write_text(json.dumps(made))
+    os.mkfifo(tmp_path / "campaigns" / "d.json")
+    os.mkfifo(tmp_path / "annotations" / "c.jsonl")
+    assert read_campaign(tmp_path) == (made, [])
+
+
+@pytest.mark.parametrize("score", ["NaN", "1_000", "٣", 10**400, True])
+def test_a_score_is_a_number(score: Any) -> None:
+    made = _made()
+    with pytest.raises(InputError, match="is no finite number"):
+        ratings_of(made, [_log(made, [], 1.0, score=score)])
+
+
+@pytest.mark.parametrize("place", [-1, 1.5, "3", None, True])
+def test_a_place_is_a_unit_of_the_text(place: Any) -> None:
+    made = _made()
+    for span in ({"start_i": place, "end_i": 4}, {"start_i": 3, "end_i": place}):
+        with pytest.raises(InputError, match="not a place in the text"):
+            ratings_of(made, [_log(made, [{**span, "severity": "major"}], 1.0)])
+
+
+@pytest.mark.parametrize("log", [5, None, "abc", {}])
+def test_annotations_are_a_list(tmp_path: Path, log: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
+    with pytest.raises(InputError, match="no annotations of the campaign c"):
+        read_log(tmp_path / "a.json", "c")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.pearmut import units
+from mbr_esd_metric.adapters.pearmut import Document, Item, Output, Plan, campaign, units
 from mbr_esd_metric.adapters.ratings import PersonRating, read_ratings
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.pages import browser
 from tests.helpers.pearmut import Person, Server
 
@@ -263,3 +264,19 @@ def test_a_budget_takes_what_the_strategy_says(scored: Path, capsys: pytest.Capt
     ):
         assert main(["annotate", "export", "out.json", "--lp", "en-de", "-o", "x.json", *words]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Document("d", (Item("1", "a cat", {"X": Output("Hund")}),))
+    check = Document("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
+    made = campaign([shown], [check], Plan("c", "en-de", ("anna",)))
+    (tmp_path / "c.json").write_text(json.dumps(made), encoding="utf-8")
+    answer = {"system1": {"score": 70, "error_spans": []}}
+    log = [
+        {"user_id": "\x1b[31m", "item_i": at, "item": screen, "annotation": [answer], "actions": []}
+        for at, screen in enumerate(made["data"][0])
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
+    out = str(tmp_path / "r.jsonl")
+    assert main(["annotate", "import", str(tmp_path / "c.json"), str(tmp_path / "a.json"), "-o", out]) == 0
+    assert "  \u241b[31m passed 0 of 1 attention check\n" in capsys.readouterr().out

@@ -52,6 +52,12 @@ def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureF
     assert Path("again.xlf").read_text(encoding="utf-8") == said
 
 
+def test_no_terminal_obeys_a_units_name(project: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("project.xlf").write_text(XLIFF.replace('id="c"', 'id="&#x9b;31m"'), encoding="utf-8")
+    assert main(["score", "project.xlf", "--model", project]) == 0
+    assert "such as o/\ufffd31m" in capsys.readouterr().err
+
+
 def test_languages_and_options_that_do_not_fit(project: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["project.xlf", "--lp", "en-fr"], "unit o/a is en-de, not en-fr"),

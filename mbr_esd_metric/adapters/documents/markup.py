@@ -25,6 +25,8 @@ OURS = "mbr-esd-"
 #: Inline elements that hold codes of the original format, not text.
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 _CHUNK = 1 << 16
+#: The most elements inside one another. What closes an element looks at all that are open.
+_DEEPEST = 200
 _TOKEN = re.compile(
     r"""<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>
     |<(?P<close>/)?(?P<name>[^\s/>]+)(?=[\s/>])(?P<attributes>(?:[^>"']|"[^"]*"|'[^']*')*?)(?P<empty>/)?>
@@ -95,7 +97,7 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
 
     Raises:
         InputError: names the line and the unit of what is not well-formed; also for a file that defines entities of its
-            own, or one in an encoding that is not known.
+            own, has elements too deep inside one another, or is in an encoding that is not known.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = False
@@ -111,6 +113,10 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
     def begin(name: str, attributes: dict[str, str]) -> None:
         here()
         at = parser.CurrentByteIndex
+        if len(stack) == _DEEPEST:
+            raise InputError(
+                f"{path}, line {parser.CurrentLineNumber}: more than {_DEEPEST} elements inside one another"
+            )
         if not stack:
             found["root"] = Root(at, encoding, dict(namespaces), f"{ITS} version" in attributes)
         local = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
@@ -126,6 +132,8 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
     def declared(version: str, name: str | None, standalone: int) -> None:
         nonlocal encoding
         if name is not None and not encoding.lower().startswith("utf-16"):
+            if rb"\x41".decode(name) != r"\x41":  # what looks like text to the parser would be markup here
+                raise LookupError(name)
             encoding = name
 
     def entity(*_: object) -> None:
