@@ -277,9 +277,8 @@ def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, 
     path = Path(path)
     folder = path / "data" if (path / "data").is_dir() else path
     # A download may hold what is no file, such as a pipe, which would be waited for.
-    files = (
-        [file for file in sorted((folder / "campaigns").glob("*.json")) if file.is_file()] if path.is_dir() else [path]
-    )
+    there = [file for file in sorted((folder / "campaigns").glob("*.json")) if file.is_file()]
+    files = there if path.is_dir() else [path]
     found: dict[str, dict[str, Any]] = {}
     for file in files:
         value = _json(file)

@@ -60,8 +60,8 @@ class ErrorSpan:
         side: the text that the offsets count in, "translation" or "source"; part of the span's identity.
 
     Raises:
-        InputError: for offsets that are no span, a severity other than critical, major and minor, a confidence
-            outside [0, 1] by more than rounding, or another side.
+        InputError: for offsets that are no span, a severity other than critical, major and minor, a category
+            that is no text, a confidence outside [0, 1] by more than rounding, or another side.
     """
 
     start: int
@@ -83,6 +83,8 @@ class ErrorSpan:
         if folded is None:
             raise InputError(f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}")
         object.__setattr__(self, "severity", folded)
+        if self.category is not None and not isinstance(self.category, str):
+            raise InputError(f"an error span's category is a text or None, not {self.category!r}")
         if self.confidence is not None:
             try:
                 valid = -1e-6 <= self.confidence <= 1 + 1e-6

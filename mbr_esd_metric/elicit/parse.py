@@ -229,7 +229,7 @@ class CandidateParser:
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
         match = self._piece_form.fullmatch(piece)
-        if match is None or not _is_severity(match[len(KEYS) + 1]):
+        if match is None or not is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
         self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
@@ -299,7 +299,8 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
-def _is_severity(severity: str) -> bool:
+def is_severity(severity: str) -> bool:
+    """Whether a word says how bad an error is; "neutral" says that it has no penalty."""
     return fold_severity(severity) is not None or severity.strip().lower() in _NO_PENALTY
 
 
@@ -335,7 +336,7 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
         if not all(isinstance(value, str) for value in values):
             missing = any(key not in item for key in keys)
             return Invalid("an error without " + "/".join(KEYS) if missing else "an error's field is no text")
-        if not _is_severity(values[3]):  # else a major error in other words would be no error
+        if not is_severity(values[3]):  # else a major error in other words would be no error
             return Invalid("an error of unknown severity")
         read.append((first, values[0], values[1], values[2], values[3]))
     return read

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
+from mbr_esd_metric.elicit.parse import is_severity
 from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import numbered_lines
@@ -94,10 +95,14 @@ NO_SHOTS = Shots((), get_format("json"))
 
 def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
     try:
-        value = decoded(line)
-        if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("src", "mt")):
-            raise InputError("an example needs the texts src and mt, and spans")
-        annotation = Annotation(value.get("spans", ()))
+        value = decoded(line, writable=True)
+        texts = isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("src", "mt"))
+        if not texts or not isinstance(value.get("spans"), list):
+            raise InputError("an example needs the texts src and mt, and the list spans")
+        annotation = Annotation(value["spans"])
+        for span in value["spans"]:  # the annotation leaves them out, and the example would show no error
+            if not is_severity(span["severity"]):
+                raise InputError(f"an error span's severity is 'major' or 'minor', not {span['severity']!r}")
         annotation.on("translation").check_length(len(value["mt"]))
         if any(span.end > len(value["src"]) for span in annotation.on("source")):
             raise InputError(f"an error span ends past the source, which has {len(value['src'])} characters")
