@@ -14,6 +14,7 @@ from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown, u
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.pearmut import Document, Item, Output
+    from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.report.sheet import Column, Sheet
@@ -34,7 +35,9 @@ _STRATEGIES = ("random", "errors", "metrics", "disagreement")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, what is marked before people begin, and who sees what."""
-    parser.add_argument("inputs", nargs="+", metavar="[NAME=]FILE", help="scored or decided translations")
+    parser.add_argument("inputs", nargs="*", metavar="[NAME=]FILE", help="scored or decided translations")
+    parser.add_argument("--test-set", metavar="T", help="instead of files: one in the layout of mt-metrics-eval")
+    parser.add_argument("--data", metavar="DATA", help="its folder (default: that of mt-metrics-eval)")
     parser.add_argument("--lp", required=True, metavar="LP", help="the language pair, such as en-de")
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT.json", help="the campaign; its name is the file's"
@@ -67,6 +70,10 @@ def run(args: argparse.Namespace) -> int:
 
     sources = [Source.parse(text) for text in args.inputs]
     check_output(args.output, [*(source.path for source in sources), args.documents, args.calibration])
+    if bool(sources) == bool(args.test_set):
+        raise OptionError("give files with translations, or --test-set")
+    if args.data and not args.test_set:
+        raise useless(f"--data {args.data}", "files")
     if not 0 <= args.bare <= 1:
         raise OptionError(f"--bare {args.bare}: give a share from 0 to 1")
     if args.budget is not None and args.budget < 1:
@@ -76,11 +83,12 @@ def run(args: argparse.Namespace) -> int:
     if args.checks < 0:
         raise OptionError(f"--checks {args.checks}: give 0 or more")
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
-    sheet = read_sheet(sources)
+    test_set = _test_set(args)
+    sheet = read_sheet(sources, test_set)
     by = read_recalibration(args.calibration) if args.calibration else None
     column = _prefilling(sheet, args.prefill)
     annotations = _marked(sheet, column, by, args.min_confidence)
-    documents = _documents(sheet, annotations, args)
+    documents = _documents(sheet, annotations, args, test_set)
     annotators = _annotators(args.annotators)
     rng = random.Random(args.seed)
     checks = _checks(documents, args.lp, args.checks * len(annotators), rng)
@@ -98,6 +106,16 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"next: pearmut add {args.output} && pearmut run", file=sys.stderr)
     return 0
+
+
+def _test_set(args: argparse.Namespace) -> TestSet | None:
+    """All its systems but the standard reference; nothing need be rated yet."""
+    if not args.test_set:
+        return None
+    from mbr_esd_metric.adapters.wmt import load_test_set
+    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+
+    return load_test_set(args.data, args.test_set, args.lp, choice=SystemChoice(outliers=True), blind=True)
 
 
 def _prefilling(sheet: Sheet, name: str | None) -> Column | None:
@@ -143,18 +161,27 @@ def _marked(
     return found
 
 
-def _documents(sheet: Sheet, annotations: Sequence[Annotation | None], args: argparse.Namespace) -> list[Document]:
-    """The segments with all their outputs, in the order of the first input. Segments are joined by their sources."""
+def _documents(
+    sheet: Sheet, annotations: Sequence[Annotation | None], args: argparse.Namespace, test_set: TestSet | None
+) -> list[Document]:
+    """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
+    by their sources."""
     from mbr_esd_metric.adapters.pearmut import Document, Item, Output
     from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.report.worth import chosen
 
-    rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    rows: dict[object, list[int]] = defaultdict(list)
     times: Counter[tuple[str, str]] = Counter()
-    for row, text in enumerate(sheet.rows):
-        rows[text.source, times[text.system, text.source]].append(row)
-        times[text.system, text.source] += 1
-    names = [str(n) for n in range(1, len(rows) + 1)]
+    if test_set is not None:
+        for row in sorted(range(len(sheet.rows)), key=lambda row: int(sheet.rows[row].id)):
+            rows[sheet.rows[row].id].append(row)
+        labels = [str(key) for key in rows]
+        names = [test_set.documents[int(label) - 1][1] for label in labels]
+    else:
+        for row, text in enumerate(sheet.rows):
+            rows[text.source, times[text.system, text.source]].append(row)
+            times[text.system, text.source] += 1
+        labels = names = [str(n) for n in range(1, len(rows) + 1)]
     if args.documents is not None:
         names = [line.split("\t")[-1] for line in read_segments(args.documents)]
         if len(names) != len(rows):
@@ -169,7 +196,7 @@ def _documents(sheet: Sheet, annotations: Sequence[Annotation | None], args: arg
     for number in wanted:
         own = [(sheet.rows[row], annotations[row]) for row in segments[number]]
         outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in own}
-        grouped[names[number]].append(Item(str(number + 1), own[0][0].source, outputs))
+        grouped[names[number]].append(Item(labels[number], own[0][0].source, outputs))
     return [Document(name, tuple(items)) for name, items in grouped.items()]
 
 

@@ -130,6 +130,9 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
     named = getattr(args, "metric", None)
     if not isinstance(named, list):
         return {}
+    before: dict[str, Path] | None = getattr(args, "metric_files", None)
+    if before is not None:
+        return before
     given = [Source.parse(text) for text in named]
     there = [source.path.is_file() and source.path.suffix != "" for source in given]
     files = iter(tell_apart([source for source, is_file in zip(given, there, strict=True) if is_file]))
@@ -145,6 +148,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
             )
         named[at] = source.label
         found[source.label] = source.path
+    args.metric_files = found
     return found
 
 

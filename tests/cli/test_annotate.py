@@ -17,6 +17,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.pages import browser
 from tests.helpers.pearmut import Person, Server
+from tests.helpers.wmt_folder import DOCUMENTS, SEGMENTS, SYSTEMS, write_folder
 
 SOURCES = [f"The river flooded {n} villages in the north 😀." for n in (3, 14, 25, 36, 47, 58)]
 A = [f"Der Fluss 😀 überflutete {n} Dörfer im Norden." for n in (3, 14, 25, 36, 47, 58)]
@@ -107,6 +108,20 @@ def test_a_share_of_the_documents_has_no_spans(scored: Path) -> None:
     assert len(bare) == 3
 
 
+def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path) -> None:
+    """Segments that nobody has rated are there as well, in order."""
+    write_folder(tmp_path / "data", "made", "en-de")
+    where = ["--test-set", "made", "--data", str(tmp_path / "data"), "--lp", "en-de", "-o", str(tmp_path / "r.json")]
+    assert main(["annotate", "export", *where, "--prefill", "spans-src"]) == 0
+    made = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    items = [item for screen in _screens(made) for item in screen]
+    assert [item["segment"] for item in items] == [str(n) for n in range(1, SEGMENTS + 1)]
+    assert [item["document"] for item in items] == [name for _, name in DOCUMENTS]
+    assert {made["mbr_esd"]["systems"][code] for item in items for code in item["tgt"]} == set(SYSTEMS)
+    assert all(len(item["tgt"]) == len(SYSTEMS) for item in items)
+    assert sum(len(spans) for item in items for spans in item["error_spans"].values()) > SEGMENTS
+
+
 def test_messages(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in {
         ("--prefill", "other"): "unknown input with error spans 'other'",
@@ -114,6 +129,8 @@ def test_messages(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("--checks", "99"): "attention checks are wanted",
         ("--annotators", "x", "x"): "a name is there twice",
         ("--prefill", "none", "--min-confidence", "0.5"): "change nothing where no span is marked",
+        ("--test-set", "wmt24"): "give files with translations, or --test-set",
+        ("--data", "data"): "--data data changes nothing with files",
     }.items():
         assert main(["annotate", "export", "out.json", "--lp", "en-de", "-o", "x.json", *words]) == 1
         assert said in capsys.readouterr().err

@@ -82,6 +82,18 @@ def test_an_organiser_names_primary_metrics_and_baselines(data: Path, capsys: py
         assert main(["leaderboard", *where, *given]) == 0
         first = [line.split(" ")[0] for line in capsys.readouterr().out.splitlines()]
         assert [name for name in shown if name in first] == shown
+    texts = data / "wmt23" / "system-outputs" / "en-de"
+    sources = (data / "wmt23" / "sources" / "en-de.txt").read_text(encoding="utf-8").splitlines()
+    rows = {
+        path.name: [
+            {"src": src, "mt": mt, "COMET": len(mt) / 100}
+            for src, mt in zip(sources, path.read_text(encoding="utf-8").splitlines(), strict=True)
+        ]
+        for path in texts.glob("*.txt")
+    }
+    (data / "mine.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert main(["leaderboard", *where, "--metric", str(data / "mine.json"), "noise", "--primary", "mine"]) == 0
+    assert "\n*noise" in capsys.readouterr().out
     assert main(["leaderboard", *where, "--primary", "nose"]) == 1
     assert "unknown metric 'nose'; did you mean 'noise'?" in capsys.readouterr().err
 
