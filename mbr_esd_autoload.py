@@ -2,13 +2,15 @@
 
 torch ends every import of itself with an error where such an entry point fails. So this file stands beside the package
 and not in it, needs no more than the standard library, and lets nothing through: whatever is missing or broken in the
-package, torch works. Where no command of COMET's names a model that may be ours, it does nothing, but for one case:
-beside newer packages than COMET asks for, or on a newer Python, COMET's commands get what its code misses there.
+package, torch works. Where no command of COMET's names a model that may be ours, it does nothing, but for two cases:
+beside newer packages than COMET asks for, or on a newer Python, COMET's commands get what its code misses there; and
+every process gets the name of functools that COMET imports and Python 3.14 dropped, also one that loads data for COMET.
 ``MBR_ESD_AUTOLOAD=0`` in the environment switches it off.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -22,8 +24,12 @@ _PROGRAMS = ("comet-score", "comet-compare", "comet-mbr")
 def install() -> None:
     """Make COMET wait for us, if this process is one of its commands and may ask for a model of ours."""
     try:
+        if os.environ.get("MBR_ESD_AUTOLOAD") == "0":
+            return
+        if not hasattr(functools, "_HashedSeq"):  # as in autoload.py
+            functools._HashedSeq = tuple  # type: ignore[attr-defined]
         program = _program()
-        if program is None or os.environ.get("MBR_ESD_AUTOLOAD") == "0":
+        if program is None:
             return
         model = _model(sys.argv[1:])
         ours = model.startswith("mbr-esd") or _is_our_folder(model)
@@ -85,13 +91,10 @@ def _may_be_on_the_hub(model: str) -> bool:
 
 
 def _newer_than_comet() -> bool:
-    """Whether COMET's code misses something: of functools since Python 3.14, of argparse since 3.12.8 and 3.13.1, or of
-    transformers 5 and numpy 2."""
+    """Whether COMET misses something: of argparse since Python 3.12.8 and 3.13.1, of transformers 5 or numpy 2."""
     import argparse
-    import functools
 
-    parse = vars(argparse.ArgumentParser)["_parse_known_args"]
-    if not hasattr(functools, "_HashedSeq") or "intermixed" in parse.__code__.co_varnames:
+    if "intermixed" in vars(argparse.ArgumentParser)["_parse_known_args"].__code__.co_varnames:
         return True
     from importlib.metadata import version
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ def supply() -> None:
       leaves a pooled output that is not there out of a model's tuple, where COMET's XLM-R encoders expect None.
     - argparse of Python 3.12.8, 3.13.1 and later passes an argument more to a method of its own than jsonargparse
       3.13.1 does, which COMET asks for.
+    - Linux has forked no processes by default since Python 3.14. COMET's workers would each import COMET and get a copy
+      of the model, to split texts; they are forked, as before, and as COMET itself has it on a Mac.
     - With numpy 2 the statistics of ``comet-compare`` are of numpy's own type, which ``--to_json`` cannot write.
     """
     transformers: Any = sys.modules.get("transformers")
@@ -34,6 +37,9 @@ def supply() -> None:
     encoder = getattr(sys.modules.get("comet.encoders.xlmr"), "XLMREncoder", None)
     if encoder is not None and int(transformers.__version__.split(".")[0]) >= 5:
         encoder.forward = _encoded
+    base: Any = sys.modules.get("comet.models.base")
+    if base is not None and multiprocessing.get_all_start_methods()[0] == "forkserver":
+        base.DataLoader = _forking
     parse: Any = vars(argparse.ArgumentParser)["_parse_known_args"]
     if "intermixed" in parse.__code__.co_varnames and parse.__defaults__ is None:
         parse.__defaults__ = (False,)
@@ -47,6 +53,14 @@ def _number(self: json.JSONEncoder, value: Any) -> Any:
     if type(value).__module__ == "numpy":
         return value.item()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _forking(*given: Any, num_workers: int = 0, multiprocessing_context: Any = None, **options: Any) -> Any:
+    """A ``DataLoader`` whose workers, where it has any, are forked."""
+    from torch.utils.data import DataLoader
+
+    context = "fork" if num_workers else multiprocessing_context
+    return DataLoader(*given, num_workers=num_workers, multiprocessing_context=context, **options)
 
 
 def _encoded(self: Any, input_ids: Any, attention_mask: Any, **_: Any) -> dict[str, Any]:

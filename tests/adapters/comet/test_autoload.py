@@ -75,6 +75,16 @@ ORDERS = {
 }
 
 
+def test_a_process_that_imports_comet_alone_gets_what_python_3_14_dropped(stand_ins: Path) -> None:
+    """As a program of your own, or a process that loads data for it; only where torch calls the stub."""
+    models = stand_ins / "comet" / "models" / "__init__.py"
+    models.write_text(f"{MODELS}from functools import _HashedSeq\n")
+    code = "import functools; vars(functools).pop('_HashedSeq', None); import {}; print(functools._HashedSeq is tuple)"
+    assert child(stand_ins, code.format("torch, comet")) == child(stand_ins, code.format("comet")) == ["True"]
+    with pytest.raises(AssertionError, match="_HashedSeq"):
+        child(stand_ins, code.format("comet"), MBR_ESD_AUTOLOAD="0")
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_registers_in_every_order_of_import(stand_ins: Path, order: str) -> None:
     assert child(stand_ins, ORDERS[order] + LOOK) == ["True", "module", "False"]

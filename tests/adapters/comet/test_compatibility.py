@@ -6,6 +6,7 @@ The numbers are those of Python 3.11, numpy 1.26, transformers 4.57, tokenizers 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -142,6 +143,21 @@ def test_a_process_of_comet_gets_what_comet_misses(
     )
     assert done.returncode == 0, done.stderr
     assert len(json.loads(Path("out.json").read_text(encoding="utf-8"))[files.translations]) == 3
+
+
+def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux, since Python 3.14: elsewhere each worker would import COMET and get a copy of the model."""
+    import comet.models.base as base
+    from torch.utils.data import DataLoader
+
+    monkeypatch.setattr(base, "DataLoader", DataLoader)
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn", "forkserver"])
+    compatibility.supply()
+    assert base.DataLoader is DataLoader
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["forkserver", "fork", "spawn"])
+    compatibility.supply()
+    assert base.DataLoader([1], num_workers=2).multiprocessing_context.get_start_method() == "fork"
+    assert list(base.DataLoader([1, 2], num_workers=0)) == [1, 2]
 
 
 def test_two_texts_are_joined_as_transformers_4_joins_them() -> None:

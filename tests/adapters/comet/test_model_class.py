@@ -210,9 +210,9 @@ def test_a_stock_model_works_in_the_same_process(model: MbrEsdMetric, tmp_path: 
         assert set(theirs.metadata) & set(ours.metadata) == {"mqm_scores", "error_spans"}
 
 
-@pytest.mark.parametrize("autoload", ["1", "0"])
+@pytest.mark.parametrize("autoload", ["1", "0"] if sys.version_info < (3, 14) else ["1"])
 def test_after_import_mbr_esd_metric(files: Files, autoload: str) -> None:
-    """Even where COMET's functions were imported before, and torch calls no stub."""
+    """Even where COMET's functions were imported before, and torch calls no stub; Python 3.14 cannot import them so."""
     code = (
         "from comet import download_model, load_from_checkpoint; import mbr_esd_metric\n"
         "print(type(load_from_checkpoint(download_model('mbr-esd-demo'))).__name__)"
@@ -223,10 +223,14 @@ def test_after_import_mbr_esd_metric(files: Files, autoload: str) -> None:
 
 
 def test_installed_and_uninstalled(files: Files, tmp_path: Path) -> None:
-    """A wheel in an environment of its own: it works there, touches no file of COMET, and leaves nothing behind."""
+    """A wheel in an environment of its own: it works there, touches no file of COMET, and leaves nothing behind.
+
+    On a newer Python than COMET was made for, its command ends there without us: with the same error before and after.
+    """
     site = environment_with_comet(tmp_path / "venv")
     python = str(tmp_path / "venv" / "bin" / "python")
     before = fingerprint(site / "comet")
+    without_us = comet_score(python, files).err
     pip(
         "wheel",
         "--no-index",
@@ -244,7 +248,7 @@ def test_installed_and_uninstalled(files: Files, tmp_path: Path) -> None:
     assert fingerprint(site / "comet") == before
 
     pip("--python", python, "uninstall", "--yes", "--quiet", "mbr-esd-metric")
-    assert "Model 'mbr-esd-dmo' not supported by COMET." in comet_score(python, files).err
+    assert comet_score(python, files).err == without_us
     assert fingerprint(site / "comet") == before
     assert not list(site.glob("mbr_esd*"))
 
