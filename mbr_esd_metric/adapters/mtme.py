@@ -37,7 +37,7 @@ def metrics_of(
     """The metrics of an ``EvalSet``, for `mbr_esd_metric.metaeval.leaderboard.compute_leaderboard`.
 
     The systems are those of our reader of data folders: all except the standard reference, outliers and systems
-        without gold, sorted by name. Metrics that use another reference than the standard one are left out.
+    without gold, sorted by name. Metrics that use another reference than the standard one are left out.
 
     Args:
         evs: an ``EvalSet`` with metric scores, and with ratings where spans are to be evaluated.

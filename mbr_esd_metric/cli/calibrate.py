@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if args.score:
         return _learn_score(args)
     from mbr_esd_metric.core.recalibration import Recalibration
+    from mbr_esd_metric.files.learnt_file import read_learnt, write_learnt
     from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.files.recalibration_file import read_recalibration, write_recalibration
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         reliability_tables,
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         check_plot(args.plot, input_paths(args))
     if args.save:
         check_output(args.save, input_paths(args))
-    by = read_recalibration(args.apply) if args.apply else None
+    by = read_learnt(Recalibration, args.apply) if args.apply else None
     sheet = read_inputs(args, args.metric)
     found = sheet_predicted(sheet)
     if not any(column.human for column in sheet.columns):
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")
         ((name, predicted),) = found.items()
         learnt = f"{len(predicted)} spans of {name}"
-        write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
+        write_learnt(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
     return 0
 
@@ -101,7 +101,7 @@ def _learn_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.human import read_mqm
     from mbr_esd_metric.core.learnt_score import LearntScore, mean
     from mbr_esd_metric.core.mqm import mqm_score
-    from mbr_esd_metric.files.learnt_score_file import write_learnt_score
+    from mbr_esd_metric.files.learnt_file import write_learnt
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import read_candidates
     from mbr_esd_metric.report.inputs import kind_of
@@ -137,6 +137,6 @@ def _learn_score(args: argparse.Namespace) -> int:
         [1 / counts[pair_of[texts]] for texts in known],
         learnt_on,
     )
-    write_learnt_score(args.score, learnt)
+    write_learnt(args.score, learnt)
     print(f"{args.score}: {learnt}, learnt on {learnt_on}", file=sys.stderr)
     return 0

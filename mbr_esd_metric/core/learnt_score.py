@@ -22,7 +22,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.candidate import NO_SPANS, ExpectedSpans
 from mbr_esd_metric.errors import InputError
@@ -58,6 +58,8 @@ class LearntScore:
         weights: c of each of `FEATURES`.
         learnt_on: what it was learnt on, in words.
     """
+
+    what: ClassVar[str] = "learnt score"
 
     intercept: float
     weights: tuple[float, ...]

@@ -1,9 +1,9 @@
 """Decisions for a whole file of candidates: streaming, in order, over several processes, resumable.
 
 A run writes to ``OUT.partial``: for each record its checksum and the decision. It renames the file to OUT when all
-    lines are there, so OUT is never incomplete. If a run was stopped, or stopped at a malformed line, the next one
-    goes on from there, as long as the records that are done have not changed. Memory does not grow with the number of
-    segments, except for the numbers that a rule over the whole file (`mbr-corpus`) needs.
+lines are there, so OUT is never incomplete. If a run was stopped, or stopped at a malformed line, the next one
+goes on from there, as long as the records that are done have not changed. Memory does not grow with the number of
+segments, except for the numbers that a rule over the whole file (`mbr-corpus`) needs.
 """
 
 from __future__ import annotations

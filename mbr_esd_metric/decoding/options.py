@@ -21,7 +21,7 @@ from mbr_esd_metric.decoding.presets import PRESETS, Preset, get_preset
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
-from mbr_esd_metric.files.learnt_score_file import SUFFIX, read_learnt_score
+from mbr_esd_metric.files.learnt_file import SUFFIX, read_learnt
 from mbr_esd_metric.files.untrusted import finite
 
 INVALID_MODES = ("drop", "empty")
@@ -253,7 +253,7 @@ def _score(value: str | LearntScore) -> str | LearntScore:
         return value
     if not value.endswith(SUFFIX):
         raise unknown("score", value, (*SCORES, f"FILE{SUFFIX}"))
-    return read_learnt_score(value)
+    return read_learnt(LearntScore, value)
 
 
 def _price(value: object) -> float:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.decoding.blank import blank_decision, is_blank
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations, read_case
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
-from mbr_esd_metric.files.recalibration_file import read_recalibration
+from mbr_esd_metric.files.learnt_file import read_learnt
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.adaptive import rounds, settled
@@ -67,7 +68,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     card, *_ = cards = members(card)
     if not segments:
         return Annotated([], signature([(one, one.engine) for one in cards]))
-    learnt = None if card.calibration is None else read_recalibration(card.calibration)
+    learnt = None if card.calibration is None else read_learnt(Recalibration, card.calibration)
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
         pool = _Pool(segments, _drawn(plans, stores, progress))

@@ -10,7 +10,8 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import ExpectedSpans
-from mbr_esd_metric.files.learnt_score_file import read_learnt_score
+from mbr_esd_metric.core.learnt_score import LearntScore
+from mbr_esd_metric.files.learnt_file import read_learnt
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 
 
@@ -39,7 +40,7 @@ def test_a_score_is_learnt_and_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     paths = [*written(tmp_path, "en-de", 60, 0), *written(tmp_path, "zh-en", 30, 1)]
     out = tmp_path / "score.json"
     assert main(["calibrate", "--score", str(out), *map(str, paths)]) == 0
-    learnt = read_learnt_score(out)
+    learnt = read_learnt(LearntScore, out)
     assert learnt.learnt_on == "90 translations: 60 en-de, 30 zh-en"
     assert str(learnt) in capsys.readouterr().err
     scores = [learnt.of(ExpectedSpans(0.1, major, 0.0, 10, 20.0)) for major in (0.0, 1.0, 2.0, 4.0)]

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.learnt_score import FEATURES, LearntScore, features, me
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.files.learnt_score_file import read_learnt_score, write_learnt_score
+from mbr_esd_metric.files.learnt_file import read_learnt, write_learnt
 
 ONE = ExpectedSpans(0.5, 0.25, 0.125, 16, 32.0)
 SOME = LearntScore(0.1, (0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.05), "a test")
@@ -77,8 +77,8 @@ def test_a_decision_takes_the_mean_over_its_candidates(tmp_path: Path) -> None:
     found = decide(candidates, "a b", score=SOME)
     assert found.score == pytest.approx((SOME.of(ONE) + SOME.of(other)) / 2)
     path = tmp_path / "score.json"
-    write_learnt_score(path, SOME)
-    assert read_learnt_score(path) == SOME
+    write_learnt(path, SOME)
+    assert read_learnt(LearntScore, path) == SOME
     assert decide(candidates, "a b", score=str(path)).score == found.score
     assert DecisionOptions(score=str(path)).described()["score"] == str(SOME)
     assert str(SOME) != str(replace(SOME, intercept=0.2))

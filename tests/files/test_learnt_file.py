@@ -1,4 +1,4 @@
-"""The file of a learnt score may be in a model folder of unknown origin."""
+"""The files of what is learnt may be in a model folder of unknown origin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.learnt_score_file import read_learnt_score
+from mbr_esd_metric.files.learnt_file import read_learnt
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1, "a": 2}', "NaN", '{"a": 1' + "0" * 5000 + "}", "", "[]"])
@@ -15,4 +16,4 @@ def test_what_is_no_learnt_score_is_one_line_that_names_the_file(text: str, tmp_
     path = tmp_path / "score.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"score\.json"):
-        read_learnt_score(path)
+        read_learnt(LearntScore, path)
