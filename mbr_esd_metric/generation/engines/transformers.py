@@ -9,21 +9,16 @@ samples (see `shared_prompt`).
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import importlib.util
 import itertools
-import json
 import math
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError
+from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
@@ -33,9 +28,8 @@ from mbr_esd_metric.generation.engine import (
     Sample,
     Sampling,
 )
+from mbr_esd_metric.generation.loading import load_merged, load_model, missing_package, out_of_memory, problem_of
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
-from mbr_esd_metric.generation.quiet import quiet_peft
-from mbr_esd_metric.generation.threads import wait_passively
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
@@ -76,8 +70,7 @@ class TransformersEngine(Engine):
                 "engine=transformers runs one copy of the model; for several GPUs give device=balanced, or engine=vllm "
                 "with tensor_parallel and data_parallel"
             )
-        problem = _missing_package()
-        if problem is not None:
+        if (problem := missing_package()) is not None:
             raise EngineError(problem)
         check_folder(options)
         import torch
@@ -104,14 +97,7 @@ class TransformersEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        problem = _missing_package()
-        if problem is None:
-            try:
-                check_folder(options)
-            except EngineError as error:
-                return str(error)
-            problem = _unknown_architecture(options) or _lacks_memory(options)
-        return problem
+        return problem_of(options)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
@@ -322,123 +308,6 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     return tokens.gather(1, place)[:, 0]
 
 
-def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """Model, as `load_model` has it, and tokenizer; errors as there."""
-    from transformers import AutoTokenizer
-
-    with _loading(options):
-        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
-    return load_model(options), tokenizer
-
-
-def load_model(options: EngineOptions) -> Any:
-    """Model, with its adapter merged in.
-
-    Raises:
-        EngineError: it cannot be downloaded, does not fit in memory, or is of an unknown kind.
-        MissingDependencyError: there is an adapter, and peft is not installed.
-    """
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    from mbr_esd_metric.generation import shared_prompt
-
-    wait_passively()
-    shared_prompt.register()
-    with _loading(options):
-        model = AutoModelForCausalLM.from_pretrained(
-            options.model,
-            revision=options.revision,
-            dtype=options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
-            attn_implementation=shared_prompt.NAME,
-            **_placement(options.device),
-        )
-        if not model._supports_attention_backend:
-            raise EngineError(
-                f"{options.model} ({type(model).__name__}) does not let its attention be replaced, which "
-                "engine=transformers needs; use engine=vllm or engine=server"
-            )
-        if options.adapter is not None:
-            model = _with_adapter(model, options.adapter)
-        return model.eval()
-
-
-@contextmanager
-def _loading(options: EngineOptions) -> Iterator[None]:
-    """No progress bars of transformers; its errors say what to do."""
-    import torch
-    import transformers
-
-    quiet = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise EngineError(_out_of_memory(options.model)) from error
-    except EngineError:
-        raise
-    except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
-        raise EngineError(_cannot_load(options, error)) from error
-    finally:
-        if quiet:
-            transformers.utils.logging.enable_progress_bar()
-
-
-def _placement(device: str) -> dict[str, Any]:
-    import torch
-
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        if device == "cuda" and torch.cuda.device_count() > 1:
-            device = "balanced"
-    if device.split(":")[0] == "cuda":
-        count = torch.cuda.device_count()
-        number = int(device.partition(":")[2] or 0)
-        if number >= count:
-            raise EngineError(f"device={device}: torch sees {count} GPUs here; give device=cpu, or engine=server")
-    if device == "cpu":
-        return {}
-    if importlib.util.find_spec("accelerate") is None:
-        raise EngineError(f"device={device} needs the package accelerate; install it with: pip install accelerate")
-    return {"device_map": device}
-
-
-def _with_adapter(model: Any, adapter: str) -> Any:
-    try:
-        from peft import PeftModel
-    except ImportError:
-        raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
-    with quiet_peft():
-        return PeftModel.from_pretrained(model, adapter, low_cpu_mem_usage=True).merge_and_unload()
-
-
-def _cannot_load(options: EngineOptions, error: Exception) -> str:
-    said = " ".join(str(error).split())
-    lower = said.lower()
-    if "gated" in lower or "401" in said or "403" in said:
-        fix = (
-            f"its licence must be accepted at https://huggingface.co/{options.model} with a user account, then: "
-            "hf auth login"
-        )
-    elif "not enough memory" in lower or "can't allocate memory" in lower:
-        return _out_of_memory(options.model)
-    elif "connect" in lower or "offline" in lower or "couldn't reach" in lower or "cached files" in lower:
-        fix = (
-            f"on a machine with network: hf download {options.model} --local-dir FOLDER; then here model=FOLDER "
-            "in the model's options"
-        )
-    else:
-        fix = "check model=, revision= and adapter= in the model's options, and the versions: mbr-esd models --check"
-    return f"cannot load {options.model}: {said[:300]}; {fix}"
-
-
-def _out_of_memory(what: str) -> str:
-    return (
-        f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16 or "
-        "device=balanced, or let a server do it: engine=server"
-    )
-
-
 @contextmanager
 def _reported(request: Request) -> Iterator[None]:
     """If the memory is exhausted, raise an error that names the segment."""
@@ -447,69 +316,8 @@ def _reported(request: Request) -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise EngineError(_out_of_memory(request.label or "a segment")) from error
+        raise EngineError(out_of_memory(request.label or "a segment")) from error
     except RuntimeError as error:
         if "allocate memory" not in str(error) and "not enough memory" not in str(error):
             raise
-        raise EngineError(_out_of_memory(request.label or "a segment")) from error
-
-
-def _missing_package() -> str | None:
-    for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines_core")):
-        if importlib.util.find_spec(module) is None:
-            return str(MissingDependencyError(package, "transformers", "engine=transformers"))
-    version = importlib.metadata.version("transformers")
-    if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
-        return f"engine=transformers needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
-    return None
-
-
-def _unknown_architecture(options: EngineOptions) -> str | None:
-    """A message if the installed transformers does not know the model; None if it does, or if its config is not on
-    this disk."""
-    from huggingface_hub import try_to_load_from_cache
-    from transformers import CONFIG_MAPPING
-
-    config: object = Path(options.model) / "config.json"
-    try:
-        if not Path(options.model).is_dir():
-            config = try_to_load_from_cache(options.model, "config.json", revision=options.revision)
-        if not isinstance(config, str | Path):
-            return None
-        kind = json.loads(Path(config).read_text(encoding="utf-8")).get("model_type")
-    except (OSError, ValueError, AttributeError):
-        return None  # loading says what is wrong with it
-    if kind is None or kind in CONFIG_MAPPING:
-        return None
-    version = importlib.metadata.version("transformers")
-    return (
-        f"transformers {version} does not know the architecture {kind} of {options.model}; take a newer one (pip "
-        "install -U transformers), or engine=server"
-    )
-
-
-def _lacks_memory(options: EngineOptions) -> str | None:
-    """A message if the weights are larger than the memory that they need; otherwise None."""
-    if not options.weights_gb:
-        return None
-    import torch
-
-    size = options.weights_gb * (2 if options.dtype == "float32" else 1)
-    if options.device != "cpu" and torch.cuda.is_available():
-        place, room = "free GPU memory", sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
-    else:
-        place, room = "memory", _memory()
-    if room is None or size * 1e9 < room:
-        return None
-    return (
-        f"{options.model} needs {size:.0f} GB for its weights, and this machine has {room / 1e9:.0f} GB of {place}; "
-        "use one with more, a smaller model, or engine=server"
-    )
-
-
-def _memory() -> int | None:
-    """Bytes of memory of this machine; None if the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+        raise EngineError(out_of_memory(request.label or "a segment")) from error

@@ -1,0 +1,209 @@
+"""Loading a causal language model by transformers, with its adapter merged in; and why that cannot be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.model_files import check_folder
+from mbr_esd_metric.generation.quiet import quiet_peft
+from mbr_esd_metric.generation.threads import wait_passively
+
+
+def load_merged(options: EngineOptions) -> tuple[Any, Any]:
+    """Model, as `load_model` has it, and tokenizer; errors as there."""
+    from transformers import AutoTokenizer
+
+    with _loading(options):
+        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
+    return load_model(options), tokenizer
+
+
+def load_model(options: EngineOptions) -> Any:
+    """Model, with its adapter merged in.
+
+    Raises:
+        EngineError: it cannot be downloaded, does not fit in memory, or is of an unknown kind.
+        MissingDependencyError: there is an adapter, and peft is not installed.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from mbr_esd_metric.generation import shared_prompt
+
+    wait_passively()
+    shared_prompt.register()
+    with _loading(options):
+        model = AutoModelForCausalLM.from_pretrained(
+            options.model,
+            revision=options.revision,
+            dtype=options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
+            attn_implementation=shared_prompt.NAME,
+            **_placement(options.device),
+        )
+        if not model._supports_attention_backend:
+            raise EngineError(
+                f"{options.model} ({type(model).__name__}) does not let its attention be replaced, which "
+                "engine=transformers needs; use engine=vllm or engine=server"
+            )
+        if options.adapter is not None:
+            model = _with_adapter(model, options.adapter)
+        return model.eval()
+
+
+@contextmanager
+def _loading(options: EngineOptions) -> Iterator[None]:
+    """No progress bars of transformers; its errors say what to do."""
+    import torch
+    import transformers
+
+    quiet = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise EngineError(out_of_memory(options.model)) from error
+    except EngineError:
+        raise
+    except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
+        raise EngineError(_cannot_load(options, error)) from error
+    finally:
+        if quiet:
+            transformers.utils.logging.enable_progress_bar()
+
+
+def _placement(device: str) -> dict[str, Any]:
+    import torch
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if device == "cuda" and torch.cuda.device_count() > 1:
+            device = "balanced"
+    if device.split(":")[0] == "cuda":
+        count = torch.cuda.device_count()
+        number = int(device.partition(":")[2] or 0)
+        if number >= count:
+            raise EngineError(f"device={device}: torch sees {count} GPUs here; give device=cpu, or engine=server")
+    if device == "cpu":
+        return {}
+    if importlib.util.find_spec("accelerate") is None:
+        raise EngineError(f"device={device} needs the package accelerate; install it with: pip install accelerate")
+    return {"device_map": device}
+
+
+def _with_adapter(model: Any, adapter: str) -> Any:
+    try:
+        from peft import PeftModel
+    except ImportError:
+        raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
+    with quiet_peft():
+        return PeftModel.from_pretrained(model, adapter, low_cpu_mem_usage=True).merge_and_unload()
+
+
+def _cannot_load(options: EngineOptions, error: Exception) -> str:
+    said = " ".join(str(error).split())
+    lower = said.lower()
+    if "gated" in lower or "401" in said or "403" in said:
+        fix = (
+            f"its licence must be accepted at https://huggingface.co/{options.model} with a user account, then: "
+            "hf auth login"
+        )
+    elif "not enough memory" in lower or "can't allocate memory" in lower:
+        return out_of_memory(options.model)
+    elif "connect" in lower or "offline" in lower or "couldn't reach" in lower or "cached files" in lower:
+        fix = (
+            f"on a machine with network: hf download {options.model} --local-dir FOLDER; then here model=FOLDER "
+            "in the model's options"
+        )
+    else:
+        fix = "check model=, revision= and adapter= in the model's options, and the versions: mbr-esd models --check"
+    return f"cannot load {options.model}: {said[:300]}; {fix}"
+
+
+def out_of_memory(what: str) -> str:
+    """What is said where the memory does not suffice for something."""
+    return (
+        f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16 or "
+        "device=balanced, or let a server do it: engine=server"
+    )
+
+
+def problem_of(options: EngineOptions) -> str | None:
+    """Why the model cannot be loaded here, and what to do; None if nothing stands against it."""
+    if (problem := missing_package()) is not None:
+        return problem
+    try:
+        check_folder(options)
+    except EngineError as error:
+        return str(error)
+    return _unknown_architecture(options) or _lacks_memory(options)
+
+
+def missing_package() -> str | None:
+    """A message if a package is missing or too old; otherwise None."""
+    for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines_core")):
+        if importlib.util.find_spec(module) is None:
+            return str(MissingDependencyError(package, "transformers", "engine=transformers"))
+    version = importlib.metadata.version("transformers")
+    if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
+        return f"engine=transformers needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
+    return None
+
+
+def _unknown_architecture(options: EngineOptions) -> str | None:
+    """A message if the installed transformers does not know the model; None if it does, or if its config is not on
+    this disk."""
+    from huggingface_hub import try_to_load_from_cache
+    from transformers import CONFIG_MAPPING
+
+    config: object = Path(options.model) / "config.json"
+    try:
+        if not Path(options.model).is_dir():
+            config = try_to_load_from_cache(options.model, "config.json", revision=options.revision)
+        if not isinstance(config, str | Path):
+            return None
+        kind = json.loads(Path(config).read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError):
+        return None  # loading says what is wrong with it
+    if kind is None or kind in CONFIG_MAPPING:
+        return None
+    version = importlib.metadata.version("transformers")
+    return (
+        f"transformers {version} does not know the architecture {kind} of {options.model}; take a newer one (pip "
+        "install -U transformers), or engine=server"
+    )
+
+
+def _lacks_memory(options: EngineOptions) -> str | None:
+    """A message if the weights are larger than the memory that they need; otherwise None."""
+    if not options.weights_gb:
+        return None
+    import torch
+
+    size = options.weights_gb * (2 if options.dtype == "float32" else 1)
+    if options.device != "cpu" and torch.cuda.is_available():
+        place, room = "free GPU memory", sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
+    else:
+        place, room = "memory", _memory()
+    if room is None or size * 1e9 < room:
+        return None
+    return (
+        f"{options.model} needs {size:.0f} GB for its weights, and this machine has {room / 1e9:.0f} GB of {place}; "
+        "use one with more, a smaller model, or engine=server"
+    )
+
+
+def _memory() -> int | None:
+    """Bytes of memory of this machine; None if the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
