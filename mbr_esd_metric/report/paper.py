@@ -12,30 +12,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet
-from mbr_esd_metric.adapters.wmt.joining import joined
 from mbr_esd_metric.adapters.wmt.test_set import base_name
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.sweep import LAMBDAS
 from mbr_esd_metric.metaeval.synthetic import EDITS, SEVERITY_NAMES
-from mbr_esd_metric.report.distribution import parsed
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
+from mbr_esd_metric.report.paper_candidates import COST, Matrix, PaperCandidates, no_human
 from mbr_esd_metric.report.paper_figures import PAPER, PAPER_DAGGERS
 from mbr_esd_metric.report.paper_rows import (
     EMPTY_ROW,
     MBR_SOFTF1,
-    MODELS,
     TABLES,
     TITLES,
     RowSpec,
@@ -44,9 +35,6 @@ from mbr_esd_metric.report.paper_rows import (
     xcomet_name,
 )
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, blocks
-
-#: Endings of candidates files.
-ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
 
 _MEASURES = {
     "spa": ("SPA", 3),
@@ -86,26 +74,6 @@ def legible(table: Table, width: int = 120) -> list[Table]:
     return blocks(kept, width)
 
 
-#: For what sampling costs: tokens of one candidate, and what a GPU reaches in generation, in 10^12 operations a second.
-_TOKENS, _TERAFLOPS = 60, 200.0
-_COST = (
-    f"GPU hours are an estimate: {_TOKENS} tokens a candidate, 2 operations a parameter and token, "
-    f"{_TERAFLOPS:g} TFLOP/s reached"
-)
-
-
-def _hours(model: str, candidates: int) -> float | None:
-    """GPU hours for so many candidates; None for a model of unknown size."""
-    base = model.removesuffix("-greedy").removesuffix("-distill")
-    if base not in MODELS:
-        return None
-    return candidates * _TOKENS * 2 * MODELS[base][1] * 1e9 / (_TERAFLOPS * 1e12) / 3600
-
-
-#: Systems x segments; None if the translation is not rated.
-Matrix = list[list[Annotation | None]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """A row's measures, those that can be computed, what the others lack, and its name among the paper's figures."""
@@ -141,7 +109,7 @@ class Study:
             Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="common")
             for t, human in zip(self.test_sets, self._human, strict=True)
         ]
-        self._chosen: dict[tuple[str, str], dict[RowSpec, Matrix]] = {}
+        self._candidates = PaperCandidates(self.test_sets, self._human, self.folder, self.invalid)
 
     def table(self, name: str) -> Table:
         """One table, by its key in `TITLES`.
@@ -172,97 +140,22 @@ class Study:
     def _evaluations(self, spec: RowSpec) -> list[Evaluation] | str:
         missing, evaluations = [], []
         for at, evaluator in enumerate(self._evaluators):
-            predicted = self._predicted(spec, at)
+            predicted = self._candidates.predicted(spec, at)
             if isinstance(predicted, str):
                 missing.append(predicted)
             else:
                 evaluations.append(evaluator.evaluate(predicted))
         return "; ".join(missing) if missing else evaluations
 
-    def _predicted(self, spec: RowSpec, at: int) -> Matrix | str:
-        test_set = self.test_sets[at]
-        if spec.file is None:
-            return [[EMPTY if rated else None for rated in row] for row in ~np.isnan(test_set.gold)]
-        if spec.options.decided_by.needs_references and not self._human[at]:
-            return _no_human(test_set.lp)
-        key = (spec.file, test_set.lp)
-        path = self._file(*key)
-        if path is None:
-            return self._absent(spec, at)
-        if key not in self._chosen:
-            specs = {row for rows in TABLES.values() for row in rows if row.file == spec.file}
-            self._chosen[key] = self._choose(path, sorted(specs, key=str), at)
-        chosen = self._chosen[key].get(spec)
-        if chosen is None:
-            return f"{path}: fewer candidates; needs {self._absent(spec, at)}"
-        return chosen
-
     @property
     def _unrated(self) -> str:
         """What measures of error spans lack; empty if every language pair has human ones."""
         where = self._where(map(bool, self._human))
-        return _no_human(where) if where else ""
+        return no_human(where) if where else ""
 
     def _where(self, present: Iterable[bool]) -> str:
         """The language pairs in which something is not present."""
         return ", ".join(t.lp for t, there in zip(self.test_sets, present, strict=True) if not there)
-
-    def _file(self, model: str, lp: str) -> Path | None:
-        if self.folder is None:
-            return None
-        paths = (self.folder / f"{model}.{lp}{ending}" for ending in ENDINGS)
-        return next((path for path in paths if path.is_file()), None)
-
-    def _absent(self, spec: RowSpec, at: int) -> str:
-        test_set = self.test_sets[at]
-        rated = int((~np.isnan(test_set.gold)).sum())
-        hours = _hours(spec.file or "", rated * spec.samples)
-        cost = "" if hours is None else f", about {hours:,.1f} GPU h" if hours >= 0.1 else ", less than 0.1 GPU h"
-        return f"{spec.file}.{test_set.lp}.jsonl: {spec.samples} x {rated:,} candidates{cost}"
-
-    def _choose(self, path: Path, specs: Sequence[RowSpec], at: int) -> dict[RowSpec, Matrix]:
-        """Read a candidates file once, and decide for every row that uses it."""
-        test_set, humans = self.test_sets[at], self._human[at]
-        numbers = joined(test_set, ((r.place, number) for number, r in enumerate(read_candidates(path))), str(path))
-        wanted: dict[int, list[tuple[int, int]]] = {}
-        for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():
-            wanted.setdefault(cast("int", numbers[system][segment]), []).append((system, segment))
-        chosen: dict[RowSpec, Matrix] = {}
-        fewest = max(spec.samples for spec in specs)
-        for number, record in enumerate(read_candidates(path)):
-            for system, segment in wanted.pop(number, ()):
-                fewest = min(fewest, len(record.texts))
-                translation = test_set.outputs[test_set.systems[system]][segment] or ""
-                source = DecisionOptions().source_of(record.src, record.format)
-                annotations = parsed(translation, record.candidates, source=source)
-                read = zip(record.candidates, annotations, strict=True)
-                # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
-                candidates = [Candidate(c.text, a, c.logprob, truncated=a is None) for c, a in read]
-                for spec in specs:
-                    needs_humans = spec.options.decided_by.needs_references
-                    if spec.samples > fewest or (needs_humans and not humans):
-                        continue
-                    matrix = chosen.setdefault(spec, [[None] * test_set.segments for _ in test_set.systems])
-                    raters = [human[system][segment] for human in humans] if needs_humans else []
-                    try:
-                        matrix[system][segment] = self._decided(translation, source, candidates, spec, raters)
-                    except (NoValidCandidateError, InputError) as error:
-                        raise InputError(f"{path}, {record.label}, {spec.name}: {error}") from None
-        return {spec: matrix for spec, matrix in chosen.items() if spec.samples <= fewest}
-
-    def _decided(
-        self,
-        translation: str,
-        source: str | None,
-        candidates: Sequence[Candidate],
-        spec: RowSpec,
-        raters: Sequence[Annotation | None],
-    ) -> Annotation:
-        references = [rater for rater in raters if rater is not None]
-        options = replace(spec.options, invalid=self.invalid)
-        few = candidates[: spec.samples]
-        chosen = decide_segment(few, translation, options, source=source, references=references or None)
-        return chosen.annotation
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -290,7 +183,7 @@ class Study:
                 cells += [Cell(ours), printed, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
         sampling = any("GPU h" in str(cells[-1].value) for cells in body)
-        notes = [_COST, self._fix] if sampling else []
+        notes = [COST, self._fix] if sampling else []
         if any(cell.dagger for cells in body for cell in cells):
             notes.append(f"{DAGGER}: better than MAP and majority voting, p < 0.05, as the paper has it")
         if not same:
@@ -399,7 +292,7 @@ class Study:
     def _sweep(self, title: str) -> Table:
         """MBR-SoftF1, and every stored metric whose spans have confidences, without the spans of low confidence."""
         rows: list[_Row] = [self._counted(EMPTY_ROW)]
-        chosen = [self._predicted(MBR_SOFTF1, at) for at in range(len(self.test_sets))]
+        chosen = [self._candidates.predicted(MBR_SOFTF1, at) for at in range(len(self.test_sets))]
         missing = [matrix for matrix in chosen if isinstance(matrix, str)]
         if missing:
             rows.append(_Row(MBR_SOFTF1.name, missing="; ".join(missing)))
@@ -442,10 +335,6 @@ class Study:
                 _Row(sweep_name(name, threshold), values, self._unrated, sweep_name(paper, threshold) if paper else "")
             )
         return rows
-
-
-def _no_human(where: str) -> str:
-    return f"human error spans of {where} (mbr-esd wmt import)"
 
 
 def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
