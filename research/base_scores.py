@@ -31,7 +31,7 @@ def main() -> None:
 
     from mbr_esd_metric.elicit.prompt import load_prompt
     from mbr_esd_metric.generation.engine import EngineOptions
-    from mbr_esd_metric.generation.loading import load_merged
+    from mbr_esd_metric.generation.pretrained import load_merged
     from mbr_esd_metric.generation.walking import Walker
 
     model, tokenizer = load_merged(EngineOptions(load_card(args.model).engine_options("transformers").model))

@@ -20,7 +20,7 @@ def merged_folder(options: EngineOptions) -> Path:
     """
 
     def make(folder: Path) -> None:
-        from mbr_esd_metric.generation.loading import load_merged
+        from mbr_esd_metric.generation.pretrained import load_merged
 
         model, tokenizer = load_merged(options)
         model.save_pretrained(folder)

@@ -44,7 +44,7 @@ def test_a_batch_is_measured_as_the_engine_measures_each_of_its_walks(
     import torch
 
     from mbr_esd_metric.generation.engine import EngineOptions
-    from mbr_esd_metric.generation.loading import load_merged
+    from mbr_esd_metric.generation.pretrained import load_merged
     from mbr_esd_metric.generation.walking import Walker
 
     base, tokenizer = load_merged(EngineOptions(str(walking_model)))

@@ -28,8 +28,8 @@ from mbr_esd_metric.generation.engine import (
     Sample,
     Sampling,
 )
-from mbr_esd_metric.generation.loading import load_merged, load_model, missing_package, out_of_memory, problem_of
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
+from mbr_esd_metric.generation.pretrained import load_merged, load_model, missing_package, out_of_memory, problem_of
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
