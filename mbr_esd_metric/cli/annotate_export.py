@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown, useless
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.pearmut import Document, Item, Output
+    from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.core.recalibration import Recalibration
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the campaign."""
     from pathlib import Path
 
-    from mbr_esd_metric.adapters.pearmut import Plan, campaign
+    from mbr_esd_metric.adapters.pearmut.campaign import Plan, campaign
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.learnt_file import read_learnt
     from mbr_esd_metric.files.paths import check_output, file_name
@@ -167,7 +167,7 @@ def _documents(
 ) -> list[Document]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""
-    from mbr_esd_metric.adapters.pearmut import Document, Item, Output
+    from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output
     from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.report.worth import chosen
 
@@ -213,7 +213,7 @@ def _annotators(given: Sequence[str]) -> tuple[str, ...]:
 
 def _checks(documents: Sequence[Document], lp: str, wanted: int, rng: random.Random) -> list[Document]:
     """Segments again, with an error planted in a translation in which no span is marked."""
-    from mbr_esd_metric.adapters.pearmut import Document
+    from mbr_esd_metric.adapters.pearmut.campaign import Document
     from mbr_esd_metric.core.annotation import EMPTY
     from mbr_esd_metric.distill.planted import Planter
     from mbr_esd_metric.distill.supervision import HumanAnnotation

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
-    from mbr_esd_metric.adapters.pearmut import ratings_of, read_campaign, read_log
+    from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_ratings
     from mbr_esd_metric.files.paths import check_output
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.pearmut import Document, Item, Output, Plan, campaign, units
+from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
 from mbr_esd_metric.adapters.ratings import PersonRating, read_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan

@@ -1,4 +1,4 @@
-"""Pearmut's offsets, and what became of each span, without the server; `tests/cli/test_annotate.py` has it all."""
+"""What became of each span, without the server; `tests/cli/test_annotate.py` has it all."""
 
 from __future__ import annotations
 
@@ -8,38 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
-from mbr_esd_metric.adapters.pearmut import (
-    Document,
-    Item,
-    Output,
-    Plan,
-    apart,
-    campaign,
-    character,
-    ratings_of,
-    read_campaign,
-    read_log,
-    units,
-)
+from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
+from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
 from mbr_esd_metric.adapters.ratings import read_ratings, write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
 SOURCE, TEXT = "He did not go home.", "Er 😀 ging heim."
 SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major", "source", 0.9, "source")])
-
-
-@given(st.text(max_size=30), st.data())
-def test_units_are_utf_16(text: str, data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(text)))
-    assert units(text, at) == len(text[:at].encode("utf-16-le", "surrogatepass")) // 2
-    assert character(text, units(text, at)) == at
-    if at < len(text):
-        assert character(text, units(text, at + 1) - 1) == at
 
 
 def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
@@ -109,12 +87,6 @@ def test_a_reset_forgets() -> None:
     assert ratings_of(made, [_log(made, [], 2.0), reset]).ratings == ()
     (rating,) = ratings_of(made, [_log(made, [], 2.0), reset, _log(made, [], 3.0)]).ratings
     assert rating.seconds == 3.0
-
-
-def test_spans_that_pearmut_cannot_show_apart_are_not_marked() -> None:
-    text = "one two\nthree"
-    spans = Annotation([ErrorSpan(0, 7, "minor"), ErrorSpan(4, 7, "major"), ErrorSpan(7, 8, "major")])
-    assert [span.key for span in apart(spans, text)] == [(4, 7, "major")]
 
 
 def test_mqm_has_the_categories_that_scores_weigh() -> None:

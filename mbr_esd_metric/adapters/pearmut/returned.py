@@ -1,248 +1,25 @@
-"""Campaigns of Pearmut, the platform on which WMT's annotators work: what is shown, and what comes back.
-
-Pearmut counts a text in UTF-16 units, an error's end is its last unit, and `[missing]` is the unit behind the text.
-Here offsets are characters, and ends are one past. A screen is a document with the outputs of all systems side by side.
-The campaign is of the kind "task-based": each annotator has a list of screens.
-
-Blind: annotators see no names of systems, and their browsers get none. What the letters stand for, and the language
-pair, is in the campaign under the key ``mbr_esd``, which stays on the server.
-"""
+"""What annotators gave back: Pearmut's log of a campaign, as ratings of people."""
 
 from __future__ import annotations
 
-import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
+from mbr_esd_metric.adapters.pearmut.campaign import character
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
+from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, finite, reading
 
-Protocol = Literal["ESA", "MQM"]
-
-#: Google's categories (Freitag et al. 2021), which WMT uses; Pearmut's own are not weighed by WMT's scores.
-CATEGORIES: Mapping[str, tuple[str, ...]] = {
-    "Accuracy": ("Addition", "Mistranslation", "Omission", "Untranslated text"),
-    "Fluency": ("Character encoding", "Grammar", "Inconsistency", "Punctuation", "Register", "Spelling"),
-    "Locale convention": ("Address", "Currency", "Date", "Name", "Telephone", "Time"),
-    "Style": ("Awkward",),
-    "Terminology": ("Inappropriate for context", "Inconsistent use"),
-    "Non-translation": (),
-    "Other": (),
-    "Source error": (),
-}
-
 #: The longest pause that counts as work, in seconds; Pearmut's own number.
 _PAUSE = 61.0
-#: How Pearmut tells texts from pictures and sound. It would not let anybody mark them.
-_MEDIA = re.compile(r"<(?:audio|video|img|iframe) ")
-#: Pearmut writes a system's name into HTML unescaped, and takes no name of digits.
-_UNFIT_NAME = re.compile(r"""[<>&"'`]|^\d*$""")
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A translation on a screen.
-
-    Attributes:
-        text: the translation.
-        spans: marked before the annotator begins; None if the annotator is to begin from nothing.
-        check: the error that was planted, if this is an attention check.
-    """
-
-    text: str
-    spans: Annotation | None = None
-    check: ErrorSpan | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A segment on a screen: its name, its source, and system -> output."""
-
-    id: str
-    source: str
-    outputs: Mapping[str, Output]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """The segments that are shown on one screen, in order."""
-
-    name: str
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a campaign is run.
-
-    Attributes:
-        name: of the campaign; Pearmut makes file names of it.
-        language_pair: such as "en-de".
-        annotators: their names.
-        each: how many annotators see each document.
-        protocol: spans and a score (ESA), or spans with categories (MQM).
-        named: annotators see the systems' names.
-        seed: of the order of the systems, and of where attention checks come.
-    """
-
-    name: str
-    language_pair: str
-    annotators: tuple[str, ...]
-    each: int = 1
-    protocol: Protocol = "ESA"
-    named: bool = False
-    seed: int = 0
-
-
-def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Plan) -> dict[str, Any]:
-    """The campaign as `pearmut add` takes it.
-
-    Args:
-        documents: in order; annotators take turns.
-        checks: attention checks; they are dealt out evenly, and come anywhere between the documents.
-        plan: who sees what, and how.
-
-    Raises:
-        OptionError: more annotators for each document than there are.
-        InputError: a text that Pearmut takes for a picture, a name that it cannot show, or nothing to annotate.
-    """
-    if not 1 <= plan.each <= len(plan.annotators):
-        raise OptionError(
-            f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more annotators"
-        )
-    if not documents:
-        raise InputError("there is no segment to annotate")
-    systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
-    rng = random.Random(plan.seed)
-    codes = _codes(systems, plan.named, rng)
-    tasks: list[list[tuple[int, Document]]] = [[] for _ in plan.annotators]
-    for number, document in enumerate(documents):
-        for copy in range(plan.each):
-            tasks[(number + copy) % len(tasks)].append((number, document))
-    for number, document in enumerate(checks):
-        task = tasks[number % len(tasks)]
-        task.insert(rng.randint(1, len(task)) if task else 0, (-1, document))
-    info: dict[str, Any] = {
-        "assignment": "task-based",
-        "protocol": plan.protocol,
-        "users": list(plan.annotators),
-        "shuffle": False,  # done here, with the seed
-        "show_model_names": plan.named,
-    }
-    if plan.protocol == "MQM":
-        info |= {"mqm_categories": {name: list(parts) for name, parts in CATEGORIES.items()}, "sliders": []}
-    return {
-        "campaign_id": plan.name,
-        "info": info,
-        "data": [[_screen(document, codes, plan.protocol, rng) for _, document in task] for task in tasks],
-        "mbr_esd": {
-            "language_pair": plan.language_pair,
-            "systems": {code: name for name, code in codes.items()},
-        },
-    }
-
-
-def _codes(systems: Sequence[str], named: bool, rng: random.Random) -> dict[str, str]:
-    """System -> what annotators' browsers get."""
-    if named:
-        for name in systems:
-            if _UNFIT_NAME.search(name):
-                raise InputError(f"Pearmut cannot show the system name {name!r}; give it letters, or show no names")
-        return {name: name for name in systems}
-    drawn = rng.sample(range(len(systems)), len(systems))
-    return {name: f"system{number + 1}" for name, number in zip(systems, drawn, strict=True)}
-
-
-def _screen(
-    document: Document, codes: Mapping[str, str], protocol: Protocol, rng: random.Random
-) -> list[dict[str, Any]]:
-    names = [name for name in codes if any(name in item.outputs for item in document.items)]
-    order = rng.sample(names, len(names))
-    screen = []
-    for item in document.items:
-        outputs = {codes[name]: item.outputs[name] for name in order if name in item.outputs}
-        for name, text in [("source", item.source), *((name, item.outputs[name].text) for name in item.outputs)]:
-            if _MEDIA.match(text):
-                raise InputError(
-                    f"segment {item.id} ({name}) begins with {text[:20]!r}, which Pearmut plays instead of showing it; "
-                    "leave the segment out"
-                )
-        one: dict[str, Any] = {"src": item.source, "tgt": {code: output.text for code, output in outputs.items()}}
-        one |= {"item_id": f"{document.name} {item.id}", "document": document.name, "segment": item.id}
-        if any(output.spans is not None for output in outputs.values()):
-            one["error_spans"] = {
-                code: [_suggested(span, output.text, protocol) for span in apart(output.spans, output.text)]
-                for code, output in outputs.items()
-                if output.spans is not None
-            }
-        rules = {code: _rule(output.check, output.text) for code, output in outputs.items() if output.check}
-        if rules:
-            one["validation"] = rules
-        screen.append(one)
-    return screen
-
-
-def apart(spans: Annotation, text: str) -> list[ErrorSpan]:
-    """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
-    and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
-    kept: list[ErrorSpan] = []
-    missing = [span for span in spans if span.side == "source"]
-    for span in sorted(spans, key=lambda one: (one.severity != "major", one.start - one.end, one.start)):
-        visible = span.side == "translation" and text[span.start : span.end].strip("\n\r\u2028\u2029")
-        if visible and not any(_meet(span, other) for other in kept):
-            kept.append(span)
-    worst = sorted(missing, key=lambda one: one.severity != "major")[:1]
-    return sorted(kept, key=lambda one: one.start) + worst
-
-
-def _meet(a: ErrorSpan, b: ErrorSpan) -> bool:
-    return a.start < b.end and b.start < a.end
-
-
-def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]:
-    category = None if protocol == "ESA" else _category(span.category)
-    said = {"severity": span.severity, "category": category, "confidence": span.confidence}
-    if span.side == "source":
-        behind = units(text, len(text))
-        return {"start_i": behind, "end_i": behind, **said, "source": [span.start, span.end]}
-    return {"start_i": units(text, span.start), "end_i": units(text, span.end) - 1, **said}
-
-
-def _category(name: str | None) -> str | None:
-    """The category as Pearmut stores it, if it is one of `CATEGORIES`; the annotator chooses where it is not."""
-    top, _, part = (name or "").lower().partition("/")
-    for category, parts in CATEGORIES.items():
-        if category.lower() == top:
-            if not parts:
-                return f"{category}/{category}"
-            return next((f"{category}/{one}" for one in parts if one.lower() == part.strip()), category)
-    return None
-
-
-def _rule(planted: ErrorSpan, text: str) -> dict[str, Any]:
-    """Passed by a marked span that has a character of the planted error."""
-    start, last = units(text, planted.start), units(text, planted.end) - 1
-    return {"error_spans": [{"start_i": [0, last], "end_i": [start, units(text, len(text)) - 1]}]}
-
-
-def units(text: str, at: int) -> int:
-    """UTF-16 units before a character."""
-    return at + sum(character > "\uffff" for character in text[:at])
-
-
-def character(text: str, unit: int) -> int:
-    """The character that has this UTF-16 unit; the text's length for any behind it."""
-    return len(text.encode("utf-16-le")[: 2 * unit].decode("utf-16-le", "ignore"))
 
 
 @dataclass(frozen=True, slots=True)
