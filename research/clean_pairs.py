@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from running import run
+from spoilt import Pair
 
-from mbr_esd_metric.distill.spoilt import Pair
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole

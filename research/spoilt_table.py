@@ -3,7 +3,7 @@
     python research/spoilt_table.py pairs.jsonl --lp en-de --most 60 [--model MODEL] [-o segments.jsonl]
 
 Pairs come from `clean_pairs.py`, none of them known to the model. Each way of spoiling is that of
-`mbr_esd_metric.distill.spoilt`. A row of the table has the area under the curve of the model's score between all good
+`spoilt.py`. A row of the table has the area under the curve of the model's score between all good
 and all spoilt translations (ties count half), the share of pairs whose good translation has the higher score, and, of
 the spoilt ones, the share that have a mark, and the share whose spans on the source's side overlap what is missing.
 The last lines say how many of the good ones have a mark, and how many of them one on the source's side. Where two
@@ -21,10 +21,10 @@ from pathlib import Path
 
 from clean_pairs import read_pairs
 from running import run
+from spoilt import Pair, Spoiler
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.spoilt import Pair, Spoiler
 from mbr_esd_metric.files.streams import write_whole
 
 #: Rows of the table: what it calls them -> the kind of `spoilt`, but for the second half.

@@ -5,7 +5,7 @@
 
 Pairs come from `clean_pairs.py`, used in both directions; after = stands how often a file is drawn from. An example is
 a walk of `format=marked-omissions` (see `distill.walks`): a person's annotation, a planted error (`distill.planted`),
-or a translation that is spoilt as a whole (`distill.spoilt`); the two latter mostly beside their unspoilt originals.
+or a translation that is spoilt as a whole (`spoilt.py`); the two latter mostly beside their unspoilt originals.
 Of a person's annotation the source is walked in three of ten cases, with no word missing. Words of which nothing is
 known have no loss. The loss is the mean cross-entropy over the marks of a batch of about 900 tokens, AdamW on the LoRA
 weights alone, and the learning rate falls over the last part of the time, not of the updates: the run ends when it is
@@ -29,12 +29,12 @@ from typing import Any
 
 from clean_pairs import read_pairs
 from running import run
+from spoilt import KINDS, Pair, Place, Spoiler
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.distill.encoding import NO_LOSS
 from mbr_esd_metric.distill.planted import Planter
-from mbr_esd_metric.distill.spoilt import KINDS, Pair, Place, Spoiler
 from mbr_esd_metric.distill.supervision import HumanAnnotation
 from mbr_esd_metric.distill.walks import EncodedWalk
 from mbr_esd_metric.elicit.formats import get_format

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import clean_pairs
 import pytest
+from spoilt import Pair
 
-from mbr_esd_metric.distill.spoilt import Pair
 from mbr_esd_metric.errors import InputError
 
 

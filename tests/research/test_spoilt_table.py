@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import spoilt_table
-
-from mbr_esd_metric.distill.spoilt import Pair
+from spoilt import Pair
 
 SENTENCES = [
     Pair(

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import train_small
 from clean_pairs import read_pairs
+from spoilt import KINDS
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.spoilt import KINDS
 from mbr_esd_metric.elicit.formats.marked import units
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 

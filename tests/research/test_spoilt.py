@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from mbr_esd_metric.distill.spoilt import KINDS, Pair, Spoiler, Spoilt, join
+from spoilt import KINDS, Pair, Spoiler, Spoilt, join
 
 ONE = Pair("The dog barks loudly, the cat sleeps.", "Der Hund bellt laut, die Katze schläft.", "en-de")
 TWO = Pair("We sold three old books last year.", "Wir haben letztes Jahr drei alte Bücher verkauft.", "en-de")
