@@ -40,7 +40,7 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules.mbr import Mbr
 from mbr_esd_metric.core.similarities import get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.elicit.parse import CandidateParser, parse_candidate
+from mbr_esd_metric.elicit.parse import CandidateParser
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 
 CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
@@ -88,7 +88,7 @@ def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
     texts: dict[Annotation, str] = {}
     while len(texts) < n:
         for text in draw_texts(translation, n, rng):
-            annotation = parse_candidate(text, translation)
+            annotation = CandidateParser(translation).annotations([text])[0]
             assert isinstance(annotation, Annotation)
             texts.setdefault(annotation, text)
     return list(texts.values())[:n]
@@ -151,7 +151,7 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
             candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
             annotations: list[Annotation] = []
             for text in texts:
-                annotation = parse_candidate(text, translation)
+                annotation = CandidateParser(translation).annotations([text])[0]
                 assert isinstance(annotation, Annotation)
                 annotations.append(annotation)
             logprobs = [candidate.logprob for candidate in candidates]

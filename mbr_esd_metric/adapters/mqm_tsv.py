@@ -142,12 +142,10 @@ class LeftOut:
     Attributes:
         line: the number of the line, from 1.
         reason: the same text for everything that is left out for the same reason.
-        detail: the content that was left out.
     """
 
     line: int
     reason: str
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +203,15 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         index["segment"] = index["doc_segment"]  # Marot has a constant where segments have no number of their own
     for line, row in body:
         if len(row) <= needed:
-            left_out.append(LeftOut(line, "row with too few columns", f"{len(row)} columns, {needed + 1} are needed"))
+            left_out.append(LeftOut(line, "row with too few columns"))
             continue
         cell = {name: row[position] for name, position in index.items()}
         severity = cell["severity"].strip().lower()
         if severity == "hotw-test":
-            left_out.append(LeftOut(line, "attention check, not a rating", cell["category"]))
+            left_out.append(LeftOut(line, "attention check, not a rating"))
             continue
         if not cell["rater"].strip() and not severity:
-            left_out.append(LeftOut(line, "row of metadata, not a rating", cell["system"]))
+            left_out.append(LeftOut(line, "row of metadata, not a rating"))
             continue
         key = (cell["system"], cell["doc"], cell["segment"], cell["rater"])
         group = groups.setdefault(key, _Group(line, cell["doc_segment"]))
@@ -272,7 +270,7 @@ def bio_rating(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) ->
         if not 0 <= start < end <= len(str(item["mt"])):
             raise InputError(f"error span [{start}, {end}) does not fit its translation")
         if start >= len(target):
-            left_out.append(LeftOut(number, AT_THE_END, category))
+            left_out.append(LeftOut(number, AT_THE_END))
             continue
         errors.append(MqmError(severity, category, "target", start, min(end, len(target))))
     return MqmRating(
@@ -364,7 +362,7 @@ def _rating(
     errors = []
     for row in group.rows:
         if fold_severity(row.severity) is None and row.severity != "neutral":
-            left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty", row.category))
+            left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
     return MqmRating(system, doc, group.doc_segment, segment, rater, source, target, tuple(errors))
 
@@ -383,7 +381,7 @@ def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmE
             return MqmError(row.severity, row.category, side, *place)
         same = text.text.rstrip() == into
         problem = AT_THE_END if same else "span lost between rows whose texts differ"
-    left_out.append(LeftOut(row.line, f"{problem}: counts in the score, has no span", row.category))
+    left_out.append(LeftOut(row.line, f"{problem}: counts in the score, has no span"))
     return MqmError(row.severity, row.category)
 
 

@@ -74,7 +74,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     if other and len(other) == len(rows):
         there = ", ".join(sorted({str(row.lp) for row in rows}))
         raise InputError(f"{path}: nothing of {lp}; there is: {there}")
-    left_out += [LeftOut(row.line, "row of another language pair", str(row.lp)) for row in other]
+    left_out += [LeftOut(row.line, "row of another language pair") for row in other]
     rows = [row for row in rows if not lp or row.lp == lp]
     reading = _reading(rows)
     ratings = []
@@ -85,7 +85,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
             if row.text != row.target:
                 of = "quoted" if reading.quoted else "unquoted"
                 why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
-                left_out.append(LeftOut(row.line, why, ""))
+                left_out.append(LeftOut(row.line, why))
             ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, row.text, errors, row.lp))
     if not ratings:
         raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
@@ -179,11 +179,11 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             names = (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
             said = cells[0]
         else:
-            left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields", line[:60]))
+            left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
         source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
         if not source or not target:
-            left_out.append(LeftOut(number, "row without a source or a translation", line[:60]))
+            left_out.append(LeftOut(number, "row without a source or a translation"))
             continue
         text = unquoted(target).rstrip()
         rows.append(_Row(number, names, said, source, target, text, (cells[-3], cells[-2], cells[-1])))
@@ -265,29 +265,27 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
     try:
         spans = row.spans()
     except ValueError:
-        left_out.append(LeftOut(line, "row whose offsets and severities do not fit together", " | ".join(cells)[:60]))
+        left_out.append(LeftOut(line, "row whose offsets and severities do not fit together"))
         return None
     if not spans:
-        left_out.append(LeftOut(line, "row that says neither errors nor no-error", ""))
+        left_out.append(LeftOut(line, "row that says neither errors nor no-error"))
         return None
     errors = []
     for first, past, severity in spans:
         start, end = reading.place(row, first, past)
         if fold_severity(severity) is None:
-            left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty", f"{first} {past}"))
+            left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty"))
             errors.append(MqmError(severity.lower(), ""))
         elif not 0 <= start < end or start >= len(target):
             why = AT_THE_END if 0 <= start < end else "error without characters"
-            left_out.append(LeftOut(line, f"{why}: counts in the score, has no span", f"{first} {past} {severity}"))
+            left_out.append(LeftOut(line, f"{why}: counts in the score, has no span"))
             # As the task's scorer has it: at a place, which may be the end of the text.
             placed = 0 <= start <= min(end, len(target))
             errors.append(MqmError(severity.lower(), "", *(("target", start, start) if placed else ())))
         else:
             if end > len(target):
-                left_out.append(
-                    LeftOut(line, "span cut to the end of the translation", f"{first} {past} of {len(target)}")
-                )
+                left_out.append(LeftOut(line, "span cut to the end of the translation"))
             errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
     if any(reading.moves(first, past) for first, past, _ in spans):
-        left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end", ""))
+        left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end"))
     return tuple(errors)

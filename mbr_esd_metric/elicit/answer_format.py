@@ -115,8 +115,6 @@ class AnswerFormat(ABC):
     surprisals: ClassVar[bool] = False
     #: Whether a model that nothing holds to the grammar answers in this form often enough.
     free: ClassVar[bool] = False
-    #: Whether an answer also states a score, for `score=given`.
-    states_scores: ClassVar[bool] = False
     #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then
     #: compared over both texts, whether or not one has such a span.
     both_sides: ClassVar[bool] = False

@@ -268,18 +268,6 @@ class CandidateParser:
         return annotation.missing(unplaced) if self._with_unplaced and unplaced else annotation
 
 
-def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:
-    """The annotation that one text spells, or why it spells none; `CandidateParser` is for many of a segment.
-
-    Args:
-        text: what the model wrote; whatever it is, this does not raise.
-        translation: t, in which spans are located.
-        location: "first" or "successive"; see `CandidateParser`, which also counts what was dropped.
-    """
-    parsed = CandidateParser(translation, location).parse(text)
-    return parsed if isinstance(parsed, Invalid) else parsed.annotation
-
-
 class _Malformed(ValueError):
     """JSON that Python's decoder would let pass."""
 

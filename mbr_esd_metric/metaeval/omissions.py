@@ -64,11 +64,6 @@ class OmissionScores:
             return 0.0
         return 2 * self.precision * self.recall / (self.precision + self.recall)
 
-    @property
-    def alarm_rate(self) -> float:
-        """The share of complete translations with a predicted omission; lower is better."""
-        return self.alarms / self.complete if self.complete else math.nan
-
 
 def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
     """Evaluate predicted omissions on every translation that somebody rated.

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.elicit.parse import KEYS, CandidateParser, Invalid, Parsed, parse_candidate
+from mbr_esd_metric.elicit.parse import KEYS, CandidateParser, Invalid, Parsed
 from mbr_esd_metric.errors import OptionError
+from tests.helpers.annotations import parse_candidate
 
 TEXT = 'Der Hund und der Hund, "sagte" er {x}, {y} \\ 😀 e\u0301.'
 settings.register_profile("untimed", deadline=None, max_examples=150)

@@ -7,6 +7,7 @@ import random
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.elicit.parse import CandidateParser, Invalid
 
 
 @st.composite
@@ -36,3 +37,9 @@ def drawn(rng: random.Random, length: int, most: int = 4) -> Annotation:
         start = rng.randrange(length)
         spans.append(ErrorSpan(start, rng.randint(start + 1, length), rng.choice(["major", "minor"])))
     return Annotation(spans)
+
+
+def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:
+    """The annotation that one text spells, or why it spells none."""
+    parsed = CandidateParser(translation, location).parse(text)
+    return parsed if isinstance(parsed, Invalid) else parsed.annotation

@@ -60,13 +60,13 @@ def main(mqm_folder: Path) -> None:
 
     from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
     from mbr_esd_metric.core.annotation import Annotation
-    from mbr_esd_metric.elicit.parse import parse_candidate
     from mbr_esd_metric.errors import NoValidCandidateError
     from mbr_esd_metric.generation.store import CandidateStore
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.pipeline import annotate
     from mbr_esd_metric.metric.plan import Segment, plan
     from mbr_esd_metric.metric.signature import signature
+    from tests.helpers.annotations import parse_candidate
 
     store = Path(tempfile.gettempdir()) / "ted_candidates.sqlite"
     card = load_card(f"{MODEL}&store={store}")

@@ -40,7 +40,6 @@ class EsaFormat(CompactOmissionsFormat):
 
     name = "esa"
     templates = MappingProxyType({"v1": _V1})
-    states_scores = True
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern

@@ -63,7 +63,6 @@ class GembaMqmFormat(AnswerFormat):
     templates = MappingProxyType({"v1": _V1})
     both_sides = True
     free = True
-    states_scores = True
 
     def prompt(self, name: str) -> Prompt:
         """As for other formats; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""

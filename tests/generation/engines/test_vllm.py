@@ -25,7 +25,6 @@ import pytest
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.elicit.grounded import grounded_grammar
-from mbr_esd_metric.elicit.parse import parse_candidate
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample, Sampling
@@ -39,6 +38,7 @@ from mbr_esd_metric.generation.server.patience import Patience
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
+from tests.helpers.annotations import parse_candidate
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills, stored
 
