@@ -245,9 +245,21 @@ def test_broken_files(tmp_path: Path, name: str, content: str, said: str) -> Non
         read_document(tmp_path / "none.xlf")
 
 
+def test_po_in_an_encoding_with_an_n(tmp_path: Path) -> None:
+    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
+    text = PO.replace("UTF-8", "windows-1252")
+    document = _read(tmp_path, "w.po", text, "cp1252")
+    assert document.units[0].translation == "Öffne das Feuer"
+    document.mark(_words(document, umenu="Öffne"), tmp_path / "o.po")
+    said = '# mbr-esd: major, accuracy/mistranslation: "Öffne"\n'
+    assert (tmp_path / "o.po").read_bytes().decode("cp1252") == text.replace("somebody.\n", f"somebody.\n{said}")
+    with pytest.raises(InputError, match="unknown encoding: bogus; save the file as UTF-8"):
+        _read(tmp_path, "b.po", PO.replace("UTF-8", "bogus"))
+
+
 def test_a_broken_po_names_its_line(tmp_path: Path) -> None:
     pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
-    with pytest.raises(InputError, match="p.po, line 11: not utf-8, which the file's header names"):
+    with pytest.raises(InputError, match="p.po, line 11: not UTF-8; is the charset of the header right"):
         _read(tmp_path, "p.po", PO, "latin-1")
 
 

@@ -6,6 +6,7 @@ The file is written line by line here, as the toolkit would wrap lines and end t
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from mbr_esd_metric.files.streams import whole_file
 
 #: Our lines begin so; a file that has been marked before loses them first.
 _OURS = "# mbr-esd: "
+_CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w.:-]+)", re.IGNORECASE)
 _KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
 
 
@@ -34,14 +36,22 @@ def read_po(path: Path) -> Document:
     except ImportError:
         raise MissingDependencyError("translate-toolkit", "documents", "reading PO files") from None
     try:
-        with path.open("rb") as file:
-            store: Any = pofile(file)
+        content = path.read_bytes()
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except UnicodeDecodeError as error:
-        numbered = enumerate(path.read_bytes().splitlines(), 1)
-        line = next((number for number, line in numbered if _undecodable(line, error.encoding)), 1)
-        raise InputError(f"{path}, line {line}: not {error.encoding}, which the file's header names") from None
+    said = _CHARSET.search(content)
+    encoding = "utf-8" if said is None or said[2] == b"CHARSET" else said[2].decode()
+    try:
+        text = content.decode(encoding)
+    except LookupError as error:
+        raise InputError(f"{path}: {error}; save the file as UTF-8") from None
+    except UnicodeError as error:
+        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
+    # The toolkit takes the name of an encoding to end before its first "n".
+    content = _CHARSET.sub(rb"\1UTF-8", text.encode(), count=1)
+    try:
+        store: Any = pofile(io.BytesIO(content))
     except Exception as error:  # the toolkit raises errors of many kinds
         raise InputError(f"{path}: not PO that can be read ({error})") from None
     language = store.gettargetlanguage() or ""
@@ -55,18 +65,12 @@ def read_po(path: Path) -> Document:
             continue
         units.append(Unit(name, str(message.source), str(message.target), (store.getsourcelanguage() or "", language)))
         messages.append(message)
-    return Document(path, tuple(units), partial(_mark, path, store, messages), tuple(empty))
+    return Document(path, tuple(units), partial(_mark, path, encoding, store, messages), tuple(empty))
 
 
-def _undecodable(line: bytes, encoding: str) -> bool:
-    try:
-        line.decode(encoding)
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
-def _mark(path: Path, store: Any, messages: Sequence[Any], annotations: Sequence[Annotation], output: Path) -> None:
+def _mark(
+    path: Path, encoding: str, store: Any, messages: Sequence[Any], annotations: Sequence[Annotation], output: Path
+) -> None:
     said = {id(message): own for message, own in zip(messages, annotations, strict=True)}
     entries = [unit for unit in store.units if not unit.isobsolete()]
     lines = path.read_bytes().splitlines(keepends=True)
@@ -89,7 +93,7 @@ def _mark(path: Path, store: Any, messages: Sequence[Any], annotations: Sequence
             file.writelines(line for line in lines[top:before] if not line.startswith(_OURS.encode()))
             for span in said.get(id(unit), ()):
                 comment = issue_comment(span, str(unit.target if span.side == "translation" else unit.source))
-                file.write(f"{_OURS}{' '.join(comment.split())}".encode(store.encoding, "replace") + ending)
+                file.write(f"{_OURS}{' '.join(comment.split())}".encode(encoding, "replace") + ending)
             done = before
         file.writelines(lines[done:])
 
