@@ -42,14 +42,14 @@ def read_po(path: Path) -> Document:
     said = _CHARSET.search(content)
     encoding = "utf-8" if said is None or said[2] == b"CHARSET" else said[2].decode()
     try:
-        text = content.decode(encoding)
+        text = content.decode(encoding).encode()
     except LookupError as error:
         raise InputError(f"{path}: {error}; save the file as UTF-8") from None
     except UnicodeError as error:
         line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
     # The toolkit takes the name of an encoding to end before its first "n".
-    content = _CHARSET.sub(rb"\1UTF-8", text.encode(), count=1)
+    content = _CHARSET.sub(rb"\1UTF-8", text, count=1)
     try:
         store: Any = pofile(io.BytesIO(content))
     except Exception as error:  # the toolkit raises errors of many kinds
