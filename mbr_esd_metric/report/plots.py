@@ -32,11 +32,14 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
         log_x: to base 2.
     """
     figure, axes = _figure(len(panels))
-    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves if not curve.guide))
+    every = [curve for curves in panels.values() for curve in curves]
+    labels = list(dict.fromkeys(curve.label for curve in every if not curve.guide))
+    guides = list(dict.fromkeys(curve.label for curve in every if curve.guide))
     for axis, (name, curves) in zip(axes, panels.items(), strict=True):
         for curve in curves:
             if curve.guide:
-                axis.plot(curve.x, curve.y, label=curve.label, color="0.6", linewidth=1, zorder=1)
+                dash = _DASHES[guides.index(curve.label) % 6]
+                axis.plot(curve.x, curve.y, label=curve.label, color="0.6", linestyle=dash, linewidth=1, zorder=1)
                 continue
             at = labels.index(curve.label)
             axis.plot(

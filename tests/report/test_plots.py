@@ -11,7 +11,8 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.curves import loss_curves
+from mbr_esd_metric.report.curves import Curve, loss_curves
+from mbr_esd_metric.report.plots import plot_curves
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 MT = "0123456789"
@@ -21,6 +22,16 @@ B = Annotation([ErrorSpan(2, 6, "minor")])
 
 def of(annotation: Annotation, logprob: float | None = None) -> Candidate:
     return Candidate(annotation=annotation, logprob=logprob)
+
+
+def test_guides_of_two_language_pairs_look_apart() -> None:
+    pytest.importorskip("matplotlib")
+    ends = (0.0, 1.0)
+    guides = [Curve(f"empty {lp}", ends, (level, level), guide=True) for lp, level in (("en-de", 0.3), ("zh-en", 0.5))]
+    figure = plot_curves({"F1": guides, "SPA": guides[::-1]}, "lambda")
+    looks = [{line.get_label(): line.get_linestyle() for line in axis.lines} for axis in figure.axes[:2]]
+    assert looks[0] == looks[1]
+    assert len(set(looks[0].values())) == 2
 
 
 def test_loss_curves(tmp_path: Path) -> None:
