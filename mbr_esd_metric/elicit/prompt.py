@@ -19,11 +19,13 @@ CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", 
 #: Severities that prompt and grammar agree on; critical counts as major.
 SEVERITIES = ("critical", "major", "minor")
 
-_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below.
-Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
-"severity": "..."}}]}}
-error_span: the wrong words, copied exactly from the translation.
+_TEXTS_V1 = """\
+Source in {source_lang}:
+{source}
+
+Translation in {target_lang}:
+{translation}"""
+_KEYS_V1 = f"""\
 category: {", ".join(CATEGORIES)}.
 sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
 register, inconsistency, awkward, inappropriate for context.
@@ -31,22 +33,18 @@ severity: critical (the meaning is lost or dangerous), major (hard to understand
 but does not hinder).
 Without errors, answer {{"errors": []}}.
 
-Source in {{source_lang}}:
-{{source}}
-
-Translation in {{target_lang}}:
-{{translation}}"""
+{_TEXTS_V1}"""
+_V1 = f"""\
+You check translations as a professional MQM annotator. Mark the errors in the translation below.
+Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
+"severity": "..."}}]}}
+error_span: the wrong words, copied exactly from the translation.
+{_KEYS_V1}"""
 
 _ANSWER_V1 = f"""\
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
 "severity": "..."}}]}}, or {{"errors": []}} without errors. error_span: the wrong words, copied exactly from the \
 translation. category: {", ".join(CATEGORIES)}. severity: {", ".join(SEVERITIES)}."""
-_TEXTS_V1 = """\
-Source in {source_lang}:
-{source}
-
-Translation in {target_lang}:
-{translation}"""
 #: In the manner of AutoMQM (Fernandes et al. 2023, arXiv 2308.07286), in our own words.
 _AUTOMQM_V1 = f"""\
 {_TEXTS_V1}
@@ -75,18 +73,7 @@ Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub
 "severity": "..."}}, {{"omitted_span": "...", "category": "accuracy", "sub_category": "omission", "severity": "..."}}]}}
 error_span: the wrong words, copied exactly from the translation.
 omitted_span: words whose meaning is missing from the translation, copied exactly from the source.
-category: {", ".join(CATEGORIES)}.
-sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
-register, inconsistency, awkward, inappropriate for context.
-severity: critical (the meaning is lost or dangerous), major (hard to understand or wrong in meaning), minor (noticed, \
-but does not hinder).
-Without errors, answer {{"errors": []}}.
-
-Source in {{source_lang}}:
-{{source}}
-
-Translation in {{target_lang}}:
-{{translation}}"""
+{_KEYS_V1}"""
 
 #: Those of `format=json-omissions`.
 OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}

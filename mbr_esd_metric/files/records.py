@@ -41,17 +41,6 @@ from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.untrusted import decoded, finite
 
-__all__ = [
-    "CandidateRecord",
-    "DecisionRecord",
-    "candidate_record",
-    "json_line",
-    "raw_records",
-    "read_candidates",
-    "read_decisions",
-    "write_records",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CandidateRecord:
