@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="curves over every confidence that occurs, and the area under them, for each of --measures, which are of "
         "the corpus: f1-corpus, f1-wmt25-corpus, mpp-corpus, softdice-corpus",
     )
-    parser.add_argument("--points", action="store_true", help="with --precision-recall, also print the curves")
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
     parser.set_defaults(default_of=parser.get_default)
     parser.epilog = (
@@ -56,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
         for name in ("lambdas", "missing", "spa", "mqm"):
             if getattr(args, name) != args.default_of(name):
                 raise useless(f"--{name}", "--precision-recall")
-    elif args.points:
-        raise useless("--points", "a sweep without --precision-recall")
     check_outputs(args)
     test_sets = list(load_test_sets(args))
     return _precision_recall(args, test_sets) if args.precision_recall else _sweep(args, test_sets)
@@ -125,7 +122,6 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
 def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
     from mbr_esd_metric.report.plots import plot_curves, save
     from mbr_esd_metric.report.precision_recall_tables import (
-        points_table,
         precision_recall_curves,
         precision_recall_panels,
         summary_table,
@@ -142,8 +138,6 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) ->
             found = precision_recall_curves(test_set, predicted, measure, measuring)
             curves[test_set.lp, measure] = found
             tables.append(summary_table(test_set, measure, found, repaired))
-            if args.points:
-                tables.append(points_table(test_set, measure, found))
     put_out(args, tables)
     if args.plot:
         save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))

@@ -64,24 +64,6 @@ def summary_table(
     return Table(f"{test_set.name} {test_set.lp}, {title}", tuple(columns), rows, (legend, *test_set.notes, *notes))
 
 
-def points_table(test_set: TestSet, measure: str, curves: Mapping[str, PrecisionRecallCurve]) -> Table:
-    """One row for each threshold of each curve."""
-    title = MEASURE_TITLES.get(measure, measure)
-    columns = (
-        Column("metric", "metric", label=True),
-        Column("threshold", "threshold", label=True),
-        Column("precision", "precision"),
-        Column("recall", "recall"),
-        Column("value", title),
-    )
-    rows = tuple(
-        (Cell(name), Cell(point.threshold), *_cells(point))
-        for name, curve in curves.items()
-        for point in curve.points[1:]
-    )
-    return Table(f"{test_set.name} {test_set.lp}, {title}, curves", columns, rows)
-
-
 def precision_recall_panels(
     curves: Mapping[tuple[str, str], Mapping[str, PrecisionRecallCurve]],
 ) -> dict[str, Sequence[Curve]]:

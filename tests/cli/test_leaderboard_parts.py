@@ -61,8 +61,6 @@ def test_precision_recall(data: Path, test_set: TestSet, capsys: pytest.CaptureF
     assert found["flat (src)"]["area"] == 0.0
     assert plot.is_file()
     assert plot.with_suffix(".svg").is_file()
-    printed = text(data, capsys, "lambda-sweep", "--precision-recall", "--points", "--measures", "mpp-corpus")
-    assert "curves" in printed
 
 
 def test_curves_of_metrics_without_a_span_are_no_picture(
