@@ -6,8 +6,9 @@
 # without a warning.
 #   MBR_ESD_VENVS   folder of the environments (default .venvs)
 set -euo pipefail
+. "$(dirname "$0")/setting_up.sh"
+help_if_asked "$@"
 cd "$(dirname "$0")/.."
-. scripts/setting_up.sh
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 venvs="${MBR_ESD_VENVS:-.venvs}"

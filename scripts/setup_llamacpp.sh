@@ -11,6 +11,7 @@ set -euo pipefail
 
 scripts=$(cd "$(dirname "$0")" && pwd)
 . "$scripts/setting_up.sh"
+help_if_asked "$@"
 usage $# 2 "FOLDER [PYTHON]"
 folder=$1
 python=${2:-python3}

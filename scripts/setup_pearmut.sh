@@ -1,6 +1,9 @@
 #!/bin/sh
 # An environment with Pearmut, on which people annotate: scripts/setup_pearmut.sh FOLDER [PYTHON 3.12 or later]
 set -eu
+. "$(dirname "$0")/setting_up.sh"
+help_if_asked "$@"
+usage $# 2 "FOLDER [PYTHON 3.12 or later]"
 folder="$1"
 python="${2:-}"
 if [ -z "$python" ]; then

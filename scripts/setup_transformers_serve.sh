@@ -12,6 +12,7 @@ set -euo pipefail
 
 scripts=$(cd "$(dirname "$0")" && pwd)
 . "$scripts/setting_up.sh"
+help_if_asked "$@"
 usage $# 1 FOLDER
 folder=$1
 python=${PYTHON:-$folder/bin/python}

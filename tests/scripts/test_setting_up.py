@@ -64,7 +64,9 @@ def test_where_none_fits_a_line_says_what_to_do(tmp_path: Path, environment: dic
     assert len(line.splitlines()) == 1
 
 
-@pytest.mark.parametrize("script", ["first_run.sh", "environment.sh", "test.sh"])
+@pytest.mark.parametrize(
+    "script", [path.name for path in sorted((ROOT / "scripts").glob("*.sh")) if path.name != "setting_up.sh"]
+)
 def test_help_says_what_the_script_does(script: str) -> None:
     done = subprocess.run([ROOT / "scripts" / script, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -133,7 +133,7 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
         nonlocal encoding
         if name is not None and not encoding.lower().startswith("utf-16"):
             if rb"\x41".decode(name) != r"\x41":  # what looks like text to the parser would be markup here
-                raise LookupError(name)
+                raise LookupError(f"unknown encoding: {name}")
             encoding = name
 
     def entity(*_: object) -> None:

@@ -400,7 +400,7 @@ class Asking:
             except Odd:
                 raise
             except Transient as broken:
-                broken.came = self._whole(arrived, part)
+                broken.came = self._whole(arrived, part, address)
                 raise
             if streamed is None:
                 return self._checked(arrived.whole(), address, part)
@@ -416,25 +416,32 @@ class Asking:
             raise error
         return self._checked(answer.json(), address, part)
 
-    def _whole(self, arrived: Arrived, part: Part) -> list[tuple[int, tuple[Sample, ...]]]:
+    def _whole(self, arrived: Arrived, part: Part, address: Address) -> list[tuple[int, tuple[Sample, ...]]]:
         """What came of a reply that broke off: the samples that are whole and sound."""
         came = []
         for index, value in arrived.runs():
             first = part.first + index
             with suppress(Odd):
                 run = Part(part.request, first, len(value["choices"]))
-                came.append((first, self._read(value, run).samples))
+                came.append((first, self._read(value, run, address).samples))
         return came
 
-    def _read(self, value: object, part: Part) -> Reply:
+    def _read(self, value: object, part: Part, address: Address) -> Reply:
         dialect = self._job.dialect
         reply = dialect.read(value, self._job.ask(part))
+        wrong: list[Disobeyed] = []
         for sample in reply.samples:
-            dialect.check(sample, part.request)
+            try:
+                dialect.check(sample, part.request)
+            except Disobeyed as error:
+                wrong.append(error)
+        whole = sum(not sample.truncated for sample in reply.samples)
+        if wrong and not (dialect.loses_tokens and (address in self._obedient or len(wrong) < whole)):
+            raise wrong[0]
         return reply
 
     def _checked(self, value: object, address: Address, part: Part) -> Reply:
-        reply = self._read(value, part)
+        reply = self._read(value, part, address)
         if any(not sample.truncated for sample in reply.samples):
             self._obedient.add(address)
         return reply

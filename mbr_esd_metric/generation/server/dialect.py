@@ -108,6 +108,9 @@ class Dialect(ABC):
 
     #: Whether it answers in OpenAI's events, choice by choice, where it is asked to.
     streams: ClassVar[bool] = False
+    #: Whether a text may lack tokens that the grammar admitted, so that a candidate of a server that obeys is not always
+    #: in the form asked for. It is kept then, and counts as one that cannot be read.
+    loses_tokens: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

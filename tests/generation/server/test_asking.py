@@ -119,6 +119,25 @@ def test_every_reply_is_checked_not_the_first_alone() -> None:
         collect(engine(server.url, concurrency=1).generate(requests(6, 4), Sampling()))
 
 
+def test_a_candidate_without_a_special_token_is_kept_where_the_server_loses_them() -> None:
+    """llama.cpp's grammar takes `<file_sep>` for a span, and the text lacks it: the same seed lacks it again."""
+
+    def spoil(value: Any, number: int) -> Any:
+        value["choices"][number % 4]["message"]["content"] = "minor  minor <a>"
+        return value
+
+    with FakeServer(MODEL, dialect="llamacpp", spoil=spoil) as server:
+        found = collect(engine(server.url).generate(requests(3, 4), Sampling()))
+        assert len(server.bodies) == 3
+    assert len(found) == 12
+    assert sum(sample.text == "minor  minor <a>" for sample in found.values()) == 3
+    with (
+        FakeServer(MODEL, dialect="llamacpp", plain=True) as server,
+        pytest.raises(EngineError, match="does not obey the field grammar"),
+    ):
+        collect(engine(server.url).generate(requests(1, 4), Sampling()))
+
+
 def test_one_segment_that_is_too_long_stops_no_other_and_is_named_once() -> None:
     """At N = 96 six parts of it were refused, and five refusals ended the run."""
     wanted = [Request("long", "A" * 2000, output_grammar(), 96, 0, "segment 17 of mt.txt"), *requests(3, 96)]

@@ -3,7 +3,8 @@
 The server first draws a token from the whole distribution and applies the grammar only if it forbids that token. Its
 log-probabilities are over the whole vocabulary. So its candidates come from another distribution than vLLM's, and it
 has no log-probabilities of the kind that decisions need. Its samplers run in the order of the request. Min-p,
-which is on by default there, is off unless it is asked for.
+which is on by default there, is off unless it is asked for. The grammar takes a token that is special to the model,
+such as ``<file_sep>``, for the characters of its name, and the text then lacks them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class LlamacppDialect(Dialect):
     can: ClassVar[Capabilities] = Capabilities("gbnf", n=True, seed=True, top_k=True, logprobs=False, min_p=True)
     field: ClassVar[str] = "grammar"
     streams: ClassVar[bool] = True
+    loses_tokens: ClassVar[bool] = True
     owners: ClassVar[frozenset[str]] = frozenset({"llamacpp"})
 
     async def slots(self, http: Http, address: Address) -> int | None:
