@@ -108,8 +108,8 @@ class Dialect(ABC):
 
     #: Whether it answers in OpenAI's events, choice by choice, where it is asked to.
     streams: ClassVar[bool] = False
-    #: Whether a text may lack tokens that the grammar admitted, so that a candidate of a server that obeys is not always
-    #: in the form asked for. It is kept then, and counts as one that cannot be read.
+    #: Whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is then kept
+    #: where it is not in the form asked for, too, and counts as one that cannot be read.
     loses_tokens: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
