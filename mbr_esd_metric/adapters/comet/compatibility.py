@@ -25,8 +25,8 @@ def supply() -> None:
       leaves a pooled output that is not there out of a model's tuple, where COMET's XLM-R encoders expect None.
     - argparse of Python 3.12.8, 3.13.1 and later passes an argument more to a method of its own than jsonargparse
       3.13.1 does, which COMET asks for.
-    - Linux has forked no processes by default since Python 3.14. COMET's workers would each import COMET and get a copy
-      of the model, to split texts; they are forked, as before, and as COMET itself has it on a Mac.
+    - Linux forks no processes by default since Python 3.14. COMET's workers would have nothing of what is here, and a
+      model that has predicted once cannot be sent to them. They are forked, as before, and as COMET has it on a Mac.
     - With numpy 2 the statistics of ``comet-compare`` are of numpy's own type, which ``--to_json`` cannot write.
     """
     transformers: Any = sys.modules.get("transformers")
