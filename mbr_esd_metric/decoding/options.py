@@ -36,8 +36,10 @@ def _option(
     valid: Callable[[], Iterable[str]] | None = None,
     kind: str = "",
     takes: str = "",
+    short: str = "",
 ) -> Any:
-    return field(default=default, metadata={"help": meaning, "valid": valid, "kind": kind, "takes": takes})
+    metadata = {"help": meaning, "valid": valid, "kind": kind, "takes": takes, "short": short}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class DecisionOptions:
     preset: str | None = _option(None, "several of these options at once", lambda: PRESETS, "preset")
     format: str = _option("json", "how candidates say their errors", lambda: FORMATS.names(), "format")
     span_cost: float = _option(
-        0.0, "price of a span for consensus-corpus, in characters of a major error", takes="a number from 0"
+        0.0, "price of a span for consensus-corpus, in characters of a major error", takes="a number from 0", short="c"
     )
     score: str | LearntScore = _option(
         "chosen",

@@ -89,10 +89,10 @@ def _urls(text: str) -> tuple[str, ...]:
     return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
-def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False) -> Any:
+def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False, short: str = "") -> Any:
     """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
-    user may name it."""
-    return field(default=default, metadata={"convert": convert, "help": meaning, "place": place})
+    user may name it. `short` is its name in a signature, where that is another."""
+    return field(default=default, metadata={"convert": convert, "help": meaning, "place": place, "short": short})
 
 
 #: The name of the card for any model on a server of the user's.
@@ -130,11 +130,13 @@ class ModelCard:
     n: int | Literal["auto"] = _option(256, _whole_or_auto, "candidates a segment; auto: until the decision is settled")
     n_max: int = _option(256, _whole(1, 65536), "candidates a segment at most, with n=auto")
     decision: DecisionOptions = DecisionOptions()
-    temperature: float = _option(2.0, _number(0, 100), "sampling temperature")
-    top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all")
-    top_p: float = _option(1.0, _number(0.01, 1), "nucleus; 1 keeps all")
-    min_p: float = _option(0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all")
-    epsilon: float = _option(0.0, _number(0, 1), "least probability of a token; 0 keeps all")
+    temperature: float = _option(2.0, _number(0, 100), "sampling temperature", short="t")
+    top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all", short="k")
+    top_p: float = _option(1.0, _number(0.01, 1), "nucleus; 1 keeps all", short="p")
+    min_p: float = _option(
+        0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all", short="minp"
+    )
+    epsilon: float = _option(0.0, _number(0, 1), "least probability of a token; 0 keeps all", short="eps")
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
     role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")

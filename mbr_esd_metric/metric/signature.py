@@ -13,10 +13,8 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
-from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.card import OPTIONS, ModelCard
 
-#: Settings whose name is shorter in a signature.
-_SHORT = {"temperature": "t", "top_k": "k", "top_p": "p", "min_p": "minp", "epsilon": "eps", "span_cost": "c"}
 #: Options of a decision that are said in a place of their own. Every other one is said where it is not at its default.
 _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "preset")
 
@@ -68,12 +66,12 @@ def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
     if card.role != "both":
         fields.append(("role", card.role))
     if not replayed:
-        drawn: dict[str, object] = {"t": float(sampling.temperature)}
+        drawn: dict[str, object] = {"temperature": float(sampling.temperature)}
         if not sampling.greedy:
-            drawn |= {"k": sampling.top_k, "p": sampling.top_p, "seed": sampling.seed}
-        drawn |= {_SHORT[name]: value for name in ("min_p", "epsilon") if (value := getattr(sampling, name))}
-        drawn |= {_SHORT.get(name, name): "-" for name in left_out}
-        fields += drawn.items()
+            drawn |= {name: getattr(sampling, name) for name in ("top_k", "top_p", "seed")}
+        drawn |= {name: value for name in ("min_p", "epsilon") if (value := getattr(sampling, name))}
+        drawn |= dict.fromkeys(left_out, "-")
+        fields += [(_short(name), value) for name, value in drawn.items()]
         fields.append(("max", sampling.max_tokens))
         if card.dtype != "auto":
             fields.append(("dtype", card.dtype))
@@ -104,11 +102,16 @@ def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
     return {key: str(value) for key, value in fields}
 
 
+def _short(name: str) -> str:
+    """What a signature calls an option of a model or of a decision."""
+    return str((OPTIONS.get(name) or FIELDS[name]).metadata["short"] or name)
+
+
 def _changed(decision: DecisionOptions) -> dict[str, object]:
     """The options of a decision that have no place of their own above and are not at their default."""
     values = {name: getattr(decision, name) for name in FIELDS if name not in _PLACED}
     return {
-        _SHORT.get(name, name): f"{value:g}" if isinstance(value, float) else value
+        _short(name): f"{value:g}" if isinstance(value, float) else value
         for name, value in values.items()
         if value != FIELDS[name].default
     }
