@@ -60,6 +60,14 @@ def test_options_of_our_models_are_refused(files: Path, option: list[str], capsy
     assert f"{option[0]}" in capsys.readouterr().err
 
 
+def test_a_misspelt_model_with_options_is_none_of_comets(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = "my-model?server=http://alice:hunter2@127.0.0.1:9/v1"
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model]) == 1
+    said = capsys.readouterr().err
+    assert "mbr-esd-server?model=my-model&server=URL" in said
+    assert "hunter2" not in said
+
+
 def test_options_of_comet_are_refused_with_our_models(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo", "-r", "ref.txt"]) == 1
     assert "--references" in capsys.readouterr().err

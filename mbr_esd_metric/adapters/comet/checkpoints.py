@@ -95,8 +95,8 @@ class CometCheckpoint:
 
 
 def looks_like_checkpoint(name: str) -> bool:
-    """Whether a name is that of a file or folder, or one on a hub, which has a slash."""
-    return "/" in name or os.path.exists(name)
+    """Whether a name is that of a file or folder, or one on a hub, which has a slash; our options follow a ?."""
+    return os.path.exists(name) or ("/" in name and "?" not in name)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Arrived:
         self._model: object = None
         self._prompt = self._completion = 0
         self._counted = False
-        self._line = b""
+        self._line = bytearray()
         self.ended = False
 
     def take(self, piece: bytes) -> bool:
@@ -36,8 +36,11 @@ class Arrived:
             Odd: an event is not what was asked for.
             Transient: the server says that it failed.
         """
-        *lines, self._line = (self._line + piece).split(b"\n")
-        return sum(self._note(line[5:].strip()) for line in lines if line.startswith(b"data:")) > 0
+        self._line += piece
+        if b"\n" not in piece:
+            return False
+        *lines, self._line = self._line.split(b"\n")
+        return sum(self._note(bytes(line[5:].strip())) for line in lines if line.startswith(b"data:")) > 0
 
     def whole(self) -> dict[str, Any]:
         """The reply as it would be at once, with the choices that have come to their end."""

@@ -143,6 +143,14 @@ def test_an_odd_event_is_one_error(event: bytes, error: type[Exception]) -> None
 @pytest.mark.parametrize(
     "usage", [{"completion_tokens": 10**400}, {"completion_tokens": -1}, {"prompt_tokens": "3"}, 7]
 )
+def test_an_event_in_many_pieces_is_put_together_in_no_time() -> None:
+    arrived = Arrived()
+    began = time.process_time()
+    for _ in range(40_000):
+        arrived.take(b"x" * 100)
+    assert time.process_time() - began < 2.0
+
+
 def test_odd_counts_are_none(usage: object) -> None:
     arrived = Arrived()
     arrived.take(of(usage=usage))
