@@ -140,9 +140,6 @@ def test_an_odd_event_is_one_error(event: bytes, error: type[Exception]) -> None
     assert "\x1b" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "usage", [{"completion_tokens": 10**400}, {"completion_tokens": -1}, {"prompt_tokens": "3"}, 7]
-)
 def test_an_event_in_many_pieces_is_put_together_in_no_time() -> None:
     arrived = Arrived()
     began = time.process_time()
@@ -151,6 +148,9 @@ def test_an_event_in_many_pieces_is_put_together_in_no_time() -> None:
     assert time.process_time() - began < 2.0
 
 
+@pytest.mark.parametrize(
+    "usage", [{"completion_tokens": 10**400}, {"completion_tokens": -1}, {"prompt_tokens": "3"}, 7]
+)
 def test_odd_counts_are_none(usage: object) -> None:
     arrived = Arrived()
     arrived.take(of(usage=usage))
