@@ -251,8 +251,11 @@ def _one_card(name: str) -> ModelCard:
 
 
 def _own(base: str, query: str) -> str:
-    """What a user may mean by a name that is no card's: a model of their own."""
+    """What a user may mean by a name that is no card's: a model of their own. No password of a server is shown."""
     given = [part for part in query.split("&") if part]
+    for at, part in enumerate(given):
+        if part.startswith("server="):
+            given[at] = f"server={shown(unquote(part[7:]))}"
     if base.endswith(".gguf"):
         server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
         return f"{OWN_MODEL}?{'&'.join(given) if any(part.startswith('server=') for part in given) else server}"

@@ -64,7 +64,7 @@ def test_a_misspelt_model_with_options_is_none_of_comets(files: Path, capsys: py
     model = "my-model?server=http://alice:hunter2@127.0.0.1:9/v1"
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model]) == 1
     said = capsys.readouterr().err
-    assert "mbr-esd-server?model=my-model&server=URL" in said
+    assert "mbr-esd-server?model=my-model&server=http://***@127.0.0.1:9/v1" in said
     assert "hunter2" not in said
 
 

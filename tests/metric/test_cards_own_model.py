@@ -96,6 +96,8 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
         ("my-model", "mbr-esd-server?model=my-model&server=URL"),
         ("my-model?server=http://h:1/v1", "mbr-esd-server?model=my-model&server=http://h:1/v1"),
         ("mbr-esd?model=mine&server=http://h:1/v1", "mbr-esd-server?model=mine&server=http://h:1/v1"),
+        ("my-model?server=http://a:hunter2@h:1/v1", "mbr-esd-server?model=my-model&server=http://***@h:1/v1"),
+        ("x.gguf?server=http://a:hunter2%40h:1/v1", "mbr-esd-server?server=http://***@h:1/v1"),
         ("Qwen2.5-1.5B.gguf", "mbr-esd-server?server=URL where llama.cpp's server serves that file"),
         ("x.gguf?server=http://h:1/v1", "mbr-esd-server?server=http://h:1/v1"),
     ],
