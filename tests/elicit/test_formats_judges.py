@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from mbr_esd_metric import Candidate, decide
@@ -80,6 +83,13 @@ def test_what_is_cut_or_in_another_form_is_never_no_error(text: str) -> None:
 )
 def test_the_score_of_gembas_own_reading(text: str, score: float) -> None:
     assert gemba_score(text) == score
+
+
+def test_the_score_of_real_answers_is_that_of_gembas_parser() -> None:
+    """Answers of a small model to GEMBA's own question, without a grammar (`tests/golden/make_gemba_answers.py`)."""
+    scores = json.loads((Path(__file__).parents[1] / "golden" / "gemba_answers.json").read_text(encoding="utf-8"))
+    assert len(scores) == 102
+    assert {text: gemba_score(text) for text in scores} == scores
 
 
 def test_score_given_is_the_mean_of_the_stated_scores() -> None:

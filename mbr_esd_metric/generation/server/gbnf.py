@@ -57,7 +57,27 @@ def gbnf(expression: str) -> str:
             joined[-1] = joined[-1][:-1] + piece[1:]
         else:
             joined.append(piece)
-    return "root ::= " + " ".join(joined)
+    return _in_rules(joined)
+
+
+def _in_rules(pieces: list[str]) -> str:
+    """The grammar of these pieces. A group that is repeated so many times is a rule of its own: llama.cpp refuses one
+    with groups in it, as it counts them for each time."""
+    rules: list[str] = []
+    opened: list[list[str]] = [[]]
+    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
+        if piece == "(":
+            opened.append([])
+        elif piece == ")" and following.startswith("{"):
+            rules.append(" ".join(opened.pop()))
+            opened[-1].append(f"repeated-{len(rules)}")
+        elif piece == ")":
+            group = opened.pop()
+            opened[-1] += ["(", *group, ")"]
+        else:
+            opened[-1].append(piece)
+    root = " ".join(piece for part in opened for piece in part)
+    return "\n".join([f"root ::= {root}", *(f"repeated-{at} ::= {rule}" for at, rule in enumerate(rules, 1))])
 
 
 def _character(text: str) -> str:

@@ -72,6 +72,15 @@ def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> Non
     assert len({sample.text for sample in found.values()}) > 2, "the samples of a request are not drawn apart"
 
 
+def test_a_long_translation_is_grounded(server: RealServer) -> None:
+    """Its grammar repeats a tree of all runs of words up to twelve times."""
+    long = Segment("Nobody knows.", " ".join(f"Wort{number}" for number in range(60)), "segment 1")
+    card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
+    todo = plan(card, [long])
+    found = list(ServerEngine(card.engine_options("server")).generate(todo.requests.values(), todo.sampling))
+    assert len(found) == 1
+
+
 def test_more_samples_are_new_ones(server: RealServer) -> None:
     """Seeds count up, so that samples 2 and 3 asked for alone are those of a request for four."""
     four = collect(sampled(server.url, "&temperature=3"))
