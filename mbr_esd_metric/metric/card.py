@@ -15,6 +15,7 @@ from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
+from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.generation.server.detection import dialect_option, only_model
 from mbr_esd_metric.metric.catalogue import CATALOGUE
 
@@ -273,7 +274,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         try:
             changes[key] = convert(text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):
-            raise OptionError(f"model option {key}={text}: give {convert.__doc__}") from None
+            raise OptionError(f"model option {key}={shown(text)}: give {convert.__doc__}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
     if "candidates" in changes and changes.setdefault("engine", "replay") not in ("auto", "replay"):

@@ -108,6 +108,12 @@ def test_an_unknown_name_is_told_how_a_model_of_ones_own_is_written(name: str, f
     assert fix in str(raised.value)
 
 
+def test_a_second_question_mark_shows_no_password() -> None:
+    with pytest.raises(OptionError, match="model option n=") as raised:
+        load_card("mbr-esd-llama?n=1?server=http://alice:hunter2@h:1/v1")
+    assert "hunter2" not in str(raised.value)
+
+
 def test_the_signature_has_the_models_name() -> None:
     card = load_card("mbr-esd-server?model=mine&server=http://127.0.0.1:9/v1&dialect=vllm")
     assert signature([(card, "server")]).startswith("mbr-esd|model:mine|engine:server|")
