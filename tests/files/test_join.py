@@ -20,7 +20,7 @@ from mbr_esd_metric.files.join import Join, Place, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import Source, read_sheet
-from mbr_esd_metric.report.paper import Study
+from mbr_esd_metric.report.paper_candidates import PaperCandidates
 from mbr_esd_metric.report.paper_rows import TABLES
 
 #: Three segments of two systems: the first two translations are equal, and so are A's first and third.
@@ -98,9 +98,9 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
     assert ratings is not None
     assert said(ratings.of(test_set.systems, 3)) == SAID
     rows = {spec.name: spec for spec in TABLES["main"]}
-    study = Study([test_set], tmp_path)
+    candidates = PaperCandidates([test_set], [[]], tmp_path, "drop")
     spec = next(row for row in rows.values() if row.model == "llama" and row.rule == "mbr")
-    assert said(study._choose(path, [spec], 0)[spec]) == SAID
+    assert said(candidates.predicted(spec, 0)) == SAID
 
     sheet = read_sheet([Source(path)], test_set)
     assert len(sheet.rows) == 6

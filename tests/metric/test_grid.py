@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,9 @@ def test_nothing_is_sampled_twice(tmp_path: Path) -> None:
 
 
 def test_a_setting_without_a_valid_candidate_does_not_stop_the_others(tmp_path: Path) -> None:
-    def spoil(value: dict[str, list[dict[str, dict[str, object]]]], number: int) -> object:
+    def spoil(value: dict[str, Any], number: int) -> object:
         for choice in value["choices"]:
-            choice["message"]["content"] = "I see no error."
+            choice["message"]["content"], choice["finish_reason"] = "I see no error.", "stop"
         return value
 
     with FakeServer("served", dialect="plain", spoil=spoil) as server:

@@ -54,6 +54,6 @@ def test_decline_ratios(items: list[Item]) -> None:
 
 
 def test_confidences_are_right_after_a_map_learnt_on_other_sources(items: list[Item]) -> None:
-    given, learnt = rater_tables.calibrated(rater_tables.cases_of(items), "mbr", "span")
+    given, learnt = rater_tables.calibrated(rater_tables.cases_of(items), "span")
     assert calibration_error(given) > 0.2
     assert calibration_error(learnt) < 0.05
