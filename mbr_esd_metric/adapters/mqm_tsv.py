@@ -125,13 +125,10 @@ class MqmRating:
         """
         table = weights_of(weights)
         # A penalty depends on severity and category alone; errors without a place have one too.
-        return sum(
-            (
-                table.of(ErrorSpan(0, 1, severity, e.category))
-                for e in self.errors
-                if (severity := fold_severity(e.severity)) is not None
-            ),
-            0.0,
+        return table.total(
+            ErrorSpan(0, 1, severity, e.category)
+            for e in self.errors
+            if (severity := fold_severity(e.severity)) is not None
         )
 
 

@@ -7,8 +7,10 @@ Counts are spans of both sides, not characters. 0 is best, alpha (-25) is worst:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from mbr_esd_metric.core.annotation import AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.core.candidate import ExpectedSpans
@@ -43,6 +45,14 @@ class MqmWeights:
             return self.non_translation if category.startswith("non-translation") else self.major
         return self.minor_punctuation if "punctuation" in category else self.minor
 
+    def total(self, spans: Iterable[ErrorSpan]) -> float:
+        """The sum of the penalties, without the floor.
+
+        They are added one after the other, as WMT's gold scores were. From Python 3.12 on `sum` rounds otherwise, and
+        ties between scores would depend on the Python.
+        """
+        return reduce(operator.add, map(self.of, spans), 0.0)
+
 
 #: `paper`: Section 2 of the paper. `google`: Google's MQM (Freitag et al. 2021), minor punctuation and
 #: non-translation apart.
@@ -74,7 +84,7 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     spans: Iterable[ErrorSpan] = annotation
     if table.nested:
         spans = _outermost(list(spans))
-    placed = sum((table.of(span) for span in spans), 0.0)
+    placed = table.total(spans)
     without = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
     return max(placed + without, table.floor)
 

@@ -39,3 +39,9 @@ def test_the_sum_ends_at_the_floor(weights: str) -> None:
 def test_unknown_weights_are_told() -> None:
     with pytest.raises(OptionError, match="did you mean 'google'"):
         mqm_score(Annotation(), "goggle")
+
+
+def test_penalties_are_added_one_after_the_other_with_every_python() -> None:
+    """From Python 3.12 on `sum` gives -0.6000000000000001 here."""
+    commas = [ErrorSpan(i, i + 1, "minor", "Fluency/Punctuation") for i in range(6)]
+    assert mqm_score(commas, "google") == -0.1 - 0.1 - 0.1 - 0.1 - 0.1 - 0.1

@@ -180,6 +180,7 @@ import os, sys
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
+import urllib.parse  # pathlib of Python 3.13 imports it late
 if os.geteuid() == 0:  # root may write everywhere; only now, as others may not be let near the interpreter's files
     os.setgid(65534); os.setuid(65534)
 try:
@@ -363,6 +364,7 @@ def test_a_cell_of_another_type_is_damage(tmp_path: Path, column: str, value: st
 READ = """
 import os, sys
 from mbr_esd_metric.generation.store import CandidateStore
+import urllib.parse
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
 with CandidateStore(sys.argv[1]) as store:

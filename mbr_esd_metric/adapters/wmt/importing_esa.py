@@ -160,7 +160,7 @@ def _score(one: EsaAnnotation, weights: MqmWeights) -> float:
         return one.score
     # A penalty depends on severity and category alone; errors without a place have one too.
     spans = [(fold_severity(error.severity), error.category) for error in one.errors]
-    return sum((weights.of(ErrorSpan(0, 1, severity, kind)) for severity, kind in spans if severity is not None), 0.0)
+    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
