@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engines import ray as module
 from mbr_esd_metric.generation.engines.ray import RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
@@ -20,6 +21,14 @@ from mbr_esd_metric.metric.pipeline import sample
 from mbr_esd_metric.metric.plan import Segment
 
 pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def _transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the actors, also where vLLM is installed."""
+    monkeypatch.setattr(module, "_inner", lambda: "transformers")
+
+
 SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}") for i in range(2)]
 
 

@@ -51,30 +51,6 @@ def samples_of(parts: list[Generated]) -> dict[tuple[str, int], Sample]:
     return {(part.key, i): sample for part in parts for i, sample in enumerate(part.samples, part.first)}
 
 
-def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All candidates are there, each once, and equal to those of one machine."""
-    monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_inner", lambda: "transformers")
-    options = EngineOptions(model=str(tiny), dtype="float32")
-    asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
-    (first,) = cluster.worker_nodes
-    found: list[Generated] = []
-    for part in RayEngine(replace(options, data_parallel=2)).generate(asked, SAMPLING):
-        found.append(part)
-        if len(found) == 2:  # the second copy waits for this one
-            cluster.add_node(num_cpus=1)
-        if len(found) == 4:  # it has batches now
-            cluster.remove_node(first, allow_graceful=False)
-    assert set(Counter((part.key, part.first) for part in found).values()) == {1}
-    spread, whole = samples_of(found), samples_of(list(TransformersEngine(options).generate(asked, SAMPLING)))
-    assert len(spread) == 8 * 20
-    assert {place: one.text for place, one in spread.items()} == {place: one.text for place, one in whole.items()}
-    # What else was in the batch changes the last digits.
-    assert [spread[place].logprob for place in whole] == pytest.approx(
-        [one.logprob for one in whole.values()], abs=1e-3
-    )
-
-
 @pytest.fixture
 def stub(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineOptions:
     monkeypatch.setattr(module, "engine_class", lambda name: MortalEngine)
@@ -111,3 +87,30 @@ def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monk
         found.extend(RayEngine(stub).generate(asked, SAMPLING))
     assert sorted(samples_of(found)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
     assert len(found) == 10
+
+
+def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All candidates are there, each once, and equal to those of one machine.
+
+    Last in the file: for some seconds Ray gives work to the node that is lost.
+    """
+    monkeypatch.setattr(module, "ROWS", 1)
+    monkeypatch.setattr(module, "_inner", lambda: "transformers")
+    options = EngineOptions(model=str(tiny), dtype="float32")
+    asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
+    (first,) = cluster.worker_nodes
+    found: list[Generated] = []
+    for part in RayEngine(replace(options, data_parallel=2)).generate(asked, SAMPLING):
+        found.append(part)
+        if len(found) == 2:  # the second copy waits for this one
+            cluster.add_node(num_cpus=1)
+        if len(found) == 4:  # it has batches now
+            cluster.remove_node(first, allow_graceful=False)
+    assert set(Counter((part.key, part.first) for part in found).values()) == {1}
+    spread, whole = samples_of(found), samples_of(list(TransformersEngine(options).generate(asked, SAMPLING)))
+    assert len(spread) == 8 * 20
+    assert {place: one.text for place, one in spread.items()} == {place: one.text for place, one in whole.items()}
+    # What else was in the batch changes the last digits.
+    assert [spread[place].logprob for place in whole] == pytest.approx(
+        [one.logprob for one in whole.values()], abs=1e-3
+    )
