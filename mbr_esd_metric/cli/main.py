@@ -27,7 +27,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve", "start a vLLM server for a model, for engine=server"),
     },
     "look": {
-        "show": ("show", "show segments with their error spans in the terminal; --plot: why one was chosen"),
+        "show": ("show", "show segments with their error spans in the terminal"),
         "report": ("report", "one HTML file to look at error spans"),
     },
     "evaluate": {
