@@ -156,7 +156,7 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     if len(translations) != len(sources):
         raise InputError(
             f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; "
-            "give one translation a source line"
+            "line i of both is segment i"
         )
     return translations
 

@@ -47,7 +47,7 @@ class Summary:
             return "no candidates, as there is nothing to mark in blank translations"
         cut = f"{self.cut} cut at max_tokens, " if self.cut else ""
         spans = number_of(self.located + self.dropped, "error span")
-        source = "" if self.omissions is None else f" or the source (omissions: {self.omissions})"
+        source = "" if self.omissions is None else f" or the source (of omissions: {self.omissions})"
         return (
             f"of {number_of(self.candidates, 'candidate')} {cut}{self.unreadable} could not be read; of {spans} "
             f"{self.dropped} not found in the translation{source}"

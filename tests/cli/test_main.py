@@ -6,6 +6,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,14 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from options_of(below)
         else:
             yield action
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_that_a_verb_s_line_names_is_one_of_its_own(verb: str) -> None:
+    module, line = VERBS[verb]
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"mbr_esd_metric.cli.{module}").configure(parser)
+    assert set(re.findall(r"--[a-z-]+", line)) <= {name for one in options_of(parser) for name in one.option_strings}
 
 
 @pytest.mark.parametrize("verb", VERBS)
