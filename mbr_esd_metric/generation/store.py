@@ -14,10 +14,12 @@ import os
 import sqlite3
 import struct
 import sys
+import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +47,8 @@ _TABLES = (
 _IN_MEMORY = ":memory:"
 #: What people write who want no store.
 _NO_STORE = ("none", "null", "no", "off", "false")
+_HEADER = struct.Struct(">16s44xI4xI28x")  # magic, user_version at byte 60, application_id at byte 68
+_MAGIC = b"SQLite format 3\x00"
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
@@ -58,6 +62,11 @@ def store_path(path: str | os.PathLike[str] | None = None) -> Path:
     if named and str(named).lower() in _NO_STORE:
         raise StoreError(f"store={named} would be a file of that name; write store={_IN_MEMORY} to keep nothing")
     return Path(named).expanduser() if named else cache_folder() / "candidates.sqlite"
+
+
+#: How many connections this process has to a store, by its path.
+_open: Counter[str] = Counter()
+_opening = threading.Lock()
 
 
 class CandidateStore:
@@ -75,14 +84,21 @@ class CandidateStore:
         self._path: Path | None = Path(path)
         self._closed = False
         self._checked = True
-        stored = _check_header(self._path)
-        with self._reported("open"):
-            try:
-                self._open_to_write(self._path)
-            except (sqlite3.OperationalError, OSError) as error:
-                if not stored or not _is_read_only(error):
-                    raise
-                self._open_to_read(self._path)
+        place = os.path.realpath(self._path)
+        with _opening:
+            # When a process closes a file, the system forgets all locks that it has there, those of SQLite among them.
+            # The next process that closes the store would take itself for the last one, and delete the log. So the
+            # file is looked at only where this process has no connection to it.
+            stored = _open[place] > 0 or _check_header(self._path)
+            with self._reported("open"):
+                try:
+                    self._open_to_write(self._path)
+                except (sqlite3.OperationalError, OSError) as error:
+                    if not stored or not _is_read_only(error):
+                        raise
+                    self._open_to_read(self._path)
+            _open[place] += 1
+        self._place = place
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
@@ -94,7 +110,7 @@ class CandidateStore:
         if keep and str(store_path(path)) != _IN_MEMORY:
             return cls(store_path(path))
         store = cls.__new__(cls)
-        store._path = None
+        store._path, store._place = None, ""
         store._closed = False
         store._checked = True
         store._connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -194,7 +210,9 @@ class CandidateStore:
         """Close the file; safe to call twice."""
         if not self._closed:
             self._closed = True
-            self._connection.close()
+            with _opening:
+                self._connection.close()
+                _open[self._place] -= 1
 
     def __enter__(self) -> CandidateStore:
         return self
@@ -419,31 +437,24 @@ def _advice(error: Exception) -> str:
 
 
 def _check_header(path: Path) -> bool:
-    """Look whose file it is before it is touched.
-
-    SQLite reads it, without locks or a log (``immutable``). A plain `open` must not: when a process closes a file, the
-    system forgets all locks that it has there, those of its open stores among them. The next process that closes the
-    store would take itself for the last one, and delete the log under the others.
+    """Look at the first bytes before SQLite does, so that a file of somebody else is not touched.
 
     Returns:
         Whether there is a store.
     """
     try:
-        if not path.stat().st_size:
-            return False
-        if path.is_dir() or not os.access(path, os.R_OK):
-            raise OSError(0, os.strerror(errno.EISDIR if path.is_dir() else errno.EACCES))
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
-            application, version = (
-                connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            )
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise StoreError(f"cannot open the candidate store {path}: {error.strerror}; {_FIX}") from error
-    except sqlite3.DatabaseError:
-        application = version = None
-    if application != _APPLICATION_ID:
+    if not header:
+        return False
+    if len(header) < _HEADER.size:
+        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
+    magic, version, application = _HEADER.unpack(header)
+    if magic != _MAGIC or application != _APPLICATION_ID:
         raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
     if version not in (_UNCHECKED, _FORMAT):
         raise StoreError(
