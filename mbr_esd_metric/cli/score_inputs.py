@@ -155,8 +155,7 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     translations = read_segments(path)
     if len(translations) != len(sources):
         raise InputError(
-            f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; "
-            "line i of both is segment i"
+            f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; line i of both is segment i"
         )
     return translations
 
