@@ -98,7 +98,7 @@ class CandidateStore:
                         raise
                     self._open_to_read(self._path)
             _open[place] += 1
-        self._place = place
+        self._place: str | None = place
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
@@ -110,7 +110,7 @@ class CandidateStore:
         if keep and str(store_path(path)) != _IN_MEMORY:
             return cls(store_path(path))
         store = cls.__new__(cls)
-        store._path, store._place = None, ""
+        store._path = store._place = None
         store._closed = False
         store._checked = True
         store._connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -212,7 +212,8 @@ class CandidateStore:
             self._closed = True
             with _opening:
                 self._connection.close()
-                _open[self._place] -= 1
+                if self._place is not None:
+                    _open[self._place] -= 1
 
     def __enter__(self) -> CandidateStore:
         return self

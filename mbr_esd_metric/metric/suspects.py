@@ -66,25 +66,26 @@ def _letters(text: str) -> int | None:
     return letters + _WORTH * chinese if known else None
 
 
+def _words(text: str) -> list[str]:
+    """The words without marks; of text without spaces, the characters."""
+    words = text.casefold().split()
+    if len(words) == 1:
+        return [character for character in words[0] if character.isalnum()]
+    return [stripped for word in words if (stripped := word.strip(_MARKS))]
+
+
 def _doubled(text: str) -> bool:
     """Whether it says the same twice: four words or more, in text without spaces eight characters."""
-    words = [stripped for word in text.casefold().split() if (stripped := word.strip(_MARKS))]
-    if len(words) == 1:
-        words = [character for character in words[0] if character.isalnum()]
+    words = _words(text)
     half = len(words) // 2
     return len(words) >= (8 if len(text.split()) == 1 else 4) and words[:half] == words[half:]
 
 
 def _longest_run(text: str) -> int:
     """The most repetitions of one word in a row; in text without spaces, of one character."""
-    words = text.casefold().split()
-    if len(words) == 1:
-        words = [character for character in words[0] if character.isalnum()]
-    else:
-        words = [stripped for word in words if (stripped := word.strip(_MARKS))]
     longest = run = 0
     last = None
-    for word in words:
+    for word in _words(text):
         run = run + 1 if word == last else 1
         last, longest = word, max(longest, run)
     return longest
