@@ -123,7 +123,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
     """Base name -> file of each ``--metric`` that is a file; ``args.metric`` has the names afterwards.
 
     Raises:
-        InputError: a file of another kind.
+        InputError: a file that is not there, or of another kind.
     """
     from mbr_esd_metric.report.inputs import Source, kind_of, tell_apart
 
@@ -134,6 +134,9 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
     if before is not None:
         return before
     given = [Source.parse(text) for text in named]
+    for source in given:
+        if source.path.suffix == ".json" and not source.path.exists():
+            raise InputError(f"--metric {source.path}: no such file")
     there = [source.path.is_file() and source.path.suffix != "" for source in given]
     files = iter(tell_apart([source for source, is_file in zip(given, there, strict=True) if is_file]))
     found: dict[str, Path] = {}

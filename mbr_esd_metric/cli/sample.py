@@ -119,7 +119,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
     systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)
     return [
-        (system, str(number), Segment(source, translation, f"segment {number} of {path}", system))
+        (system, str(number), Segment(source, translation, f"line {number} of {path}", system))
         for system, path in zip(systems, args.translations, strict=True)
         for number, (source, translation) in enumerate(
             zip(sources, read_translations(path, args.sources, sources), strict=True), 1

@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         told = prediction.metadata
         print(told.signature, told.summary, *told.advice, sep="\n", file=sys.stderr)
-        if suspects := warnings(prediction.metadata, metric.card.decision.blank):
-            print(suspects, file=sys.stderr)
+        if line := warnings(told.suspects, [one.label for one in segments], metric.card.decision.blank):
+            print(line, file=sys.stderr)
 
     samples = [{"src": segment.source, "mt": segment.translation} for segment in segments]
     spans, suspects, data = prediction.metadata.error_spans, prediction.metadata.suspects, {}

@@ -92,7 +92,7 @@ class Texts:
 
     def label(self, number: int) -> str:
         """How messages name a segment, by its number from 1."""
-        return f"segment {number}" if self.document is None else f"unit {self.document.units[number - 1].id}"
+        return f"line {number}" if self.document is None else f"unit {self.document.units[number - 1].id}"
 
     def card(self, card: ModelCard, given: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says.

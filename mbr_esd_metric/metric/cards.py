@@ -132,6 +132,16 @@ def load_card(name: str) -> ModelCard:
     return cards[0]
 
 
+#: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
+_OF_COMET = (
+    "Unbabel/XCOMET-XL",
+    "Unbabel/XCOMET-XXL",
+    "Unbabel/wmt22-comet-da",
+    "Unbabel/wmt22-cometkiwi-da",
+    "Unbabel/wmt23-cometkiwi-da-xl",
+    "Unbabel/wmt23-cometkiwi-da-xxl",
+)
+
 #: Options that a model does not take from the end of a name: they say what it is, and not how it is asked.
 _OWN = ("model", "adapter", "revision", "candidates", "role")
 
@@ -238,7 +248,8 @@ def _one_card(name: str) -> ModelCard:
             f"the first option of a model begins with ?, not with &: {base.partition('&')[0]}?option=value&option=value"
         )
     else:
-        raise OptionError(f"{unknown('model', base, CARDS, '`mbr-esd models`')}; or give {_own(base, query)}")
+        known = (*CARDS, *_OF_COMET)
+        raise OptionError(f"{unknown('model', base, known, '`mbr-esd models`')}; or give {_own(base, query)}")
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")

@@ -187,10 +187,10 @@ def mean(scores: Sequence[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else math.nan
 
 
-def warnings(metadata: Mapping[str, Any], blank: str) -> str | None:
+def warnings(suspects: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
     """One line for users about pairs that look like mistakes in the data; None if there are none."""
-    line = counted(metadata["suspects"])
-    if line is not None and "blank translation" in metadata["suspects"]:
+    line = counted(suspects, labels)
+    if line is not None and "blank translation" in suspects:
         means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
         line += f"; blank translations {means[blank]} (blank={blank})"
     return line

@@ -26,6 +26,8 @@ _WORTH = 3
 #: A translation has rarely less than this share of its source's letters, or the source of the translation's: 0.2% of
 #: 2,400 corrected ones of MLQE-PE, 4% of 600 between Russian and English. Shorter texts differ more.
 _SHARE, _ENOUGH = 0.58, 30
+#: A line names as many pairs.
+_NAMED = 5
 
 
 def suspicion(source: str, translation: str) -> str | None:
@@ -49,14 +51,22 @@ def suspicion(source: str, translation: str) -> str | None:
     return "much longer than its source" if there < _SHARE * here else None
 
 
-def counted(suspects: Sequence[str | None]) -> str | None:
-    """One line for users with the number of such pairs of each kind; None if there are none."""
+def counted(suspects: Sequence[str | None], labels: Sequence[str]) -> str | None:
+    """One line for users with the number of such pairs of each kind, and the first of them; None if there are none.
+
+    Args:
+        suspects: of each pair, what `suspicion` says.
+        labels: how messages name each pair.
+    """
     counts = Counter(kind for kind in suspects if kind is not None)
     if not counts:
         return None
-    return "pairs that look wrong: " + ", ".join(
+    kinds = ", ".join(
         f"{counts[kind]} {kind if counts[kind] == 1 else several}" for kind, several in KINDS.items() if counts[kind]
     )
+    named = [label for label, kind in zip(labels, suspects, strict=True) if kind is not None]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"pairs that look wrong: {kinds} ({', '.join(named[:_NAMED])}{more})"
 
 
 def _letters(text: str) -> int | None:

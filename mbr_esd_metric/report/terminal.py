@@ -64,12 +64,13 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
 
 
 def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
-    """The MQM score of the spans, the score that was stored where it is another, and what the pair is suspected of."""
+    """The score that was stored, the MQM score of the spans where it is another, and what the pair is suspected of."""
     score = opinion.mqm(weights)
-    if score is not None:
-        yield f"MQM {score:g}"
-    if opinion.own is not None and opinion.own != score:
+    own = opinion.own is not None and opinion.own != score
+    if own:
         yield f"score {opinion.own:.4f}"
+    if score is not None:
+        yield f"{'its spans alone: ' if own else ''}MQM {score:g}"
     if opinion.suspect is not None or opinion.blank:
         yield visible(opinion.suspect or "blank translation")
 

@@ -140,7 +140,7 @@ def test_a_segment_without_valid_candidate_is_named_and_not_scored(
     model = MODEL.replace("n=3", "n=1")
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet"]) == 1
     err = capsys.readouterr().err
-    assert "segment 2 of mt.txt" in err
+    assert "line 2 of mt.txt" in err
     assert "invalid=empty" in err
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model + "&invalid=empty", "--quiet"]) == 0
 
@@ -176,8 +176,8 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(
     said = capsys.readouterr()
     assert "mt.txt\tSegment 1\tscore: 0.0000" in said.out
     assert (
-        "pairs that look wrong: 1 blank translation, 1 blank source; blank translations get the lowest score"
-        in said.err
+        "pairs that look wrong: 1 blank translation, 1 blank source (line 2 of mt.txt, line 3 of mt.txt); blank "
+        "translations get the lowest score" in said.err
     )
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
     assert [row.get("suspect") for row in rows] == [None, "blank translation", "blank source"]

@@ -54,6 +54,11 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, capsys: pytest.
         assert all("errors" not in row for row in rows)
 
 
+def test_a_checkpoint_without_its_owner_is_suggested(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "xcomet-xl"]) == 1
+    assert "unknown model 'xcomet-xl'; did you mean 'Unbabel/XCOMET-XL'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", [["--dry-run"], ["--engine", "vllm"]])
 def test_options_of_our_models_are_refused(files: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "Unbabel/XCOMET-XL", *option]) == 1

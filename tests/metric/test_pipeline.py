@@ -119,11 +119,13 @@ def test_suspects_are_counted_and_not_rescored(card: ModelCard) -> None:
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
     assert prediction.metadata.suspects[3] is None
-    assert warnings(prediction.metadata, "worst") == (
-        "pairs that look wrong: 2 blank translations, 1 blank source, 1 equal to its source; blank "
+    assert warnings(prediction.metadata.suspects, list("abcde"), "worst") == (
+        "pairs that look wrong: 2 blank translations, 1 blank source, 1 equal to its source (a, b, c, e); blank "
         "translations get the lowest score (blank=worst)"
     )
-    assert warnings({"suspects": [None]}, "worst") is None
+    assert warnings([None], ["a"], "worst") is None
+    many = warnings(["said twice"] * 7 + [None], list("abcdefgh"), "worst")
+    assert many == "pairs that look wrong: 7 translations said twice (a, b, c, d, e and 2 more)"
     skipped = Metric(with_options(card, {"blank": "skip"})).predict([{"src": s, "mt": t} for s, t in pairs])
     assert math.isnan(skipped.scores[0])
     assert skipped.system_score == 1.0

@@ -313,7 +313,7 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert re.findall("^(marked|blank)$", shown, re.MULTILINE) == ["blank", "marked"]
     assert "decided  MQM -25  blank translation\n" in shown
-    assert "decided  MQM -1  score -0.1000\n" in shown
+    assert "decided  score -0.1000  its spans alone: MQM -1\n" in shown
     page = payload(read_sheet([Source(decided), Source(candidates)]))
     assert page["columns"][0]["kept"] == [None, -25.0]
 

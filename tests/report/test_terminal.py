@@ -27,7 +27,7 @@ def test_a_segment() -> None:
     assert show(sheet, 0, color=False) == (
         "7 · sys\n"
         "source  the source\n"
-        "m  MQM -6  score 0.5000\n"
+        "m  score 0.5000  its spans alone: MQM -6\n"
         "  01[23](minor)[4567](major)89\n"
         "  minor  [2, 6)  style  confidence 0.25  2345\n"
         "  major  [4, 8)  4567\n"

@@ -129,8 +129,9 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         logger.info("%s", result.metadata.summary)
         for line in result.metadata.advice:
             logger.warning("%s", line)
-        if suspects := warnings(result.metadata, self.metric.card.decision.blank):
-            logger.warning("%s", suspects)
+        labels = [f"Segment {number}" for number in range(len(samples))]
+        if line := warnings(result.metadata.suspects, labels, self.metric.card.decision.blank):
+            logger.warning("%s", line)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )

@@ -184,8 +184,8 @@ class MbrEsdScorer(Scorer):
         run = self._metric.annotate(segments, progress=progress)
         decisions = run.decisions
         self.note = "\n".join([run.summary.line, *run.summary.advice])
-        suspects = {"suspects": [suspicion(segment.source, segment.translation) for segment in segments]}
-        if line := warnings(suspects, self._metric.card.decision.blank):
+        suspects = [suspicion(segment.source, segment.translation) for segment in segments]
+        if line := warnings(suspects, [segment.label for segment in segments], self._metric.card.decision.blank):
             self.note += f"\n{line}"
         given = iter(decisions)
         every = [next(given) if text.supplied else None for text in texts]
@@ -308,8 +308,8 @@ def make_scorer(
     if model in ("BLEU", "chrF"):
         if reference is None:
             raise OptionError(
-                f"{model} needs a reference, and this test set has none that may be used; leave {model} out, or name "
-                "one with --reference"
+                f"{model} needs a reference, and this test set has none that may be used; leave BLEU and chrF out, or "
+                "name one with --reference"
             )
         return SacrebleuScorer(model, reference, target)
     if is_ours(model):
