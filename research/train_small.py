@@ -201,12 +201,13 @@ class Trainer:
         import torch
         from transformers import AutoTokenizer
 
-        from mbr_esd_metric.distill.training import load_trainable, resolved
+        from mbr_esd_metric.distill.training import has_bf16, load_trainable, resolved
         from mbr_esd_metric.distill.walks import WalkCollator
         from mbr_esd_metric.generation.walk_tokens import WalkTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(resolved(base))
-        self.model = load_trainable(base, adapter=adapter)
+        self.bf16 = has_bf16()
+        self.model = load_trainable(base, adapter=adapter, bf16=self.bf16)
         self.walks, self.first = WalkTokenizer(tokenizer), first
         self.collator = WalkCollator(self.model.get_base_model(), self.walks, tokenizer.pad_token_id)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
@@ -238,7 +239,7 @@ class Trainer:
             collated["labels"][number, list(one.silent)] = NO_LOSS
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
             logprobs, chosen = choice_logprobs(self.model, collated)
         weights = torch.ones_like(logprobs)
         for number, one in enumerate(batch):

@@ -18,9 +18,9 @@ from mbr_esd_metric.distill.preferences import read_pairs
 from mbr_esd_metric.distill.settings import RECIPES, DpoOptions
 from mbr_esd_metric.distill.training import (
     CHECKPOINTS,
-    bf16_works,
     check_same_run,
     finish,
+    has_bf16,
     last_checkpoint,
     load_tokenizer,
     load_trainable,
@@ -128,7 +128,7 @@ def _trl_trainer(splits: Mapping[str, Any], folder: Path, options: DpoOptions, t
     from transformers import set_seed
     from trl import DPOConfig, DPOTrainer
 
-    bf16 = bf16_works() if options.bf16 == "auto" else options.bf16 == "true"
+    bf16 = has_bf16() if options.bf16 == "auto" else options.bf16 == "true"
     # Make the arguments before the model: with DeepSpeed ZeRO-3 they decide how weights are loaded.
     arguments = DPOConfig(
         **trainer_arguments(folder, options, bf16=bf16, validated="validation" in splits, every=every),

@@ -20,9 +20,9 @@ from mbr_esd_metric.distill.encoding import NO_LOSS, collate, encode
 from mbr_esd_metric.distill.settings import SftOptions
 from mbr_esd_metric.distill.supervision import Supervision
 from mbr_esd_metric.distill.training import (
-    bf16_works,
     check_same_run,
     finish,
+    has_bf16,
     last_checkpoint,
     load_tokenizer,
     load_trainable,
@@ -103,7 +103,7 @@ def train_sft(
     import torch
     from transformers import TrainingArguments
 
-    tokenizer, bf16 = load_tokenizer(model), bf16_works()
+    tokenizer, bf16 = load_tokenizer(model), has_bf16()
     parts: list[list[Any]] = []
     if any(example.walk is not None for example in supervision.train):
         walks = WalkTokenizer(tokenizer)

@@ -18,6 +18,7 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import bf16_works
 from mbr_esd_metric.generation.quiet import quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
 
@@ -160,13 +161,11 @@ def resolved(model: str) -> str:
     return str(embedded_weights(model)) if model in EMBEDDED else model
 
 
-def bf16_works() -> bool:
-    """Whether this machine has a GPU or a processor with bfloat16 instructions."""
+def has_bf16() -> bool:
+    """Whether the device that trains has bfloat16 instructions: the GPU if there is one, otherwise the processor."""
     import torch
 
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return bf16_works("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def accumulation(batch_size: int, per_device: int) -> int:

@@ -59,6 +59,31 @@ def load_model(options: EngineOptions) -> Any:
         return model.eval()
 
 
+def in_fast_type(model: Any, options: EngineOptions) -> Any:
+    """The model in float32 where bfloat16 would be slow; otherwise as it is.
+
+    That is with `dtype` "auto", on a processor without bfloat16 instructions (six times slower there), if float32
+    takes at most half of the memory.
+    """
+    import torch
+
+    if options.dtype != "auto" or model.device.type != "cpu" or model.dtype != torch.bfloat16 or bf16_works("cpu"):
+        return model
+    room = _memory()
+    if room is None or 4 * sum(p.numel() for p in model.parameters()) > room / 2:
+        return model
+    return model.float()
+
+
+def bf16_works(device: str) -> bool:
+    """Whether "cuda", or else this machine's processor, has bfloat16 instructions."""
+    import torch
+
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 @contextmanager
 def _loading(options: EngineOptions) -> Iterator[None]:
     """No progress bars of transformers; its errors say what to do."""

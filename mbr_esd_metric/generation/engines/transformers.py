@@ -29,7 +29,14 @@ from mbr_esd_metric.generation.engine import (
     Sampling,
 )
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
-from mbr_esd_metric.generation.pretrained import load_merged, load_model, missing_package, out_of_memory, problem_of
+from mbr_esd_metric.generation.pretrained import (
+    in_fast_type,
+    load_merged,
+    load_model,
+    missing_package,
+    out_of_memory,
+    problem_of,
+)
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
@@ -77,7 +84,8 @@ class TransformersEngine(Engine):
 
         self._options = options
         self._walker: Walker | None = None
-        self._model, self._tokenizer = load_merged(options)
+        model, self._tokenizer = load_merged(options)
+        self._model = in_fast_type(model, options)
         if not self._tokenizer.chat_template:
             raise EngineError(
                 f"the tokenizer of {options.model} has no chat template, so this is no instruction-tuned model; take "
@@ -187,7 +195,7 @@ class TransformersEngine(Engine):
         """The model without its adapter. Both share the embedding, which is most of a small model."""
         if self._options.adapter is None:
             return self._model
-        base = load_model(replace(self._options, adapter=None))
+        base = in_fast_type(load_model(replace(self._options, adapter=None)), self._options)
         base.set_input_embeddings(self._model.get_input_embeddings())
         base.tie_weights()
         return base

@@ -14,10 +14,12 @@ pytest.importorskip("transformers")
 
 import regex
 import torch
+from transformers import AutoModelForCausalLM
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sample, Sampling
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
 from mbr_esd_metric.generation.merged import merged_folder
@@ -243,7 +245,7 @@ def test_the_command_line_says_in_one_line_that_a_prompt_does_not_fit(
     model = f"mbr-esd-phi4?model={tiny}&engine=transformers&device=cpu&n=2&store={store}"
     assert main(["score", "-s", str(path), "-t", str(path), "--model", model, "--quiet"]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("mbr-esd score: error: segment 1 of ")
+    assert line.startswith(f"mbr-esd score: error: line 1 of {path}: ")
     assert "context of 512 tokens" in line
 
 
@@ -305,6 +307,31 @@ def test_problem_is_none_or_the_fix(tiny: Path) -> None:
     assert problem is not None
     assert "needs 1000000 GB" in problem
     assert "engine=server" in problem
+
+
+@pytest.mark.parametrize(
+    ("fast", "options", "memory", "expected"),
+    [
+        (False, {}, 10**12, torch.float32),
+        (True, {}, 10**12, torch.bfloat16),
+        (False, {}, 10**4, torch.bfloat16),
+        (False, {}, None, torch.bfloat16),
+        (False, {"dtype": "bfloat16"}, 10**12, torch.bfloat16),
+    ],
+)
+def test_bfloat16_is_left_where_the_processor_lacks_it_and_memory_suffices(
+    make_model: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fast: bool,
+    options: dict[str, Any],
+    memory: int | None,
+    expected: torch.dtype,
+) -> None:
+    saved = AutoModelForCausalLM.from_pretrained(make_model(), dtype=torch.bfloat16)
+    monkeypatch.setattr(pretrained, "bf16_works", lambda device: fast)
+    monkeypatch.setattr(pretrained, "_memory", lambda: memory)
+    assert pretrained.in_fast_type(saved, EngineOptions("saved", **options)).dtype == expected
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tiny: Path) -> None:
