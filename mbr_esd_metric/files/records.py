@@ -357,6 +357,9 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
     """The place of each record ("FILE, line 3"), and its content, which `candidate_record` still has to check.
 
     Reading and checking are separate, so that several processes can share the checking.
+
+    Raises:
+        InputError: the file has one JSON value over several lines, as COMET writes it.
     """
     if plain_name(path).endswith(".gen.json"):
         for system, number, candidates in released_items(path):
@@ -364,6 +367,11 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
         return
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
+            if number == 1 and line.strip() in (b"{", b"["):
+                raise InputError(
+                    f"{path}: one JSON value over several lines, as `comet-score --to_json` writes; candidates are JSON "
+                    "lines, which `mbr-esd sample` writes"
+                )
             if line.strip():
                 yield f"{path}, line {number}", line
 

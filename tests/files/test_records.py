@@ -151,6 +151,13 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
         list(read_candidates(path))
 
 
+def test_a_file_of_comet_score_is_told_from_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps({"mt.txt": [{"src": "a", "mt": "b", "COMET": 1.0}]}, indent=4), encoding="utf-8")
+    with pytest.raises(InputError, match=r"out\.json: one JSON value over several lines, .* `mbr-esd sample` writes"):
+        list(read_candidates(path))
+
+
 @pytest.mark.parametrize("key", ["id", "index", "score", "spans", "expected_utility", "valid", "distinct", "invalid"])
 def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
     record = CandidateRecord.from_json(RECORD)
