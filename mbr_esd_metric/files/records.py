@@ -369,8 +369,8 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
         for number, line in enumerate(file, 1):
             if number == 1 and line.strip() in (b"{", b"["):
                 raise InputError(
-                    f"{path}: one JSON value over several lines, as `comet-score --to_json` writes; candidates are JSON "
-                    "lines, which `mbr-esd sample` writes"
+                    f"{path}: one JSON value over several lines, as `comet-score --to_json` writes; candidates are "
+                    "JSON lines, which `mbr-esd sample` writes"
                 )
             if line.strip():
                 yield f"{path}, line {number}", line
