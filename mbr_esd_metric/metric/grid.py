@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from urllib.parse import quote
 
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, useless
@@ -18,6 +19,9 @@ from mbr_esd_metric.metric.cards import joined_names, load_card
 from mbr_esd_metric.metric.estimate import Estimate, estimates
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
+
+#: Settings of a grid; each is planned, sampled and shown by itself.
+_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ def grid(model: str, axes: Sequence[str]) -> list[Setting]:
         axes: ``option=value,value,...`` each.
 
     Raises:
-        OptionError: an axis of another form, an option or a value twice, or whatever the name of a setting raises.
+        OptionError: an axis of another form, an option or a value twice, more than 1,000 settings, or whatever the name
+            of a setting raises.
 
     >>> for one in grid("mbr-esd-llama?n=4", ["temperature=.7,1", "format=compact"]):
     ...     print(one.model)
@@ -80,6 +85,9 @@ def grid(model: str, axes: Sequence[str]) -> list[Setting]:
         if len(set(listed)) < len(listed):
             raise OptionError(f"--grid {axis}: a value is there twice")
         values[option] = listed
+    size = prod(map(len, values.values()))
+    if size > _MOST:
+        raise OptionError(f"--grid asks for {size:,} settings; give fewer values, for at most {_MOST:,}")
     settings = []
     for chosen in product(*values.values()):
         options = dict(zip(values, chosen, strict=True))

@@ -42,6 +42,7 @@ def test_every_combination_is_a_name() -> None:
         (["n=4,8"], "'n' is given twice"),
         (["temprature=1,2"], "did you mean 'temperature'"),
         (["format=json,jsn"], "jsn"),
+        ([f"{option}={','.join(map(str, range(1, 33)))}" for option in ("seed", "max_tokens")], "asks for 1,024"),
     ],
 )
 def test_a_grid_of_another_form_is_told(axes: list[str], message: str) -> None:
