@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 from running import run
 
 from mbr_esd_metric.adapters.human import read_mqm
@@ -71,7 +72,7 @@ def _made(rng: random.Random, marked: list[list[tuple[int, int, Severity]]], wor
     spans: list[tuple[int, int, Severity]] = []
     for start, end, severity in rng.choice(marked):
         if rng.random() < 0.6:
-            first, last = (min(range(len(words)), key=lambda w, at=at: abs(words[w] - at)) for at in (start, end))
+            first, last = (int(np.abs(np.array(words) - at).argmin()) for at in (start, end))
             start = words[max(0, first + rng.choice((-2, -1, 0, 0, 0, 1)))] if first < len(words) - 1 else start
             end = words[min(len(words) - 1, last + rng.choice((-1, 0, 0, 0, 1, 2)))]
             if rng.random() < 0.25:
@@ -133,12 +134,12 @@ def replay(args: argparse.Namespace) -> None:
             begun = time.perf_counter()
             inside = slice(0, len(part.hypotheses))
             matrix = similarity.matrix(part.table, inside, inside)
-            cost = cost_of_stopping(part.hypotheses, matrix)
+            one = cost_of_stopping(part.hypotheses, matrix)
             spent_time += time.perf_counter() - begun
             index = part.hypotheses.index[part.hypotheses.best(matrix @ part.weights)]
             chosen = whole.hypotheses.of[index]
-            row.append((cost, expected[best] - expected[chosen], chosen == best))
-        costs.append([cost for cost, _, _ in row])
+            row.append((one, expected[best] - expected[chosen], chosen == best))
+        costs.append([one for one, _, _ in row])
         lost.append([loss for _, loss, _ in row])
         equal.append([same for _, _, same in row])
     count = len(costs)
@@ -154,7 +155,7 @@ def replay(args: argparse.Namespace) -> None:
     )
     print(f"{'policy':<22}{'samples':>9}{'share':>8}{'equal':>8}{'mean lost':>11}{'p99 lost':>10}{'most lost':>11}")
 
-    def line(name: str, stop: np.ndarray) -> None:
+    def line(name: str, stop: npt.NDArray[np.intp]) -> None:
         rows = np.arange(count)
         n, gone = np.array(sizes)[stop], loss[rows, stop]
         print(

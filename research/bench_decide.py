@@ -28,6 +28,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -35,15 +36,22 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.case import Case
-from mbr_esd_metric.core.decision import choose
+from mbr_esd_metric.core.decision import Decision, choose
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules.mbr import Mbr
-from mbr_esd_metric.core.similarities import get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.elicit.parse import CandidateParser
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 
 CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
+
+
+def chosen(
+    annotations: Sequence[Annotation], logprobs: Sequence[float | None], length: int, similarity: Similarity
+) -> Decision:
+    """MBR's choice among annotations that are parsed."""
+    return choose(Case(Hypotheses(annotations, logprobs), length, similarity), Mbr())
 
 
 def draw_translation(length: int, rng: random.Random) -> str:
@@ -156,14 +164,8 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
                 annotations.append(annotation)
             logprobs = [candidate.logprob for candidate in candidates]
             for name in utilities:
-                similarity = get_similarity(name)
-
-                def from_annotations(similarity=similarity, annotations=annotations, logprobs=logprobs, length=length):  # type: ignore[no-untyped-def]
-                    return choose(Case(Hypotheses(annotations, logprobs), length, similarity), Mbr())
-
-                def from_text(name=name, candidates=candidates, translation=translation):  # type: ignore[no-untyped-def]
-                    return decide(candidates, translation, utility=name)
-
+                from_annotations = partial(chosen, annotations, logprobs, length, get_similarity(name))
+                from_text = partial(decide, candidates, translation, utility=name)
                 repeats = (60 if n <= 256 else 15) if name != "mpp" else 3
                 distinct = from_annotations().distinct
                 fast, raw = best(from_annotations, repeats), best(from_text, repeats)

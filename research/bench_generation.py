@@ -204,7 +204,8 @@ def in_process(name: str, count: int, rounds: int) -> None:
 
     from mbr_esd_metric.generation.engines import vllm as engine
 
-    load, loaded = vllm.LLM, []
+    load = vllm.LLM
+    loaded: list[Any] = []
 
     def once(**arguments: Any) -> Any:
         if not loaded:
@@ -218,7 +219,7 @@ def in_process(name: str, count: int, rounds: int) -> None:
     whole(replace(card, n=1), segments)
     running = engine.VllmEngine(card.engine_options("vllm"))
     requests = list(plan(card, segments).requests.values())
-    prompts = [{"prompt_token_ids": running._tokens(request.prompt)} for request in requests]
+    prompts = [{"prompt_token_ids": running._tokens(request)} for request in requests]
     settings = [engine._parameters(request, card.sampling) for request in requests]
 
     def generate() -> int:

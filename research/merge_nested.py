@@ -29,10 +29,10 @@ def main() -> None:
     nested = replace(paper, nested=True)
     for rating in read_mqm_tsv(args.annotations):
         annotation = rating.annotation
-        every, once = mqm_score(annotation, paper), mqm_score(annotation, nested)
+        scores = mqm_score(annotation, paper), mqm_score(annotation, nested)
         spans += len(annotation)
-        nested_spans += every != once
-        cells.setdefault((rating.system, rating.segment), []).append((rating.score(), every, once))
+        nested_spans += scores[0] != scores[1]
+        cells.setdefault((rating.system, rating.segment), []).append((rating.score(), *scores))
     raters = min(map(len, cells.values()))
     systems, segments = sorted({s for s, _ in cells}), sorted({n for _, n in cells})
     print(f"{spans} spans; the score of {nested_spans} of {sum(map(len, cells.values()))} ratings changes")

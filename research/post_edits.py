@@ -27,7 +27,7 @@ import numpy as np
 from running import run
 
 from mbr_esd_metric.adapters.wmt.submissions import write_spans
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole
@@ -101,7 +101,7 @@ def rows(folder: Path, lp: str) -> list[str]:
     limit = np.quantile(rated, _SHARE_MAJOR) if rated else 0.0
     lines = []
     for number, (source, translation, spans, rating) in enumerate(found, 1):
-        severity = "major" if rating < limit else "minor"
+        severity: Severity = "major" if rating < limit else "minor"
         columns = write_spans(Annotation([ErrorSpan(start, end, severity) for start, end in spans]))
         lines.append("\t".join(["mt", "post-edits", str(number), "editor", source, translation, *columns]))
     return lines

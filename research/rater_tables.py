@@ -15,19 +15,21 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.severity import BETA, GAMMA, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.metaeval.calibration import LEVELS, Level, Predicted, calibration_error, predicted_spans
 from mbr_esd_metric.metaeval.span_measures import SpanMeasure, span_measure
-from mbr_esd_metric.metaeval.synthetic import decline_ratio
+from mbr_esd_metric.metaeval.synthetic import EDITS, decline_ratio
 from mbr_esd_metric.report.calibration_tables import cross_fitted
 
 MEASURES = (
@@ -66,7 +68,7 @@ def read(path: str) -> list[Item]:
     return items
 
 
-def of_vector(vector: np.ndarray) -> Annotation:  # type: ignore[type-arg]
+def of_vector(vector: npt.NDArray[Any]) -> Annotation:
     """Spans of the stretches of equal severity."""
     bounds = [0, *(np.flatnonzero(np.diff(vector)) + 1).tolist(), len(vector)]
     spans = []
@@ -109,17 +111,17 @@ class Table:
         n = len(names)
         self.weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
 
-    def sums(self, measure: SpanMeasure, scored: Sequence[tuple[Item, Annotation, Annotation]]) -> np.ndarray:  # type: ignore[type-arg]
+    def sums(self, measure: SpanMeasure, scored: Sequence[tuple[Item, Annotation, Annotation]]) -> Floats:
         sums = np.zeros((len(self.cluster), measure.width))
         for item, predicted, gold in scored:
             sums[self.cluster[item.cluster]] += measure.statistics(predicted, gold, len(item.text))
         return sums
 
-    def cell(self, measure: SpanMeasure, sums: np.ndarray) -> str:  # type: ignore[type-arg]
+    def cell(self, measure: SpanMeasure, sums: Floats) -> str:
         low, high = np.percentile(measure.value(self.weights @ sums), [2.5, 97.5])
         return f"{float(measure.value(sums.sum(0))):.3f} [{low:.3f}, {high:.3f}]"
 
-    def difference(self, measure: SpanMeasure, a: np.ndarray, b: np.ndarray) -> str:  # type: ignore[type-arg]
+    def difference(self, measure: SpanMeasure, a: Floats, b: Floats) -> str:
         difference = measure.value(self.weights @ a) - measure.value(self.weights @ b)
         low, high = np.percentile(difference, [2.5, 97.5])
         value = float(measure.value(a.sum(0)) - measure.value(b.sum(0)))
@@ -128,7 +130,7 @@ class Table:
 
 def triples(items: Sequence[Item]) -> list[tuple[Item, Annotation, Annotation, Annotation]]:
     """Each two raters, in both orders, against the third."""
-    return [(item, *order) for item in items for order in permutations(item.raters)]
+    return [(item, a, b, c) for item in items for a, b, c in permutations(item.raters)]
 
 
 def agreement(items: Sequence[Item], table: Table) -> None:
@@ -241,7 +243,7 @@ def declines(items: Sequence[Item], flat: bool) -> None:
     names = ("softf1", "softdice", "f1", "scoresim", "mpp")
     print("| similarity | add, clean | add, with errors | delete, with errors |")
     print("|---|---|---|---|")
-    added, deleted = (decline_ratio(annotations, lengths, edit, names) for edit in ("add", "delete"))  # type: ignore[arg-type]
+    added, deleted = (decline_ratio(annotations, lengths, edit, names) for edit in EDITS)
     for a, d in zip(added, deleted, strict=True):
         print(
             f"| {a.similarity} | {a.clean.ratio:.4f} ({a.clean.edits}) | {a.marked.ratio:.4f} ({a.marked.edits}) "

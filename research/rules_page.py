@@ -111,14 +111,15 @@ class Evaluation:
         sums = np.zeros((self.sources, rows.shape[1]))
         np.add.at(sums, self.cluster, rows)
         resampled = np.concatenate([sums.sum(0, keepdims=True), self._weights @ sums])
-        found, first = {}, 0
+        found: dict[str, Floats] = {}
+        first = 0
         for measure in self._measures:
             found[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
             first += measure.width
         return found
 
     def _correlations(self, gold: Floats, scores: Floats) -> dict[str, Floats]:
-        found = {name: np.full(1 + len(self._drawn), np.nan) for name in COEFFICIENTS}
+        found: dict[str, Floats] = {name: np.full(1 + len(self._drawn), np.nan) for name in COEFFICIENTS}
         for at, drawn in enumerate([np.arange(len(self.items)), *self._drawn]):
             for name in COEFFICIENTS:
                 value = coefficient_of(gold[drawn], scores[drawn], name)
@@ -237,7 +238,8 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     if people is not None:
         rows["one rater against the others"] = [*(_number(people[measure][0]) for measure in MEASURES), "-", "-", "-"]
     lines += markdown_table("rule", [*MEASURES, "spans", "empty", reader.unit], rows)
-    for base, pairs in (BASES | {row: {} for row in args.against}).items():
+    against: dict[str, dict[str, str]] = {row: {} for row in args.against}
+    for base, pairs in (BASES | against).items():
         if not pairs and base not in answers:
             continue
         measures = COEFFICIENTS if base in args.against else MEASURES  # scores have no spans
@@ -321,7 +323,7 @@ def page(args: argparse.Namespace) -> str:
     """The whole page."""
     found: Found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     reader = Reader(args)
-    sections = [section(*one, args, reader, found) for one in args.set]
+    sections = [section(name, candidates, human, args, reader, found) for name, candidates, human in args.set]
     lines = [
         "# Is MBR better than MAP?",
         "",
@@ -339,7 +341,7 @@ def page(args: argparse.Namespace) -> str:
         "",
         *conclusions(found, len(args.set) - len(args.part)),
         *sections,
-        *(pairs_section(*one, args, reader) for one in args.pairs),
+        *(pairs_section(name, candidates, table, args, reader) for name, candidates, table in args.pairs),
     ]
     return "\n".join(lines)
 

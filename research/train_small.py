@@ -111,15 +111,15 @@ class Stream:
         self._human: dict[str, tuple[list[HumanAnnotation], list[HumanAnnotation]]] = {}
         self._weights: dict[str, float] = {}
         clean: list[HumanAnnotation] = []
-        for item in args.human:
-            path, _, weight = item.rpartition("=")
+        for named in args.human:
+            path, _, weight = named.rpartition("=")
             fine, wrong = self._human.setdefault(path, ([], []))
             self._weights[path] = float(weight)
             for r in read_mqm(path):
                 short = 0 < len(r.target) <= 200 and len(r.source) <= 320 and len(r.annotation) <= 6
                 if short and (r.annotation or not r.errors) and all(s.end - s.start <= 80 for s in r.annotation):
-                    one = HumanAnnotation(r.source, r.target, r.lp or "", r.annotation)
-                    (wrong if r.annotation else fine).append(one)
+                    item = HumanAnnotation(r.source, r.target, r.lp or "", r.annotation)
+                    (wrong if r.annotation else fine).append(item)
             clean += fine if "mlqe" not in path else []
         for lp in ("en-de", "de-en", "ru-en", "en-ru"):
             for pair in self._pairs.get(lp, ()):
@@ -332,7 +332,7 @@ def main() -> None:
     final = args.output / "adapter"
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir()
-    for path in last_checkpoint(args.output).glob("adapter_*"):
+    for path in (last_checkpoint(args.output) or final).glob("adapter_*"):
         shutil.copy(path, final)
     print(f"{final}: {updates} updates")
 
