@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.decoding.options import FIELDS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents, same_output, steps_of
 
 
@@ -96,6 +97,18 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     index = (ROOT / "docs" / "evidence" / "README.md").read_text(encoding="utf-8")
     evidence = {page.name for page in (ROOT / "docs" / "evidence").glob("*.md")}
     assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
+
+
+def test_the_table_of_decision_options_is_whole() -> None:
+    table = dict(
+        re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", (ROOT / "docs/decide.md").read_text(encoding="utf-8"), re.M)
+    )
+    flags = {name: {"format": "answers"}.get(name, name.replace("_", "-")) for name in FIELDS}
+    assert set(table) == set(flags.values())
+    for name, option in FIELDS.items():
+        named = set(re.findall(r"`([\w-]+)`", table[flags[name]]))
+        named |= {f"{one}-omissions" for one in named if "`-omissions`" in table[flags[name]]}
+        assert set((option.metadata["valid"] or tuple)()) <= named, name
 
 
 def _prose(document: Path) -> str:
