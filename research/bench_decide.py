@@ -214,7 +214,7 @@ def profile(n: int, length: int) -> None:
         at = step("checking the record", at)
         annotations = CandidateParser(record.mt).annotations(record.texts)
         at = step("reading and locating answers", at)
-        folded = Hypotheses(annotations, record.logprobs, record.texts)  # type: ignore[arg-type]
+        folded = Hypotheses(annotations, record.columns.logprobs, record.texts)  # type: ignore[arg-type]
         at = step("folding duplicates", at)
         decision = choose(Case(folded, length, similarity), Mbr())
         at = step("utilities and choice", at)

@@ -29,7 +29,7 @@ from typing import Any, Literal
 from miniature_data import BIO, COLUMNS, LP, TED, WMT, Corpus, CorpusSize, TestSet, load_corpus
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.dpo import train_dpo
 from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
@@ -244,7 +244,7 @@ def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate
 
 def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
     records = [
-        CandidateRecord.of(str(number), segment.source, segment.translation, row)
+        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row))
         for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
     ]
     write_records(run.path(f"{name}.candidates.jsonl"), records)

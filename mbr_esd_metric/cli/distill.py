@@ -138,7 +138,7 @@ def _pairs(args: argparse.Namespace) -> int:
         for part in ("train", "validation"):
             check_output(folder / f"{part}.{'parquet' if args.parquet else 'jsonl'}", args.candidates)
     for record in islice(read_candidates(args.candidates[0]), 1):
-        answers = record.format or options.decision.format
+        answers = record.columns.format or options.decision.format
         options = replace(options, decision=replace(options.decision, format=answers))
     pairs = make_pairs((record for path in args.candidates for record in read_candidates(path)), options)
     print(pairs.report())

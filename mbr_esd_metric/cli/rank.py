@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         for record in read_candidates(path):
             name = record.system or path
             try:
-                source = options.source_of(record.src, record.format)
+                source = options.source_of(record.src, record.columns.format)
                 drawn = drawn_score(record.columns, record.mt, options, args.resamples, rng, source)
             except (InputError, NoValidCandidateError) as error:
                 raise type(error)(f"{path}, {record.label}: {error}") from None

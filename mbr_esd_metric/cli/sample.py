@@ -94,6 +94,7 @@ Named = tuple[str, str, "Segment"]
 
 def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Counter[bool]) -> Iterator[CandidateRecord]:
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length."""
+    from mbr_esd_metric.core.candidate import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.pipeline import sample
     from mbr_esd_metric.metric.pooled import members
@@ -103,8 +104,8 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, samples, models) in zip(names, sampled, strict=True):
         cut.update(one.truncated for one in samples)
-        candidates = [one.candidate(model, form) for one, model in zip(samples, models, strict=True)]
-        yield CandidateRecord.of(number, segment.source, segment.translation, candidates, system)
+        columns = CandidateColumns.of([one.candidate(model, form) for one, model in zip(samples, models, strict=True)])
+        yield CandidateRecord(number, segment.source, segment.translation, columns, system)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:

@@ -277,15 +277,16 @@ def _decide(record: CandidateRecord, options: DecisionOptions) -> bytes:
         if options.blank == "skip":
             return json_line({"skipped": f"{record.label}: a blank translation (blank=skip)"})
         return json_line(DecisionRecord.of(record, blank_decision(options)).to_json())
+    source = options.source_of(record.src, record.columns.format)
     if options.whole_set:
-        return _corpus_line(record, options)
-    decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src, record.format))
+        return _corpus_line(record, options, source)
+    decision = decide_segment(record.columns, record.mt, options, source=source)
     return json_line(DecisionRecord.of(record, decision).to_json())
 
 
-def _corpus_line(record: CandidateRecord, options: DecisionOptions) -> bytes:
+def _corpus_line(record: CandidateRecord, options: DecisionOptions, source: str | None) -> bytes:
     """The decisions that a rule over the whole file may come to in this segment, with the numbers that it goes by."""
-    segment = corpus_segment(record.columns, record.mt, options, source=options.source_of(record.src, record.format))
+    segment = corpus_segment(record.columns, record.mt, options, source=source)
     decisions = [
         DecisionRecord.of(record, segment.decision(position, None)).to_json()
         for position in range(len(segment.shortlist.answers))

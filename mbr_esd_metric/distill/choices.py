@@ -26,7 +26,7 @@ def choices(records: Iterable[CandidateRecord], options: DecisionOptions, lp: st
     for record in records:
         try:
             decision = decide_segment(
-                record.columns, record.mt, options, source=options.source_of(record.src, record.format)
+                record.columns, record.mt, options, source=options.source_of(record.src, record.columns.format)
             )
         except NoValidCandidateError as error:
             why = f"{record.label}: {error}"

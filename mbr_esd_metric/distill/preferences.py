@@ -164,9 +164,10 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
     Raises:
         InputError: as `decide`, with the segment; or its answers are not in the format of the options.
     """
-    if record.format not in (None, options.decision.format):
+    form = record.columns.format
+    if form not in (None, options.decision.format):
         raise InputError(
-            f"{record.label}: its candidates are in the format {record.format}, and the pairs are in "
+            f"{record.label}: its candidates are in the format {form}, and the pairs are in "
             f"{options.decision.format}; give candidates in one format"
         )
     try:
@@ -186,7 +187,7 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         raise OptionError(f"pairs need a rule that chooses a candidate, not {options.decision.rule!r}")
     rejected = min(
         (i for i, value in enumerate(utilities) if value <= lowest + TIE),
-        key=lambda i: (-_known(record.logprobs[i]), i),
+        key=lambda i: (-_known(record.columns.logprobs[i]), i),
     )
     return Pair(
         record.id,

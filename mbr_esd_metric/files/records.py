@@ -44,81 +44,36 @@ from mbr_esd_metric.files.untrusted import decoded, finite
 
 @dataclass(frozen=True, slots=True)
 class CandidateRecord:
-    """The candidates of one segment, in columns.
+    """The candidates of one segment, as they stand in a file.
 
     Attributes:
         id: names the segment; in a released-code file its number in its system, from 1.
         src, mt: source and translation.
-        texts: what the model wrote, one for each candidate.
-        logprobs: of each candidate; None if unknown.
-        truncated: which candidates were cut by the length limit.
+        columns: what is known of the candidates: each has a text, and all or none a model.
         system: whose translation it is, if the file says.
-        token_logprobs: of the only candidate, if the file says.
-        models: which of several models wrote each candidate; None if there is one.
-        expected: of each candidate; None if the file says it of none.
-        format: name of the texts' answer format, if the file says.
     """
 
     id: str
     src: str
     mt: str
-    texts: tuple[str, ...]
-    logprobs: tuple[float | None, ...]
-    truncated: tuple[bool, ...]
+    columns: CandidateColumns
     system: str | None = None
-    token_logprobs: TokenLogprobs | None = None
-    models: tuple[str, ...] | None = None
-    expected: tuple[ExpectedSpans | None, ...] | None = None
-    format: str | None = None
 
-    @classmethod
-    def of(
-        cls, id: str, src: str, mt: str, candidates: Sequence[Candidate], system: str | None = None
-    ) -> CandidateRecord:
-        """The record of these candidates: each has a text, and all or none a model.
-
-        Raises:
-            InputError: as `CandidateColumns.of`.
-        """
-        columns = CandidateColumns.of(candidates)
-        return cls(
-            id,
-            src,
-            mt,
-            cast("tuple[str, ...]", tuple(columns.texts)),
-            tuple(columns.logprobs),
-            tuple(columns.truncated),
-            system,
-            columns.token_logprobs,
-            None if columns.models is None else cast("tuple[str, ...]", tuple(columns.models)),
-            None if columns.expected is None else tuple(columns.expected),
-            columns.format,
-        )
+    @property
+    def texts(self) -> Sequence[str]:
+        """What the model wrote, one for each candidate."""
+        return cast("Sequence[str]", self.columns.texts)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        nothing = (None,) * len(self.texts)
-        models, expected = self.models or nothing, self.expected or nothing
-        columns = zip(self.texts, self.logprobs, self.truncated, models, expected, strict=True)
-        by_token, form = self.token_logprobs, self.format
+        said, nothing = self.columns, (None,) * len(self.columns)
+        models, expected = said.models or nothing, said.expected or nothing
         return tuple(
-            Candidate(text, None, logprob, cut, model, by_token, spans, form)
-            for text, logprob, cut, model, spans in columns
-        )
-
-    @property
-    def columns(self) -> CandidateColumns:
-        """The same in the form that `decoding.decide` reads fastest."""
-        return CandidateColumns(
-            self.texts,
-            self.logprobs,
-            self.truncated,
-            None,
-            self.models,
-            self.token_logprobs,
-            self.expected,
-            self.format,
+            Candidate(text, None, logprob, cut, model, said.token_logprobs, spans, said.format)
+            for text, logprob, cut, model, spans in zip(
+                said.texts, said.logprobs, said.truncated, models, expected, strict=True
+            )
         )
 
     @property
@@ -170,36 +125,27 @@ class CandidateRecord:
         expected = None
         if any("expected" in candidate for candidate in candidates):
             expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
-        return cls(
-            _identifier(value),
-            src,
-            mt,
-            texts,
-            logprobs,
-            truncated,
-            system,
-            by_token,
-            models,
-            expected,
-            _format(value.get("format")),
-        )
+        identifier, form = _identifier(value), _format(value.get("format"))
+        columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, expected, form)
+        return cls(identifier, src, mt, columns, system)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
+        columns = self.columns
         system = {} if self.system is None else {"system": self.system}
-        form = {} if self.format is None else {"format": self.format}
+        form = {} if columns.format is None else {"format": columns.format}
         candidates: list[dict[str, Any]] = [
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
-            for text, logprob, cut in zip(self.texts, self.logprobs, self.truncated, strict=True)
+            for text, logprob, cut in zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
         ]
-        for candidate, model in zip(candidates, self.models or (), strict=False):
+        for candidate, model in zip(candidates, columns.models or (), strict=False):
             candidate["model"] = model
-        for candidate, spans in zip(candidates, self.expected or (), strict=False):
+        for candidate, spans in zip(candidates, columns.expected or (), strict=False):
             if spans is not None:
                 measured = [spans.missing, spans.words, spans.surprisal]
                 candidate["expected"] = [spans.minor, spans.major, *(measured if any(measured) else ())]
-        if self.token_logprobs is not None and len(candidates) == 1:
-            by_token = zip(self.token_logprobs.sizes, self.token_logprobs.logprobs, strict=True)
+        if columns.token_logprobs is not None and len(candidates) == 1:
+            by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
         return {"id": self.id, **system, "src": self.src, "mt": self.mt, **form, "candidates": candidates}
 
@@ -406,7 +352,7 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     src, mt, texts, logprobs = released_segment(candidates)
     _check_logprobs(logprobs)
-    return CandidateRecord(str(number), src, mt, texts, logprobs, (False,) * len(texts), system)
+    return CandidateRecord(str(number), src, mt, CandidateColumns(texts, logprobs, (False,) * len(texts)), system)
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:

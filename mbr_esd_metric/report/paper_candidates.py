@@ -101,7 +101,7 @@ class PaperCandidates:
             for system, segment in wanted.pop(number, ()):
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
-                source = DecisionOptions().source_of(record.src, record.format)
+                source = DecisionOptions().source_of(record.src, record.columns.format)
                 annotations = parsed(translation, record.candidates, source=source)
                 read = zip(record.candidates, annotations, strict=True)
                 # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
 from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.files.learnt_file import read_learnt
 from mbr_esd_metric.files.records import CandidateRecord, write_records
@@ -22,8 +21,8 @@ def written(folder: Path, pair: str, count: int, seed: int) -> list[Path]:
     for number in range(count):
         source, text = f"{pair} source {number}", "word " * 9 + str(number)
         expected = ExpectedSpans(float(rng.exponential(0.3)), float(rng.integers(5)), 0.0, 10, 20.0)
-        record = CandidateRecord(str(number), source, text, ("x", "y"), (None,) * 2, (False,) * 2)
-        records.append(replace(record, expected=(expected, expected)))
+        sampled = CandidateColumns(("x", "y"), (None,) * 2, (False,) * 2, expected=(expected, expected))
+        records.append(CandidateRecord(str(number), source, text, sampled))
         ends = [str(5 * i + 4) for i in range(int(expected.major / 2 + 0.5))]
         starts = [str(5 * i) for i in range(len(ends))]
         columns = (

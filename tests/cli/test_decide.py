@@ -12,6 +12,7 @@ import pytest
 
 from mbr_esd_metric import Candidate, decide, load_metric
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -45,9 +46,8 @@ def records(n: int, seed: int = 0) -> list[CandidateRecord]:
             ]
             texts.append(render_answer(errors))
         logprobs = tuple(-rng.random() * 9 for _ in texts)
-        made.append(
-            CandidateRecord(str(number), "src", " ".join(words), tuple(texts), logprobs, (False,) * len(texts), "A")
-        )
+        columns = CandidateColumns(tuple(texts), logprobs, (False,) * len(texts))
+        made.append(CandidateRecord(str(number), "src", " ".join(words), columns, "A"))
     return made
 
 
@@ -162,7 +162,7 @@ def test_what_was_decided_for_other_candidates_is_not_kept(tmp_path: Path, endin
 
     def write(made: list[CandidateRecord], broken: bool) -> None:
         if ending != "gen.json":
-            bad = [CandidateRecord("bad", "s", "m", ("?",), (None,), (False,))]
+            bad = [CandidateRecord("bad", "s", "m", CandidateColumns(("?",), (None,), (False,)))]
             return write_records(source, made + bad * broken)
         answers = [[[c.text, c.logprob, r.mt, r.src] for c in r.candidates] for r in made]
         source.write_text(json.dumps({"A": answers + [[["?", 0, "m", "s"]]] * broken}), encoding="utf-8")
@@ -202,7 +202,7 @@ def test_one_segment_is_counted_in_the_singular(tmp_path: Path, capsys: pytest.C
 def test_malformed_lines(tmp_path: Path, workers: int, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
     good = [json.dumps(record.to_json()) for record in records(3)]
-    hopeless = json.dumps(CandidateRecord("x", "s", "m", ("?",), (None,), (False,)).to_json())
+    hopeless = json.dumps(CandidateRecord("x", "s", "m", CandidateColumns(("?",), (None,), (False,))).to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
     assert run(path, "-o", out, "--workers", workers) == 1
     said = capsys.readouterr().err
@@ -221,7 +221,8 @@ def test_invalid_empty_and_google_weights(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
     comma = {"error_span": ",", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
     answer = render_answer([comma])
-    write_records(path, [CandidateRecord("1", "s", "a, b", (answer, "?", "?"), (-1, -1, -1), (False,) * 3)])
+    columns = CandidateColumns((answer, "?", "?"), (-1, -1, -1), (False,) * 3)
+    write_records(path, [CandidateRecord("1", "s", "a, b", columns)])
     assert run(path, "-o", out, "--mqm", "google") == 0
     assert (rows(out)[0]["score"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
     assert run(path, "-o", out, "--invalid", "empty") == 0
@@ -307,7 +308,7 @@ def test_a_preset_takes_no_option_that_it_settles(
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
 def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
-    blank = CandidateRecord("b", "source", " ", (render_answer([]),) * 2, (-1.0, -1.0), (False,) * 2)
+    blank = CandidateRecord("b", "source", " ", CandidateColumns((render_answer([]),) * 2, (-1.0, -1.0), (False,) * 2))
     write_records(path, [*records(2), blank])
     scores = {}
     for mode in ("worst", "perfect", "skip"):
@@ -359,7 +360,7 @@ def test_a_preset_means_the_same_to_decide_and_to_a_model(tmp_path: Path) -> Non
         return render_answer([{"error_span": word, **kind} for word in words[:count]])
 
     texts = tuple(answer(count) for count in (0, 0, 0, 1, 3, 3))
-    record = CandidateRecord("1", "src", mt, texts, (-1.0,) * 6, (False,) * 6)
+    record = CandidateRecord("1", "src", mt, CandidateColumns(texts, (-1.0,) * 6, (False,) * 6))
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
     write_records(path, [record])
     assert run(path, "-o", out, "--preset", "released-code", "--utility", "scoresim") == 0

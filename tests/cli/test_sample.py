@@ -30,7 +30,7 @@ def test_what_is_written_is_what_was_sampled(files: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == "out.jsonl.gz: 4 segments, 8 candidates each\n"
     written, given = list(read_candidates("out.jsonl.gz")), list(read_candidates(EXAMPLES / "candidates.jsonl"))
     assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in given]
-    assert [(r.src, r.mt, r.texts, r.logprobs) for r in written] == [(r.src, r.mt, r.texts, r.logprobs) for r in given]
+    assert [(r.src, r.mt, r.columns) for r in written] == [(r.src, r.mt, r.columns) for r in given]
     assert main(["decide", "out.jsonl.gz", "-o", "decisions.jsonl"]) == 0
 
 
@@ -110,7 +110,7 @@ def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, capsys: 
         model = f"mbr-esd-server?server={server.url}&n=8&seed=3"
         arguments = ["-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet", "-o", "out.jsonl"]
         assert main(["sample", *arguments]) == 0
-    found = sum(flag for record in read_candidates("out.jsonl") for flag in record.truncated)
+    found = sum(flag for record in read_candidates("out.jsonl") for flag in record.columns.truncated)
     assert found >= 12
     said = capsys.readouterr().err
     assert f"{found} of 32 candidates were cut at max_tokens=512" in said

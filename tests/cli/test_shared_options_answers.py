@@ -16,6 +16,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.elicit.formats import FORMATS, get_format
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from tests.helpers.wmt_folder import write_folder
@@ -43,13 +44,15 @@ def record_in(name: str, said: list[Annotation], record: CandidateRecord) -> Can
     answers = [get_format(name).answer(annotation, record.mt) for annotation in said]
     assert not any(lost for _, lost in answers)
     texts = tuple(text for text, _ in answers)
-    return replace(record, texts=texts, format=None if name == "json" else name)
+    columns = replace(record.columns, texts=texts, format=None if name == "json" else name)
+    return replace(record, columns=columns)
 
 
 def without_format(path: str) -> str:
     """A copy of a file of candidates that does not say its format."""
     copy = path.replace(".jsonl", ".silent.jsonl")
-    write_records(copy, [replace(record, format=None) for record in read_candidates(path)])
+    records = read_candidates(path)
+    write_records(copy, [replace(one, columns=replace(one.columns, format=None)) for one in records])
     return copy
 
 
@@ -71,9 +74,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         records = []
         for at, (system, number, text) in enumerate(places):
             name = ALONE[at % len(ALONE)] if kind == "mixed" else kind
-            record = CandidateRecord(
-                f"{number + 1}", test_set.sources[number], text, (), logprobs[at], (False,) * N, system
-            )
+            columns = CandidateColumns((), logprobs[at], (False,) * N)
+            record = CandidateRecord(f"{number + 1}", test_set.sources[number], text, columns, system)
             records.append(record_in(name, said[at], record))
         write_records(work / f"{kind}.jsonl", records)
     (work / "src.txt").write_text("\n".join(test_set.sources) + "\n", encoding="utf-8")
@@ -157,7 +159,9 @@ def test_a_model_with_candidates_reads_their_format(
         said = out(one, "score", *texts, "--model", model, "--to_json", "KIND.out.json")
         assert ("|format:KIND|" in said[1]) == (one != "json")
         out(one, "sample", *texts, "--model", model, "-o", "KIND.again.jsonl", "--quiet")
-        assert {r.format for r in read_candidates(folder / f"{one}.again.jsonl")} == {None if one == "json" else one}
+        assert {r.columns.format for r in read_candidates(folder / f"{one}.again.jsonl")} == {
+            None if one == "json" else one
+        }
         swept.append(out(one, "lambda-sweep", "--metric", "KIND.out.json", *WHERE))
     assert swept[0] == swept[1]
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import choose
 from mbr_esd_metric.core.hypotheses import Hypotheses
@@ -69,7 +70,7 @@ def test_an_answer_need_not_be_a_candidate() -> None:
     assert decision.value == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
     assert (decision.valid, decision.distinct, len(decision.expected_utilities)) == (4, 3, 4)
-    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, (), (), ()), decision)
+    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
     assert DecisionRecord.from_json(record.to_json()) == record
     assert record.to_json()["index"] is None
 
@@ -86,7 +87,9 @@ def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
     texts = ['{"errors": []}']
     decision = decide([Candidate(texts[0], logprob=-1.0)], TEXT, preset="released-code")
     assert math.isnan(decision.value)  # of one candidate the released code has no mean over the others
-    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, tuple(texts), (-1.0,), (False,)), decision)
+    record = DecisionRecord.of(
+        CandidateRecord("1", "", TEXT, CandidateColumns(tuple(texts), (-1.0,), (False,))), decision
+    )
     assert record.to_json()["expected_utility"] is None
     assert math.isnan(DecisionRecord.from_json(record.to_json()).expected_utility)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.rules import SegmentRule, rules
 from mbr_esd_metric.core.similarities import similarity_names
 from mbr_esd_metric.decoding.file import decide_file
@@ -126,7 +127,7 @@ def test_a_single_answer_s_omissions_have_confidences() -> None:
 
 
 def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
-    record = CandidateRecord.of("1", SRC, MT, [said("at night"), said("at night"), said()])
+    record = CandidateRecord("1", SRC, MT, CandidateColumns.of([said("at night"), said("at night"), said()]))
     write_records(tmp_path / "both.jsonl", [record])
     for rule in ("mbr", "mbr-corpus"):
         decide_file(tmp_path / "both.jsonl", tmp_path / f"{rule}.jsonl", DecisionOptions(rule))
@@ -139,7 +140,7 @@ def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
 
 
 def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
-    record = CandidateRecord.of("1", SRC, MT, [said("the moon")])
+    record = CandidateRecord("1", SRC, MT, CandidateColumns.of([said("the moon")]))
     write_records(tmp_path / "both.jsonl", [record])
     decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
     (line,) = read_decisions(tmp_path / "out.jsonl")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.files.records import CandidateRecord
@@ -95,7 +96,8 @@ def pair_folder(tmp_path: Path) -> Path:
     """A dozen pairs and their validation split."""
     words = ["Fuchs", "Hund", "faulen"]
     texts = (*(answer(w) for w in words), answer(None), answer(None))
-    records = [CandidateRecord(str(i), f"source {i}", SENTENCE, texts, (None,) * 5, (False,) * 5) for i in range(12)]
+    columns = CandidateColumns(texts, (None,) * 5, (False,) * 5)
+    records = [CandidateRecord(str(i), f"source {i}", SENTENCE, columns) for i in range(12)]
     options = PairOptions(validation=0.2)
     folder = tmp_path / "pairs"
     write_pairs(make_pairs(records, options), folder, options)

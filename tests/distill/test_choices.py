@@ -10,6 +10,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.choices import choices
 from mbr_esd_metric.distill.supervision import Selection, select
@@ -26,9 +27,8 @@ ERROR = Annotation([ErrorSpan(4, 8, "major")])
 def record(number: int, *annotations: Annotation) -> CandidateRecord:
     """Its answers are in the format of the record, or are none."""
     texts = tuple(MARKED.answer(annotation, TEXT)[0] for annotation in annotations) or ("no answer",)
-    return CandidateRecord(
-        str(number), f"source {number}", TEXT, texts, (None,) * len(texts), (False,) * len(texts), format="marked"
-    )
+    columns = CandidateColumns(texts, (None,) * len(texts), (False,) * len(texts), format="marked")
+    return CandidateRecord(str(number), f"source {number}", TEXT, columns)
 
 
 NONE = Annotation([])
@@ -63,7 +63,7 @@ def test_the_command_distils_into_a_greedy_card(walking_model: Path, tmp_path: P
 
 
 def test_candidates_in_a_format_that_nothing_says_are_told() -> None:
-    silent = [replace(one, format=None) for one in RECORDS]
+    silent = [replace(one, columns=replace(one.columns, format=None)) for one in RECORDS]
     assert choices(silent, DecisionOptions(format="marked"), "en-de") == choices(RECORDS, DecisionOptions(), "en-de")
     with pytest.raises(InputError, match="segment '8': .*in the format marked, .* say so with --answers marked"):
         choices(silent, DecisionOptions(), "en-de")

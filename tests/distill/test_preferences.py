@@ -12,6 +12,7 @@ import pytest
 from mbr_esd_metric import soft_f1
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,
@@ -46,9 +47,8 @@ def record(
     mt: str = MT,
     truncated: tuple[bool, ...] | None = None,
 ) -> CandidateRecord:
-    return CandidateRecord(
-        name, f"source {name}", mt, texts, logprobs or (None,) * len(texts), truncated or (False,) * len(texts)
-    )
+    columns = CandidateColumns(texts, logprobs or (None,) * len(texts), truncated or (False,) * len(texts))
+    return CandidateRecord(name, f"source {name}", mt, columns)
 
 
 def one(item: CandidateRecord) -> Pair | str:
@@ -73,7 +73,7 @@ def plain_reading(item: CandidateRecord) -> tuple[int, int] | None:
 
     def first(target: float) -> int:
         tied = [i for i, u in enumerate(utility) if abs(u - target) < 1e-9]
-        return min(tied, key=lambda i: (-(item.logprobs[i] or 0.0), i))
+        return min(tied, key=lambda i: (-(item.columns.logprobs[i] or 0.0), i))
 
     chosen, rejected = first(max(utility)), first(min(utility))
     if annotations[chosen] == annotations[rejected] or utility[chosen] - utility[rejected] < 1e-9:
@@ -141,7 +141,7 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
         for system in range(systems):
             texts = [answer((w, "major")) for w in rng.sample(MT.rstrip(".").split(), 3)] + [answer()] * 2
             name, none = f"{source}-{system}", (None,) * 5
-            items.append(CandidateRecord(name, f"s{source}", MT, tuple(texts), none, (False,) * 5))
+            items.append(CandidateRecord(name, f"s{source}", MT, CandidateColumns(tuple(texts), none, (False,) * 5)))
     return items
 
 

@@ -14,6 +14,7 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.sampled import read_sampled
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.files.join import Join, Place, occurrences
@@ -38,7 +39,7 @@ def record(system: str | None, number: int, *words: str, blank: str = "", n: int
     """A candidates' record for that system's translation; it marks these words."""
     texts = (marking(*words),) * n
     mt = TARGETS[system or "A"][number] + blank
-    return CandidateRecord(f"{number}", SOURCES[number], mt, texts, (-1.0,) * n, (False,) * n, system)
+    return CandidateRecord(f"{number}", SOURCES[number], mt, CandidateColumns(texts, (-1.0,) * n, (False,) * n), system)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -28,8 +29,8 @@ def _slow(count: int = 4000) -> list[CandidateRecord]:
     words = [f"Wort{i}" for i in range(40)]
     error = {"category": "style", "sub_category": "x", "severity": "minor"}
     texts = tuple(render_answer([{"error_span": word, **error}]) for word in words)
-    unknown: tuple[None, ...] = (None,) * len(texts)
-    return [CandidateRecord(str(i), "s", " ".join(words), texts, unknown, (False,) * len(texts)) for i in range(count)]
+    columns = CandidateColumns(texts, (None,) * len(texts), (False,) * len(texts))
+    return [CandidateRecord(str(i), "s", " ".join(words), columns) for i in range(count)]
 
 
 def _decide(folder: Path, *words: str) -> subprocess.Popen[str]:
@@ -140,7 +141,7 @@ def test_a_folder_takes_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
-    bad = CandidateRecord("bad", "s", "m", ("?",), (None,), (False,))
+    bad = CandidateRecord("bad", "s", "m", CandidateColumns(("?",), (None,), (False,)))
     write_records(tmp_path / "c.jsonl", [*_slow(3), bad])
     with pytest.raises(Exception, match="not JSON"):
         decide_file(tmp_path / "c.jsonl", tmp_path / "out", DecisionOptions())

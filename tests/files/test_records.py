@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -44,7 +44,7 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
         pytest.importorskip("zstandard")
     record = CandidateRecord.from_json(RECORD)
     assert record.candidates == (Candidate("x", None, -1.5), Candidate("y", truncated=True))
-    bare = CandidateRecord("8", "s", "\ud800\u2028", ("t",), (-0.5,), (False,))
+    bare = CandidateRecord("8", "s", "\ud800\u2028", CandidateColumns(("t",), (-0.5,), (False,)))
     path = tmp_path / f"c.jsonl{suffix}"
     write_records(path, [record, bare] * 3)
     assert list(read_candidates(path)) == [record, bare] * 3
@@ -194,7 +194,7 @@ def test_lines_of_json() -> None:
 
 def test_the_tokens_of_a_single_answer_come_back(tmp_path: Path) -> None:
     tokens = TokenLogprobs((2, 3, 0), (-0.5, -0.25, -1.0))
-    record = CandidateRecord("8", "s", "t", ("xyü.",), (-1.75,), (False,), None, tokens)
+    record = CandidateRecord("8", "s", "t", CandidateColumns(("xyü.",), (-1.75,), (False,), token_logprobs=tokens))
     write_records(tmp_path / "c.jsonl", [record])
     (read,) = read_candidates(tmp_path / "c.jsonl")
     assert read == record
@@ -212,8 +212,10 @@ def test_tokens_that_cannot_be_are_refused(tokens: object) -> None:
 
 def test_expected_spans_come_back(tmp_path: Path) -> None:
     counts = (ExpectedSpans(0.1, 1 / 3), None, ExpectedSpans(2.0, 0.0, 0.5, 12, 30.5))
-    record = CandidateRecord("8", "s", "t", ("x", "y", "z"), (None,) * 3, (False,) * 3, models=("A",) * 3)
-    walks = replace(record, expected=counts)
+    record = CandidateRecord(
+        "8", "s", "t", CandidateColumns(("x", "y", "z"), (None,) * 3, (False,) * 3, models=("A",) * 3)
+    )
+    walks = replace(record, columns=replace(record.columns, expected=counts))
     write_records(tmp_path / "c.jsonl", [walks, record])
     assert list(read_candidates(tmp_path / "c.jsonl")) == [walks, record]
     assert '"expected": [0.1, 0.3333333333333333]' in (tmp_path / "c.jsonl").read_text()

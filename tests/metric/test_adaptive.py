@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -139,7 +139,7 @@ def test_the_goal_is_reached_on_candidates_made_from_raters(mqm_folder: Path) ->
 
 def test_the_script_counts_what_it_leaves_out(tmp_path: Path) -> None:
     def record(name: str, n: int, text: str = '{"errors": []}') -> CandidateRecord:
-        return CandidateRecord(name, "source", TRANSLATION, (text,) * n, (-1.0,) * n, (False,) * n)
+        return CandidateRecord(name, "source", TRANSLATION, CandidateColumns((text,) * n, (-1.0,) * n, (False,) * n))
 
     path = tmp_path / "candidates.jsonl.gz"
     write_records(path, [record("whole", 40), record("few", 16), record("malformed", 32, "{")])

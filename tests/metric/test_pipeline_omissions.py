@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import Candidate, load_metric
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import CandidateRecord, write_records
@@ -33,7 +34,8 @@ def test_what_models_of_one_side_are_asked_stays(name: str) -> None:
 def test_predictions_have_omissions_where_the_model_says_them(tmp_path: Path) -> None:
     def predicted(form: str, *texts: str) -> dict[str, object]:
         path = tmp_path / f"{form}.jsonl"
-        write_records(path, [CandidateRecord.of("1", SRC, MT, [Candidate(text, format=form) for text in texts])])
+        columns = CandidateColumns.of([Candidate(text, format=form) for text in texts])
+        write_records(path, [CandidateRecord("1", SRC, MT, columns)])
         metric = load_metric(f"mbr-esd-llama?candidates={path}&n={len(texts)}&score=chosen")
         found = metric.predict([{"src": SRC, "mt": MT}], progress_bar=False)
         return {"scores": found.scores, **found.metadata}

@@ -11,7 +11,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -35,8 +35,8 @@ def said(*spans: str) -> str:
 
 
 def file(path: Path, *texts: str) -> Path:
-    record = CandidateRecord("1", "The shop.", TRANSLATION, texts, (None,) * len(texts), (False,) * len(texts))
-    write_records(path, iter([record]))
+    columns = CandidateColumns(texts, (None,) * len(texts), (False,) * len(texts))
+    write_records(path, iter([CandidateRecord("1", "The shop.", TRANSLATION, columns)]))
     return path
 
 
@@ -86,7 +86,7 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
     assert main(["sample", *files, "--model", name, "-o", out, "--quiet"]) == 0
     assert "1 segment, 6 candidates each" in capsys.readouterr().out
     (record,) = read_candidates(out)
-    assert record.models == (first,) * 3 + (second,) * 3
+    assert record.columns.models == (first,) * 3 + (second,) * 3
     assert main(["decide", out, "-o", str(tmp_path / "decided")]) == 0
     (decided,) = read_decisions(tmp_path / "decided")
     assert (decided.index, decided.annotation) == (5, decision.annotation)
@@ -99,7 +99,8 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
     texts = (said("Laden"), said("Laden"), said("ist"))
-    record = CandidateRecord("1", "s", TRANSLATION, texts, (None,) * 3, (False,) * 3, models=("a", "a", "b"))
+    columns = CandidateColumns(texts, (None,) * 3, (False,) * 3, models=("a", "a", "b"))
+    record = CandidateRecord("1", "s", TRANSLATION, columns)
     write_records(tmp_path / "c", [record])
     (read,) = read_candidates(tmp_path / "c")
     assert read == record

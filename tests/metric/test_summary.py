@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, Prediction
@@ -32,7 +33,8 @@ def predicted(
     records = []
     for i, (mt, mine) in enumerate(zip(TRANSLATIONS, texts, strict=True)):
         lengths = tuple(cut[i]) if cut else (False,) * len(mine)
-        records.append(CandidateRecord(str(i), f"Source {i}.", mt, tuple(mine), (None,) * len(mine), lengths))
+        columns = CandidateColumns(tuple(mine), (None,) * len(mine), lengths)
+        records.append(CandidateRecord(str(i), f"Source {i}.", mt, columns))
     write_records(path, records)
     card = load_card(f"mbr-esd-phi4?candidates={path}&n={len(texts[0])}{options}")
     samples = [{"src": f"Source {i}.", "mt": mt} for i, mt in enumerate(TRANSLATIONS)]

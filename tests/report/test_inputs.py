@@ -15,7 +15,7 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -304,8 +304,10 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     candidates, decided = tmp_path / "candidates.jsonl", tmp_path / "decided.jsonl"
     error = {"error_span": "weg", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
     records = [
-        CandidateRecord("marked", "source", "weg damit", (render_answer([error]),), (None,), (False,)),
-        CandidateRecord("blank", "source", " ", (render_answer([]),), (None,), (False,)),
+        CandidateRecord(
+            "marked", "source", "weg damit", CandidateColumns((render_answer([error]),), (None,), (False,))
+        ),
+        CandidateRecord("blank", "source", " ", CandidateColumns((render_answer([]),), (None,), (False,))),
     ]
     write_records(candidates, records)
     assert main(["decide", str(candidates), "-o", str(decided), "--mqm", "google", "--quiet"]) == 0
@@ -381,7 +383,9 @@ def test_distribution_counts_characters() -> None:
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = ("error_span", "category", "sub_category", "severity")
     answer = render_answer([dict(zip(keys, ("und", "style", "", "minor"), strict=True))] * 2)
-    record = CandidateRecord("1", "and and", "und und", (answer, "not JSON"), (-1.0, -2.0), (False, False))
+    record = CandidateRecord(
+        "1", "and and", "und und", CandidateColumns((answer, "not JSON"), (-1.0, -2.0), (False, False))
+    )
     candidates, out = tmp_path / "candidates.jsonl", tmp_path / "decisions.jsonl"
     write_records(candidates, [record])
     for location, words in (("first", 1), ("successive", 2)):
@@ -399,7 +403,9 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
 
 
 def test_candidates_in_another_format_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = CandidateRecord("1", "and", "und so", ("und= so-", "und= so="), (-1.0, -2.0), (False, False))
+    record = CandidateRecord(
+        "1", "and", "und so", CandidateColumns(("und= so-", "und= so="), (-1.0, -2.0), (False, False))
+    )
     candidates = tmp_path / "candidates.jsonl"
     write_records(candidates, [record])
     assert main(["show", str(candidates), "--answers", "marked"]) == 0

@@ -15,7 +15,7 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError
@@ -66,17 +66,16 @@ def test_set(tmp_path_factory: pytest.TempPathFactory) -> TestSet:
 def candidates(test_set: TestSet, tmp_path: Path) -> Path:
     """256 candidates a translation, some invalid; 1 greedy one."""
     rng = random.Random(4)
-    sampled, greedy = [], []
+    sampled: list[CandidateRecord] = []
+    greedy: list[CandidateRecord] = []
     for system in test_set.systems:
         for number, text in enumerate(test_set.outputs[system]):
             assert text is not None
             texts = (*(answer(rng, text) for _ in range(254)), "not JSON", answer(rng, text))
             logprobs = tuple(-rng.random() * 9 for _ in texts)
-            record = CandidateRecord(
-                str(number), test_set.sources[number], text, texts, logprobs, (False,) * 256, system
-            )
-            sampled.append(record)
-            greedy.append(CandidateRecord(str(number), record.src, text, texts[:1], logprobs[:1], (False,), system))
+            for records, n in ((sampled, 256), (greedy, 1)):
+                columns = CandidateColumns(texts[:n], logprobs[:n], (False,) * n)
+                records.append(CandidateRecord(str(number), test_set.sources[number], text, columns, system))
     write_records(tmp_path / "llama.en-de.jsonl.gz", sampled)
     write_records(tmp_path / "llama-greedy.en-de.jsonl", greedy)
     return tmp_path
@@ -287,7 +286,7 @@ def test_a_row_without_human_spans_says_so(wmt24: tuple[Layout, Layout], tmp_pat
     test_sets = loaded(wmt24)
     for test_set in test_sets:
         records = [
-            CandidateRecord("1", source, text, (said_of([(text[:4], "major")]),), (-1.0,), (False,))
+            CandidateRecord("1", source, text, CandidateColumns((said_of([(text[:4], "major")]),), (-1.0,), (False,)))
             for texts in test_set.outputs.values()
             for source, text in zip(test_set.sources, texts, strict=True)
             if text is not None

@@ -30,7 +30,10 @@ def read_sampled(
         InputError: a line that cannot be read or belongs to no translation; a translation whose candidates have no
             log-probability, which one of the rules needs.
     """
-    records = (replace(one, format=one.format or answers) for one in read_candidates(path))
+    records = (
+        replace(one, columns=replace(one.columns, format=one.columns.format or answers))
+        for one in read_candidates(path)
+    )
     rows = joined(test_set, ((record.place, record.candidates) for record in records), path)
     sampled = [
         [

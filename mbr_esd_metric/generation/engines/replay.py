@@ -56,7 +56,7 @@ class ReplayEngine(Engine):
             InputError: that record is malformed.
         """
         first = None if cls.problem(options) else next(read_candidates(_path(options)), None)
-        return None if first is None else first.format
+        return None if first is None else first.columns.format
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """What the file holds for each request; `sampling` was decided when the file was made.
@@ -74,7 +74,7 @@ class ReplayEngine(Engine):
             self._places = []
             for record in read_candidates(self._path):
                 if not self._places:
-                    self._format = record.format
+                    self._format = record.columns.format
                 self._places.append(record.place)
         # A later call may ask for a part only; which record belongs to a translation must not depend on that.
         self._systems |= {request.system for request in asked}
@@ -101,32 +101,33 @@ class ReplayEngine(Engine):
             )
 
     def _samples(self, record: CandidateRecord, request: Request, sampling: Sampling) -> tuple[Sample, ...]:
-        if sampling.greedy and len(record.texts) > 1:
+        columns, there = record.columns, len(record.columns)
+        if sampling.greedy and there > 1:
             raise EngineError(
-                f"{self._path} has {len(record.texts)} candidates for {request.label or record.label}, and greedy "
+                f"{self._path} has {there} candidates for {request.label or record.label}, and greedy "
                 "decoding has one; for the likeliest of several give decision=map, and no temperature=0"
             )
-        if record.models is not None and len(set(record.models)) > 1:
+        if len(set(columns.models or ())) > 1:
             raise EngineError(
                 f"{self._path} has candidates of several models, whose weights a replay would lose; decide with: "
                 f"mbr-esd decide {self._path}, or sample each model by itself"
             )
-        if record.format != self._format:
+        if columns.format != self._format:
             raise EngineError(
-                f"{self._path} has candidates in several formats ({record.label} is in {record.format or 'none'}, the "
+                f"{self._path} has candidates in several formats ({record.label} is in {columns.format or 'none'}, the "
                 f"first in {self._format or 'none'}), which one model cannot have; decide with: mbr-esd decide "
                 f"{self._path}, or give each format a file of its own"
             )
         end = request.first + request.n
-        if end > len(record.texts):
+        if end > there:
             raise EngineError(
-                f"{self._path} has {len(record.texts)} candidates for {request.label or record.label}, and {end} are "
-                f"wanted; give n={len(record.texts)}"
+                f"{self._path} has {there} candidates for {request.label or record.label}, and {end} are wanted; give "
+                f"n={there}"
             )
-        expected = record.expected or (None,) * len(record.texts)
+        expected = columns.expected or (None,) * there
         return tuple(
-            Sample(record.texts[i], logprob, 0, record.truncated[i], record.token_logprobs, expected[i])
-            for i, logprob in enumerate(record.logprobs[request.first : end], request.first)
+            Sample(record.texts[i], columns.logprobs[i], 0, columns.truncated[i], columns.token_logprobs, expected[i])
+            for i in range(request.first, end)
         )
 
 

@@ -19,6 +19,7 @@ from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text, default_na
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
@@ -215,7 +216,7 @@ def test_invalid_candidates_are_counted(
     keys = ("error_span", "category", "sub_category", "severity")
     texts = ("not JSON", render_answer([dict(zip(keys, ("nirgends", "style", "", "major"), strict=True))]))
     records = [
-        CandidateRecord(str(number), source, text, texts, (-1.0, -2.0), (False, False))
+        CandidateRecord(str(number), source, text, CandidateColumns(texts, (-1.0, -2.0), (False, False)))
         for number, source in enumerate(test_set.sources)
         for text in dict.fromkeys(translations[number] for translations in TEXTS.values())
         if text
@@ -256,7 +257,7 @@ def test_systems_without_candidates_can_be_left_out(
 ) -> None:
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     records = [
-        CandidateRecord(str(number), source, text, (render_answer([]),), (-1.0,), (False,), system)
+        CandidateRecord(str(number), source, text, CandidateColumns((render_answer([]),), (-1.0,), (False,)), system)
         for system in ("A", "B")
         for number, (source, text) in enumerate(zip(test_set.sources, TEXTS[system], strict=True))
         if text

@@ -221,7 +221,7 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     (record,) = read_candidates(in_process / "paper.jsonl")
     drawn = {
         "server": (served, [sample.logprob for sample in part.samples]),
-        "vllm": (json.loads((in_process / "tokens.json").read_text())[-16:], list(record.logprobs)),
+        "vllm": (json.loads((in_process / "tokens.json").read_text())[-16:], list(record.columns.logprobs)),
     }
     for name, (tokens, reported) in drawn.items():
         assert len({tuple(one) for one in tokens}) > 8
