@@ -9,38 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.candidate import ExpectedSpans
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import AnswerParser
 from mbr_esd_metric.elicit.prompt import Prompt, load_prompt
-
-
-class AnswerParser(Protocol):
-    """Reads the candidates of one segment. A text that is no answer gives a value (`Invalid`), not an error."""
-
-    def parse(self, text: object) -> Parsed | Invalid:
-        """The annotation in `text`, or why there is none."""
-
-    def annotations(self, texts: Sequence[str]) -> list[Annotation | Invalid]:
-        """The annotation of each text, or why there is none. The same text gives the same object."""
-
-    def not_found(self, texts: Sequence[str | None]) -> int:
-        """How many errors of these texts, of those read so far, have a span that is not in the translation."""
-
-    def unplaced(self, texts: Sequence[str | None]) -> int:
-        """How many of those are omissions."""
-
-    def stated(self, text: str) -> float | None:
-        """The score that an answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none."""
-
-    def said(self, text: str) -> Said:
-        """Where an answer says each span of its annotation; empty if the answer is not in the grammar's spacing.
-
-        That is where the answer chooses that there is (another) error, which words it has, and how bad it is. The
-        category is left out, as it is not part of a span's identity.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +83,8 @@ class AnswerFormat(ABC):
     name: ClassVar[str]
     #: Built-in prompts by version; the newest is the last.
     templates: ClassVar[Mapping[str, str]]
+    #: What reads the answers.
+    reader: ClassVar[type[AnswerParser]]
     #: The answer as a JSON schema, in JSON, for servers that take no grammar; "" if it is no JSON.
     schema: ClassVar[str] = ""
     #: Whether engines have to write behind each unit, before its mark, how surprising it is.
@@ -138,22 +114,11 @@ class AnswerFormat(ABC):
         model on TED talks."""
         return 64
 
-    @abstractmethod
     def parser(
         self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
     ) -> AnswerParser:
-        """What reads the candidates of one segment.
-
-        Args:
-            translation: t.
-            location: which occurrence a span's text means, "first" or "successive".
-            source: as for `grammar`.
-            unplaced: annotations have omissions whose words are not found (`Annotation.unplaced`).
-
-        Raises:
-            InputError: the translation is no text.
-            OptionError: another location.
-        """
+        """What reads the candidates of one segment; arguments and errors as for `AnswerParser`."""
+        return self.reader(translation, location, source if self.both_sides else None, unplaced)
 
     @abstractmethod
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:

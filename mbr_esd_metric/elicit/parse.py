@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
@@ -103,21 +104,9 @@ class _Error(NamedTuple):
     omission: bool
 
 
-def check_parser_arguments(translation: object, location: str) -> None:
-    """Make sure that a parser can locate spans.
-
-    Raises:
-        InputError: the translation is no text.
-        OptionError: a location that is none of `LOCATIONS`.
-    """
-    if not isinstance(translation, str):
-        raise InputError(f"the translation is {type(translation).__name__}; give a text")
-    if location not in LOCATIONS:
-        raise unknown("location", location, LOCATIONS)
-
-
-class CandidateParser:
-    """Reads the candidates of one segment; texts and errors that repeat are read once.
+class AnswerParser(ABC):
+    """Reads the candidates of one segment; texts that repeat are read once. A text that is no answer gives a value
+    (`Invalid`), not an error.
 
     Args:
         translation: t, in which spans are located.
@@ -134,53 +123,76 @@ class CandidateParser:
     def __init__(
         self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
     ) -> None:
-        check_parser_arguments(translation, location)
-        self._translation = translation
-        self._source = source
-        self._piece_form, self._error_form = _PIECE[source is not None], _ERROR[source is not None]
+        if not isinstance(translation, str):
+            raise InputError(f"the translation is {type(translation).__name__}; give a text")
+        if location not in LOCATIONS:
+            raise unknown("location", location, LOCATIONS)
+        self.translation = translation
+        self.source = source
+        self.location = location
         self._with_unplaced = unplaced
-        self._successive = location == "successive"
-        self._texts: dict[str, Annotation | Invalid] = {_NO_ERROR: EMPTY}
-        #: Of texts with dropped errors alone: how many were not found, how many carry no penalty, and how many of the
-        #: first are omissions.
-        self._dropped: dict[str | None, tuple[int, int, int]] = {}
-        self._pieces: dict[str, _Error] = {}
-        #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
-        self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
+        self._texts: dict[str, Annotation | Invalid] = {}
+        #: Of texts with dropped errors alone.
+        self._dropped: dict[str | None, Parsed] = {}
+
+    @abstractmethod
+    def _read(self, text: str) -> Annotation | Invalid:
+        """The annotation that `text` spells, or why it spells none; never raises. What it drops goes to `_dropped`."""
+
+    @abstractmethod
+    def said(self, text: str) -> Said:
+        """Where an answer says each span of its annotation; empty if the answer is not in the grammar's spacing.
+
+        That is where the answer chooses that there is (another) error, which words it has, and how bad it is. The
+        category is left out, as it is not part of a span's identity.
+        """
+
+    def stated(self, text: str) -> float | None:
+        """The score that an answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none."""
+        return None
 
     def parse(self, text: object) -> Parsed | Invalid:
-        """The annotation that `text` spells, or why it spells none; never raises."""
+        """The annotation in `text`, or why there is none; never raises."""
         if not isinstance(text, str):
             return Invalid("not a text")
-        annotation = self.annotations([text])[0]
-        return (
-            annotation if isinstance(annotation, Invalid) else Parsed(annotation, *self._dropped.get(text, (0, 0, 0)))
-        )
+        (read,) = self.annotations([text])
+        return read if isinstance(read, Invalid) else self._dropped.get(text) or Parsed(read)
 
     def annotations(self, texts: Sequence[str]) -> list[Annotation | Invalid]:
-        """The annotation of each text or why it has none; the same object for the same text."""
+        """The annotation of each text, or why there is none; the same object for the same text."""
         read = self._texts
         for text in texts:
             if text not in read:
-                read[text] = self._read(text)
+                read[text] = self._read(text) if len(text) <= LONGEST else TOO_LONG
         return [read[text] for text in texts]
 
     def not_found(self, texts: Sequence[str | None]) -> int:
         """How many errors of these texts, of those read so far, have a span that is not in the translation."""
         dropped = self._dropped
-        return sum([dropped[text][0] for text in texts if text in dropped]) if dropped else 0
+        return sum([dropped[text].not_found for text in texts if text in dropped]) if dropped else 0
 
     def unplaced(self, texts: Sequence[str | None]) -> int:
         """How many of those are omissions."""
         dropped = self._dropped
-        return sum([dropped[text][2] for text in texts if text in dropped]) if dropped else 0
+        return sum([dropped[text].unplaced for text in texts if text in dropped]) if dropped else 0
 
-    def stated(self, text: str) -> float | None:
-        """None: an answer states no score."""
-        return None
+
+class CandidateParser(AnswerParser):
+    """Reads answers in JSON; errors that repeat are read once too."""
+
+    def __init__(
+        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+    ) -> None:
+        super().__init__(translation, location, source, unplaced)
+        self._piece_form, self._error_form = _PIECE[source is not None], _ERROR[source is not None]
+        self._successive = location == "successive"
+        self._texts[_NO_ERROR] = EMPTY
+        self._pieces: dict[str, _Error] = {}
+        #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
+        self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
     def said(self, text: str) -> Said:
-        """Where an answer says each span; see `AnswerParser.said`. Of equal spans the first is meant."""
+        """Of equal spans the first is meant."""
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
         found: Said = {}
         after: dict[tuple[Side, str], int] = {}
@@ -201,7 +213,7 @@ class CandidateParser:
         span = error.span
         if span is None or not self._successive:
             return span
-        text = self._translation if span.side == "translation" else self._source or ""
+        text = self.translation if span.side == "translation" else self.source or ""
         start = text.find(error.text, after.get((span.side, error.text), 0))
         if start < 0:
             return None
@@ -209,8 +221,6 @@ class CandidateParser:
         return replace(span, start=start, end=end)
 
     def _read(self, text: str) -> Annotation | Invalid:
-        if len(text) > LONGEST:
-            return TOO_LONG
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
             located = self._located
@@ -223,7 +233,7 @@ class CandidateParser:
                 if None in spans or self._successive:
                     return self._annotation(text, [self._pieces[piece] for piece in pieces])
                 return Annotation.of_keys(spans)
-        read = _decode(text, self._source is not None)
+        read = _decode(text, self.source is not None)
         return read if isinstance(read, Invalid) else self._annotation(text, [self._error(*error) for error in read])
 
     def _piece(self, piece: str) -> bool:
@@ -241,10 +251,10 @@ class CandidateParser:
         omission = key == OMITTED or is_omission(name)
         span: ErrorSpan | None = None
         if text and folded is not None:
-            start = -1 if key == OMITTED else self._translation.find(text)
+            start = -1 if key == OMITTED else self.translation.find(text)
             if start >= 0:
                 span = ErrorSpan(start, start + len(text), folded, name)
-            elif omission and self._source is not None and (start := self._source.find(text)) >= 0:
+            elif omission and self.source is not None and (start := self.source.find(text)) >= 0:
                 span = ErrorSpan(start, start + len(text), folded, name, side="source")
         return _Error(text, folded, name, span, omission)
 
@@ -262,10 +272,13 @@ class CandidateParser:
                 spans.append(span)
             elif error.omission:
                 unplaced.append(error.severity)
-        if len(spans) < len(errors):
-            self._dropped[text] = (len(errors) - no_penalty - len(spans), no_penalty, len(unplaced))
         annotation = Annotation(spans)
-        return annotation.missing(unplaced) if self._with_unplaced and unplaced else annotation
+        if self._with_unplaced and unplaced:
+            annotation = annotation.missing(unplaced)
+        if len(spans) < len(errors):
+            not_found = len(errors) - no_penalty - len(spans)
+            self._dropped[text] = Parsed(annotation, not_found, no_penalty, len(unplaced))
+        return annotation
 
 
 class _Malformed(ValueError):

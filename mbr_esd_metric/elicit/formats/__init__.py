@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser, Walk
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
+from mbr_esd_metric.elicit.parse import AnswerParser
 
 __all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "Walk", "get_format"]
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import cast
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.grounded import grounded_spans
 from mbr_esd_metric.elicit.located import PlainParser, Written
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
@@ -44,49 +44,6 @@ _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({OMITTED})?{_SPAN
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
-class CompactFormat(AnswerFormat):
-    """One line: ``none``, or the errors, each a severity and its text in angle brackets, with a blank between them."""
-
-    name = "compact"
-    templates = MappingProxyType({"v1": _V1})
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans: str | None = CHARACTERS + "+"
-        if grounded:
-            spans = grounded_spans(translation, written)
-        return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
-
-    def usual_tokens(self, translation: str) -> int:
-        """Those of JSON by 13 to 51, as on TED en-de in Gemma's tokens."""
-        return 16
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return CompactParser(translation, location, source if self.both_sides else None, unplaced)
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The errors in the order of the text; each of the first `MOST` can be said where its text is first found at
-        its own place."""
-        errors: list[str] = []
-        annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
-        for span in annotation:
-            whole, before = (translation, "") if span.side == "translation" else (source, OMITTED)
-            text = whole[span.start : span.end]
-            inside = written(text)
-            if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
-                errors.append(f"{before}{span.severity} <{inside}>")
-        return " ".join(errors) or NONE, len(annotation) - len(errors)
-
-
-def answers(errors: Sequence[str]) -> str:
-    """A regular expression of answers that are lists of up to `MOST` such errors."""
-    if not errors:
-        return NONE
-    error = errors[0] if len(errors) == 1 else f"({'|'.join(errors)})"
-    return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
-
-
 class CompactParser(PlainParser):
     """Reads compact answers; white space around the whole answer is let pass, nothing else."""
 
@@ -110,6 +67,45 @@ class CompactParser(PlainParser):
             if span is not None:
                 found.setdefault(span.key, ((before + start, before + end),))
         return found
+
+
+class CompactFormat(AnswerFormat):
+    """One line: ``none``, or the errors, each a severity and its text in angle brackets, with a blank between them."""
+
+    name = "compact"
+    templates = MappingProxyType({"v1": _V1})
+    reader = CompactParser
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        spans: str | None = CHARACTERS + "+"
+        if grounded:
+            spans = grounded_spans(translation, written)
+        return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
+
+    def usual_tokens(self, translation: str) -> int:
+        """Those of JSON by 13 to 51, as on TED en-de in Gemma's tokens."""
+        return 16
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The errors in the order of the text; each of the first `MOST` can be said where its text is first found at
+        its own place."""
+        errors: list[str] = []
+        annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
+        for span in annotation:
+            whole, before = (translation, "") if span.side == "translation" else (source, OMITTED)
+            text = whole[span.start : span.end]
+            inside = written(text)
+            if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
+                errors.append(f"{before}{span.severity} <{inside}>")
+        return " ".join(errors) or NONE, len(annotation) - len(errors)
+
+
+def answers(errors: Sequence[str]) -> str:
+    """A regular expression of answers that are lists of up to `MOST` such errors."""
+    if not errors:
+        return NONE
+    error = errors[0] if len(errors) == 1 else f"({'|'.join(errors)})"
+    return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
 
 def _errors(answer: str, both: bool) -> list[tuple[Written, tuple[int, int]]] | Invalid:

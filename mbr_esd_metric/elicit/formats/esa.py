@@ -10,7 +10,6 @@ import re
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.answer_format import AnswerParser
 from mbr_esd_metric.elicit.formats.compact import CompactParser
 from mbr_esd_metric.elicit.formats.compact_omissions import CompactOmissionsFormat
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
@@ -35,28 +34,6 @@ Translation in {target_lang}:
 _SCORE = re.compile(r"score (100|[1-9]?[0-9])")
 
 
-class EsaFormat(CompactOmissionsFormat):
-    """Errors in one line, and a score from 0 to 100 in the next."""
-
-    name = "esa"
-    templates = MappingProxyType({"v1": _V1})
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return EsaParser(translation, location, source, unplaced)
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The score is what the errors leave of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
-        from mbr_esd_metric.core.mqm import mqm_score
-
-        errors, lost = super().answer(annotation, translation, source)
-        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost
-
-
 class EsaParser(CompactParser):
     """Reads the line of errors and the line of the score; both have to be there."""
 
@@ -72,3 +49,21 @@ class EsaParser(CompactParser):
         """``25 (score / 100 - 1)``."""
         found = _SCORE.fullmatch(text.strip(" \n").rpartition("\n")[2])
         return None if found is None else int(found[1]) / 4 - 25
+
+
+class EsaFormat(CompactOmissionsFormat):
+    """Errors in one line, and a score from 0 to 100 in the next."""
+
+    name = "esa"
+    templates = MappingProxyType({"v1": _V1})
+    reader = EsaParser
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The score is what the errors leave of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
+        from mbr_esd_metric.core.mqm import mqm_score
+
+        errors, lost = super().answer(annotation, translation, source)
+        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost

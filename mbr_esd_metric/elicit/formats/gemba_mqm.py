@@ -16,7 +16,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats.json import answer_category
 from mbr_esd_metric.elicit.gemba_prompt import gemba_mqm_prompt
 from mbr_esd_metric.elicit.grounded import grounded_spans
@@ -54,47 +54,6 @@ _CHARACTERS = r'[^"\x00-\x1f\x7f]'
 _CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
 #: GEMBA's penalties, of at most so many errors, and the highest sum of them.
 _PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "minor": 1}), 5, 25
-
-
-class GembaMqmFormat(AnswerFormat):
-    """Three lists of errors, critical, major and minor; each error a category and quoted words."""
-
-    name = "gemba-mqm"
-    templates = MappingProxyType({"v1": _V1})
-    both_sides = True
-    free = True
-
-    def prompt(self, name: str) -> Prompt:
-        """As for other formats; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
-        return gemba_mqm_prompt() if name == "gemba-mqm" else super().prompt(name)
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        words: str | None = _CHARACTERS + "+"
-        if grounded:
-            spans = [some for text in (translation, source) if (some := grounded_spans(text, written)) is not None]
-            words = f"({'|'.join(spans)})" if spans else None
-        error = None if words is None else f'{_CATEGORY} - "{words}"'
-        listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
-        return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return GembaMqmParser(translation, location, source, unplaced)
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """Major errors stand in the list of major ones; of each the text is first found at its own place."""
-        lists: dict[str, list[str]] = {name: [] for name in _LISTS}
-        for span in Annotation(annotation):
-            whole = translation if span.side == "translation" else source
-            text = whole[span.start : span.end]
-            words = written(text)
-            if words is not None and whole.find(text) == span.start:
-                category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
-                name = category if sub in ("", category) else f"{category}/{sub}"
-                lists[span.severity].append(f'{name} - "{words}"')
-        said = "\n".join(f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items())
-        return said, len(Annotation(annotation)) - sum(map(len, lists.values()))
 
 
 class GembaMqmParser(PlainParser):
@@ -146,6 +105,43 @@ class GembaMqmParser(PlainParser):
         if self.source is None or not is_omission(category):
             return "translation"
         return "translation" if quoted and quoted not in self.source and quoted in self.translation else "source"
+
+
+class GembaMqmFormat(AnswerFormat):
+    """Three lists of errors, critical, major and minor; each error a category and quoted words."""
+
+    name = "gemba-mqm"
+    templates = MappingProxyType({"v1": _V1})
+    reader = GembaMqmParser
+    both_sides = True
+    free = True
+
+    def prompt(self, name: str) -> Prompt:
+        """As for other formats; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
+        return gemba_mqm_prompt() if name == "gemba-mqm" else super().prompt(name)
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        words: str | None = _CHARACTERS + "+"
+        if grounded:
+            spans = [some for text in (translation, source) if (some := grounded_spans(text, written)) is not None]
+            words = f"({'|'.join(spans)})" if spans else None
+        error = None if words is None else f'{_CATEGORY} - "{words}"'
+        listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
+        return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """Major errors stand in the list of major ones; of each the text is first found at its own place."""
+        lists: dict[str, list[str]] = {name: [] for name in _LISTS}
+        for span in Annotation(annotation):
+            whole = translation if span.side == "translation" else source
+            text = whole[span.start : span.end]
+            words = written(text)
+            if words is not None and whole.find(text) == span.start:
+                category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
+                name = category if sub in ("", category) else f"{category}/{sub}"
+                lists[span.severity].append(f'{name} - "{words}"')
+        said = "\n".join(f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items())
+        return said, len(Annotation(annotation)) - sum(map(len, lists.values()))
 
 
 def _parts(line: str) -> tuple[str, str]:

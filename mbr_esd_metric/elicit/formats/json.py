@@ -6,7 +6,7 @@ import json
 import re
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.elicit.parse import KEYS, OMITTED, CandidateParser
@@ -38,15 +38,11 @@ class JsonFormat(AnswerFormat):
 
     name = "json"
     templates = TEMPLATES
+    reader = CandidateParser
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         return grounded_grammar(translation) if grounded else output_grammar()
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return CandidateParser(translation, location, source if self.both_sides else None, unplaced)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text; each can be said where its text is first found at its own place.

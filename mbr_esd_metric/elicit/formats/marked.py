@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, AnswerParser, Walk
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
 from mbr_esd_metric.elicit.grounded import escaped, pieces
 from mbr_esd_metric.elicit.located import PlainParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
@@ -82,65 +82,6 @@ def marks_of(annotation: Annotation, words: list[Unit]) -> tuple[list[str], int]
     return marks, lost
 
 
-class MarkedFormat(AnswerFormat):
-    """The translation with a mark after each word; before it chooses, the model is told how surprising the word is."""
-
-    name = "marked"
-    templates = MappingProxyType({"v1": "Source: {source}\nTranslation: {translation}\nMarked:"})
-    surprisals = True
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        """Every answer is grounded: it has no other words than those of the texts."""
-        return "".join(escaped(text) + _CHOICE for text in self._texts(translation, source)) or _NO_WORDS
-
-    def usual_tokens(self, translation: str) -> int:
-        """A mark after each word; an engine that walks reads the words themselves."""
-        return max(len(units(translation)), 1)
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return MarkedParser(translation, location, source if self.both_sides else None, unplaced)
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        texts = self._texts(translation, source)
-        marks, lost = marks_of(annotation.on("translation"), units(translation))
-        if len(texts) > len(marks):
-            missing = Annotation(replace(span, side="translation") for span in annotation.on("source"))
-            more, unsaid = marks_of(missing, units(source))
-            marks, lost = marks + more, lost + unsaid
-        return "".join(text + mark for text, mark in zip(texts, marks, strict=True)) or _NO_WORDS, lost
-
-    def walk(self, prompt: Prompt, source: str, translation: str, lp: str | None = None) -> Walk | None:
-        """None as well where the translation has no word."""
-        words = tuple(word.text for word in units(translation))
-        if not words:
-            return None
-        # The parts are rendered one by one: nothing in the texts can be taken for the place of the translation.
-        before, after = (
-            Prompt(prompt.version, part).render(source, "", lp) for part in _TRANSLATION.split(prompt.template, 1)
-        )
-        walk = Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
-        others = [word.text for word in units(source)] if self.both_sides else []
-        if not others:
-            return walk
-        turned = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
-            translation, "", "-".join(reversed(lp.split("-", 1))) if lp else None
-        )
-        return replace(
-            walk,
-            between=BETWEEN.removesuffix(" "),
-            source_units=(" " + others[0], *others[1:]),
-            turned=turned.removesuffix(" "),
-        )
-
-    def _texts(self, translation: str, source: str) -> list[str]:
-        """What an answer says before each mark."""
-        texts = [word.text for word in units(translation)]
-        others = [word.text for word in units(source)] if self.both_sides and texts else []
-        return [*texts, BETWEEN + others[0], *others[1:]] if others else texts
-
-
 class MarkedParser(PlainParser):
     """Reads marked answers; every word of the translation has to be there, with its mark, and then of the source."""
 
@@ -187,3 +128,58 @@ class MarkedParser(PlainParser):
         if rest.strip(" \n") if self._units else rest != _NO_WORDS:
             return Invalid(f"more than the words of the {self._units[-1][0] if self._units else 'translation'}")
         return spans
+
+
+class MarkedFormat(AnswerFormat):
+    """The translation with a mark after each word; before it chooses, the model is told how surprising the word is."""
+
+    name = "marked"
+    templates = MappingProxyType({"v1": "Source: {source}\nTranslation: {translation}\nMarked:"})
+    reader = MarkedParser
+    surprisals = True
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        """Every answer is grounded: it has no other words than those of the texts."""
+        return "".join(escaped(text) + _CHOICE for text in self._texts(translation, source)) or _NO_WORDS
+
+    def usual_tokens(self, translation: str) -> int:
+        """A mark after each word; an engine that walks reads the words themselves."""
+        return max(len(units(translation)), 1)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        texts = self._texts(translation, source)
+        marks, lost = marks_of(annotation.on("translation"), units(translation))
+        if len(texts) > len(marks):
+            missing = Annotation(replace(span, side="translation") for span in annotation.on("source"))
+            more, unsaid = marks_of(missing, units(source))
+            marks, lost = marks + more, lost + unsaid
+        return "".join(text + mark for text, mark in zip(texts, marks, strict=True)) or _NO_WORDS, lost
+
+    def walk(self, prompt: Prompt, source: str, translation: str, lp: str | None = None) -> Walk | None:
+        """None as well where the translation has no word."""
+        words = tuple(word.text for word in units(translation))
+        if not words:
+            return None
+        # The parts are rendered one by one: nothing in the texts can be taken for the place of the translation.
+        before, after = (
+            Prompt(prompt.version, part).render(source, "", lp) for part in _TRANSLATION.split(prompt.template, 1)
+        )
+        walk = Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
+        others = [word.text for word in units(source)] if self.both_sides else []
+        if not others:
+            return walk
+        turned = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
+            translation, "", "-".join(reversed(lp.split("-", 1))) if lp else None
+        )
+        return replace(
+            walk,
+            between=BETWEEN.removesuffix(" "),
+            source_units=(" " + others[0], *others[1:]),
+            turned=turned.removesuffix(" "),
+        )
+
+    def _texts(self, translation: str, source: str) -> list[str]:
+        """What an answer says before each mark."""
+        texts = [word.text for word in units(translation)]
+        others = [word.text for word in units(source)] if self.both_sides and texts else []
+        return [*texts, BETWEEN + others[0], *others[1:]] if others else texts

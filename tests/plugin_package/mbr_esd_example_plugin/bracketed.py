@@ -6,29 +6,11 @@ import re
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats import AnswerFormat, AnswerParser
+from mbr_esd_metric.elicit.formats import AnswerFormat
 from mbr_esd_metric.elicit.located import PlainParser, Written
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
-
-
-class Bracketed(AnswerFormat):
-    """Every error is major."""
-
-    name = "bracketed"
-    templates = MappingProxyType({"v1": "{source}\n{translation}\nWrong words in brackets, or: fine"})
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return f"(fine|({_ERROR.pattern})+)"
-
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
-        return Parser(translation, location)
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        return "".join(f"[{translation[span.start : span.end]}]" for span in annotation) or "fine", 0
 
 
 class Parser(PlainParser):
@@ -41,3 +23,17 @@ class Parser(PlainParser):
 
     def said(self, text: str) -> Said:
         return {}
+
+
+class Bracketed(AnswerFormat):
+    """Every error is major."""
+
+    name = "bracketed"
+    templates = MappingProxyType({"v1": "{source}\n{translation}\nWrong words in brackets, or: fine"})
+    reader = Parser
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return f"(fine|({_ERROR.pattern})+)"
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        return "".join(f"[{translation[span.start : span.end]}]" for span in annotation) or "fine", 0
