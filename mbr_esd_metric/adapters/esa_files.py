@@ -217,10 +217,7 @@ def _waves(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _single(item: Mapping[str, Any], found: _Found) -> None:
     """One annotation of WMT24."""
-    segment = _segment(
-        found.segments,
-        *(text_of(item, key) for key in ("langs", "domain", "doc_id", "line_id", "src")),
-    )
+    segment = _segment(found.segments, *(text_of(item, key) for key in ("langs", "domain", "doc_id", "line_id", "src")))
     system = text_of(item, "system")
     _put_text(segment, system, text_of(item, "tgt"))
     when = finite(item["times"][1]) if item.get("times") else None

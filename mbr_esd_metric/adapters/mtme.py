@@ -29,10 +29,7 @@ Predicted = Mapping[str, Sequence[Any]]
 
 
 def metrics_of(
-    evs: Any,
-    metrics: Sequence[str] = (),
-    raters: Sequence[str] = (),
-    spans: Mapping[str, Predicted] | None = None,
+    evs: Any, metrics: Sequence[str] = (), raters: Sequence[str] = (), spans: Mapping[str, Predicted] | None = None
 ) -> MetricSet:
     """The metrics of an ``EvalSet``, for `mbr_esd_metric.metaeval.leaderboard.compute_leaderboard`.
 

@@ -215,13 +215,11 @@ class DecisionOptions:
         own = changed.decided_by.own_utility
         if own is not None and "utility" in given:
             raise useless(
-                spell("utility", given["utility"]),
-                f"{spell('rule', changed.rule)}, which maximises the corpus {own}",
+                spell("utility", given["utility"]), f"{spell('rule', changed.rule)}, which maximises the corpus {own}"
             )
         if "span_cost" in given and not changed.decided_by.makes_annotations:
             raise useless(
-                spell("span_cost", given["span_cost"]),
-                f"{spell('rule', changed.rule)}, whose answer is a candidate",
+                spell("span_cost", given["span_cost"]), f"{spell('rule', changed.rule)}, whose answer is a candidate"
             )
         if changed.decided_by.needs_references:
             raise OptionError(

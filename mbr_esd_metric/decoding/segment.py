@@ -103,9 +103,7 @@ def decide_many(
         return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
 
 
-def _numbered(
-    work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions],
-) -> Decision:
+def _numbered(work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions]) -> Decision:
     """The decision of one segment, which errors name."""
     number, candidates, translation, source, options = work
     with _labelled(f"segment {number}"):

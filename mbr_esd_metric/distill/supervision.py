@@ -126,10 +126,7 @@ class Supervision:
 
 
 def select(
-    annotations: Iterable[HumanAnnotation],
-    prompt: Prompt,
-    selection: Selection,
-    answers: AnswerFormat | None = None,
+    annotations: Iterable[HumanAnnotation], prompt: Prompt, selection: Selection, answers: AnswerFormat | None = None
 ) -> Supervision:
     """Draw the examples to learn from. The draw is deterministic and does not depend on the order of the annotations.
 

@@ -214,12 +214,7 @@ class Prompt:
             lp: such as "en-de"; without it the prompt says "the source language".
         """
         source_lang, target_lang = language_names(lp)
-        values = {
-            "source": source,
-            "translation": translation,
-            "source_lang": source_lang,
-            "target_lang": target_lang,
-        }
+        values = {"source": source, "translation": translation, "source_lang": source_lang, "target_lang": target_lang}
         return _FIELD.sub(lambda match: values[FIELDS[match.group(1)]], self.template)
 
 

@@ -383,14 +383,7 @@ def _unpacked_spans(packed: bytes) -> ExpectedSpans:
 #: Token log-probabilities of single answers, and the numbers of error spans that were expected along walks.
 _BESIDE = (
     _Beside("by_token", "sizes_logprobs", "token_logprobs", "tokens", _packed, _unpacked),
-    _Beside(
-        "expected",
-        "minor_major",
-        "expected",
-        "expected error spans",
-        _packed_spans,
-        _unpacked_spans,
-    ),
+    _Beside("expected", "minor_major", "expected", "expected error spans", _packed_spans, _unpacked_spans),
 )
 
 

@@ -132,14 +132,7 @@ class Walker:
         output = self._base.get_output_embeddings().weight
         return by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), read.units)
 
-    def sample(
-        self,
-        walk: Walk,
-        question: Question,
-        count: int,
-        choose: Choose,
-        by_mark: bool = False,
-    ) -> list[Sample]:
+    def sample(self, walk: Walk, question: Question, count: int, choose: Choose, by_mark: bool = False) -> list[Sample]:
         """Samples, each with the number of error spans that the model expects along it.
 
         Args:

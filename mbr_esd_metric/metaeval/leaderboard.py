@@ -21,13 +21,7 @@ from mbr_esd_metric.metaeval.significance import STATISTICS, Progress
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, mean_resampled, rank_spans, resampled
-from mbr_esd_metric.metaeval.spans import (
-    Raters,
-    SpanCounts,
-    SpanEvaluator,
-    SpanScores,
-    span_bootstrap,
-)
+from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores, span_bootstrap
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,7 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
 
 
 def overall(
-    tasks: Sequence[Task],
-    sets: Sequence[ScoredSet],
-    missing: Missing = "toolkit",
-    *,
-    exact: bool = False,
+    tasks: Sequence[Task], sets: Sequence[ScoredSet], missing: Missing = "toolkit", *, exact: bool = False
 ) -> Overall:
     """Evaluate every metric in every task, and average.
 

@@ -27,12 +27,7 @@ class Watch:
     """
 
     def __init__(
-        self,
-        what: str,
-        *,
-        quiet: bool = False,
-        patience: float = PATIENCE,
-        say: Callable[[str], None] = say,
+        self, what: str, *, quiet: bool = False, patience: float = PATIENCE, say: Callable[[str], None] = say
     ) -> None:
         self._what, self._quiet, self._patience, self._say = what, quiet, patience, say
         self._since = time.monotonic()

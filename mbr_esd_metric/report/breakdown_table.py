@@ -21,11 +21,7 @@ By = Literal["domain", "document", "length"]
 
 
 def breakdown_table(
-    test_set: TestSet,
-    by: By,
-    statistics: Sequence[str],
-    measuring: Measuring,
-    metrics: Sequence[str] = (),
+    test_set: TestSet, by: By, statistics: Sequence[str], measuring: Measuring, metrics: Sequence[str] = ()
 ) -> Table:
     """One row for each part and metric; within a part the best by the first statistic or measure comes first.
 

@@ -8,23 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
-from mbr_esd_metric.metaeval.error_free import (
-    ESA_THRESHOLD,
-    ErrorFree,
-    calibrated,
-    error_free,
-    gold_labels,
-    unmarked,
-)
+from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ErrorFree, calibrated, error_free, gold_labels, unmarked
 from mbr_esd_metric.report.leaderboard_table import row_name
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
 
 def error_free_table(
-    test_set: TestSet,
-    metrics: Sequence[str] = (),
-    raters: Sequence[str] = (),
-    threshold: float | None = None,
+    test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = (), threshold: float | None = None
 ) -> Table:
     """Each metric, by its spans and by its score.
 

@@ -17,12 +17,7 @@ from mbr_esd_metric.report.paper_rows import MODELS, edit_name, sized, sweep_nam
 Place = tuple[str, str, str]
 
 _KEYS = {"SPA": "spa", "acc_eq*": "acc_eq", "SoftF1": "softf1", "F1": "f1"}
-_MODELS = {
-    "Llama-3.3-70B-Inst": "llama",
-    "Gemma2-27b-it": "gemma2",
-    "Phi-4": "phi4",
-    "Mistral-Large-Inst": "mistral",
-}
+_MODELS = {"Llama-3.3-70B-Inst": "llama", "Gemma2-27b-it": "gemma2", "Phi-4": "phi4", "Mistral-Large-Inst": "mistral"}
 _METHODS = {"Greedy Search": "greedy", "Majority Voting": "majority", "Distill-Greedy": "distilled, greedy"}
 _LLAMA = MODELS["llama"][0]
 

@@ -101,17 +101,12 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
         Args:
             samples: dicts with "src" and "mt"; a "ref" is ignored.
-            gpus: 0 keeps the model on the CPU, unless its name says ``device=``; with any other number the engine
-                chooses.
-            mc_dropout: must be 0.
-            progress_bar: show progress on standard error.
-            batch_size, devices, accelerator, num_workers, length_batching: not used; the model's name takes
-                ``device=``, ``concurrency=``, ``tensor_parallel=`` and ``data_parallel=``.
+            batch_size, gpus, devices, mc_dropout, progress_bar, accelerator, num_workers, length_batching: as for
+                `mbr_esd_metric.metric.metric.Metric.predict`.
 
         Returns:
-            COMET's own ``Prediction``: ``scores`` (one for each sample, in [0, 1], higher is better),
-            ``system_score`` and
-            ``metadata``, as `mbr_esd_metric.metric.metric.Metric.predict`.
+            COMET's own ``Prediction``: ``scores`` (one for each sample, in [0, 1], higher is better), ``system_score``
+            and ``metadata``, as `mbr_esd_metric.metric.metric.Metric.predict`.
 
         Raises:
             MbrEsdError: as `mbr_esd_metric.metric.metric.Metric.predict`; what was sampled before stays in the store.

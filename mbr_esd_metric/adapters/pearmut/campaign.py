@@ -127,10 +127,7 @@ def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Pl
         "campaign_id": plan.name,
         "info": info,
         "data": [[_screen(document, codes, plan.protocol, rng) for _, document in task] for task in tasks],
-        "mbr_esd": {
-            "language_pair": plan.language_pair,
-            "systems": {code: name for name, code in codes.items()},
-        },
+        "mbr_esd": {"language_pair": plan.language_pair, "systems": {code: name for name, code in codes.items()}},
     }
 
 

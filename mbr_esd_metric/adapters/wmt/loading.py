@@ -9,14 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import (
-    Layout,
-    default_data,
-    packed_file,
-    read_documents,
-    read_scores,
-    read_text,
-)
+from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, packed_file, read_documents, read_scores, read_text
 from mbr_esd_metric.adapters.wmt.rating_sets import RatingsReader, check_blocks
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, choose_ratings

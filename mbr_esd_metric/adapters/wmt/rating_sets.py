@@ -135,10 +135,7 @@ def fitted(annotation: Annotation, length: int) -> Annotation:
 
 
 def check_blocks(
-    path: Path,
-    blocks: Mapping[str, Sequence[tuple[int, _T]]],
-    outputs: Mapping[str, object],
-    segments: int,
+    path: Path, blocks: Mapping[str, Sequence[tuple[int, _T]]], outputs: Mapping[str, object], segments: int
 ) -> None:
     """Check that every block of (line, entry) belongs to a known system and has an entry for each segment."""
     for system, entries in blocks.items():

@@ -47,9 +47,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
             segments = stored.scores
             notes += stored.notes
         systems = _of_systems(
-            test_set,
-            test_set.layout.metric_scores(name, "sys"),
-            test_set.layout.metric_scores(name, "domain"),
+            test_set, test_set.layout.metric_scores(name, "sys"), test_set.layout.metric_scores(name, "domain")
         )
         found[key] = Scores(segments, systems)
     gold = test_set.info.system_gold or test_set.info.gold

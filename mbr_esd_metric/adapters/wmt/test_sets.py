@@ -86,14 +86,8 @@ OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
         ("wmt24", _of("esa", "cs-uk en-cs en-hi en-is en-ja en-ru en-uk en-zh")),
         ("wmt23", _of("da-sqm", "cs-uk de-en en-cs en-ja en-zh ja-en")),
         ("wmt22", _of("wmt", "cs-en de-en ja-en ru-en uk-en", cs_en="refB")),
-        (
-            "wmt22",
-            _of("wmt-appraise", "cs-uk en-cs en-hr en-ja en-liv en-uk en-zh liv-en sah-ru uk-cs", en_cs="refB"),
-        ),
-        (
-            "wmt21.news",
-            _raw("en-cs en-ha en-is en-ja en-zh cs-en de-en de-fr fr-de ha-en is-en ja-en ru-en", "refA"),
-        ),
+        ("wmt22", _of("wmt-appraise", "cs-uk en-cs en-hr en-ja en-liv en-uk en-zh liv-en sah-ru uk-cs", en_cs="refB")),
+        ("wmt21.news", _raw("en-cs en-ha en-is en-ja en-zh cs-en de-en de-fr fr-de ha-en is-en ja-en ru-en", "refA")),
         ("wmt21.flores", _raw("bn-hi hi-bn xh-zu zu-xh", "refA")),
         (
             "wmt20",

@@ -10,13 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError, say
-from mbr_esd_metric.generation.engine import (
-    Engine,
-    EngineOptions,
-    Generated,
-    Request,
-    Sampling,
-)
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.asking import Asking, Job

@@ -144,10 +144,7 @@ class VllmEngine(Engine):
                         continue
                     name = str(next(numbers))
                     engine.add_request(
-                        name,
-                        {"prompt_token_ids": tokens},
-                        _parameters(request, sampling),
-                        lora_request=self._lora(),
+                        name, {"prompt_token_ids": tokens}, _parameters(request, sampling), lora_request=self._lora()
                     )
                     running[name] = request
                     sequences += request.n
