@@ -20,7 +20,7 @@ from mbr_esd_metric.metric.estimate import Estimate
 from mbr_esd_metric.metric.grid import Measured, Setting, grid, measure, planned
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
-from mbr_esd_metric.report.tables import Cell, Column, Table, render
+from mbr_esd_metric.report.tables import Column, Row, Table, Value, render, table_of
 
 #: Of scores, and of spans, where there is gold.
 _STATISTICS = {"seg-pearson-none": "Pearson", "seg-spearman-none": "Spearman"}
@@ -56,42 +56,29 @@ def run_grid(
 
 def plan_table(settings: Sequence[Setting], found: Sequence[Sequence[Estimate]], segments: int) -> Table:
     """What each setting would sample."""
-    rows = []
+    rows: list[dict[Column, Value]] = []
     for setting, parts in zip(settings, found, strict=True):
         times = [part.seconds for part in parts]
         costs = [part.cost[0] for part in parts if part.cost is not None]
         rows.append(
-            (
-                *map(Cell, setting.values.values()),
-                Cell(sum(part.candidates for part in parts)),
-                Cell(sum(part.stored for part in parts)),
-                Cell(sum(part.candidates - part.stored for part in parts)),
-                Cell(sum(part.tokens for part in parts)),
-                Cell(None if None in times else round(sum(one or 0.0 for one in times))),
-                Cell(sum(costs) if costs else None),
-            )
+            {
+                **_labelled(setting),
+                Column("candidates", "candidates"): sum(part.candidates for part in parts),
+                Column("stored", "stored"): sum(part.stored for part in parts),
+                Column("to_sample", "to sample"): sum(part.candidates - part.stored for part in parts),
+                Column("tokens", "tokens to generate"): sum(part.tokens for part in parts),
+                Column("seconds", "seconds"): None if None in times else round(sum(one or 0.0 for one in times)),
+                Column("cost", "cost", digits=4): sum(costs) if costs else None,
+            }
         )
-    columns = (
-        *_labels(settings),
-        Column("candidates", "candidates"),
-        Column("stored", "stored"),
-        Column("to_sample", "to sample"),
-        Column("tokens", "tokens to generate"),
-        Column("seconds", "seconds"),
-        Column("cost", "cost", digits=4),
-    )
-    kept = [
-        at
-        for at, column in enumerate(columns)
-        if column.key not in ("seconds", "cost") or any(row[at].value is not None for row in rows)
-    ]
+    unknown = [column for column in rows[0] if all(row[column] is None for row in rows)]
+    rows = [{column: value for column, value in row.items() if column not in unknown} for row in rows]
     notes = [planned_line(found, segments)]
     if any(part.mean_tokens is None for parts in found for part in parts):
         notes.append("tokens are a guess where nothing is stored; --try 4 samples 4 segments of each, and measures")
     if len(settings) > 1:
         notes.append("settings that differ only in how they decide share their candidates, which are sampled once")
-    picked = tuple(columns[at] for at in kept)
-    return Table("plan", picked, tuple(tuple(row[at] for at in kept) for row in rows), tuple(notes))
+    return table_of("plan", rows, notes)
 
 
 def planned_line(found: Sequence[Sequence[Estimate]], segments: int) -> str:
@@ -111,35 +98,23 @@ def grid_table(
 ) -> Table:
     """What each setting gave."""
     gold = None if test_set is None else _Gold(test_set, named)
-    columns = (
-        *_labels(settings),
-        Column("candidates", "candidates"),
-        Column("invalid", "% invalid", digits=1, percent=True),
-        Column("cut", "% cut", digits=1, percent=True),
-        Column("unmarked", "% unmarked", digits=1, percent=True),
-        Column("dropped", "% dropped", digits=1, percent=True),
-        Column("tokens", "tokens", digits=1),
-        Column("sampled", "sampled"),
-        Column("seconds", "seconds", digits=1),
-        *(() if gold is None else gold.columns),
-    )
-    rows = []
+    rows: list[Row] = []
     for setting, one in zip(settings, found, strict=True):
         told = one.run.summary
         valid = told.candidates - told.cut - told.unreadable
         rows.append(
-            (
-                *map(Cell, setting.values.values()),
-                Cell(told.candidates),
-                _share(told.unreadable, told.candidates),
-                _share(told.cut, told.candidates),
-                _share(told.unmarked, valid),
-                _share(told.dropped, told.located + told.dropped),
-                Cell(one.tokens),
-                Cell(one.sampled),
-                Cell(one.seconds),
-                *(() if gold is None else gold.cells(one.run.decisions)),
-            )
+            {
+                **_labelled(setting),
+                Column("candidates", "candidates"): told.candidates,
+                _percent("invalid"): _share(told.unreadable, told.candidates),
+                _percent("cut"): _share(told.cut, told.candidates),
+                _percent("unmarked"): _share(told.unmarked, valid),
+                _percent("dropped"): _share(told.dropped, told.located + told.dropped),
+                Column("tokens", "tokens", digits=1): one.tokens,
+                Column("sampled", "sampled"): one.sampled,
+                Column("seconds", "seconds", digits=1): one.seconds,
+                **({} if gold is None else gold.values(one.run.decisions)),
+            }
         )
     notes = [
         "unmarked: valid candidates without an error; dropped: error spans that are not in the text; tokens: of a "
@@ -155,7 +130,7 @@ def grid_table(
     beside = {
         "models": [{"model": s.model, "signature": one.run.signature} for s, one in zip(settings, found, strict=True)]
     }
-    return Table("grid", columns, tuple(rows), tuple(notes), beside)
+    return table_of("grid", rows, notes, beside)
 
 
 class _Gold:
@@ -173,33 +148,30 @@ class _Gold:
         rated = any(cell is not None for matrix in human for row in matrix for cell in row)
         self._spans = SpanEvaluator(human, test_set.lengths, _MEASURES) if rated else None
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def values(self, decisions: Sequence[Decision]) -> dict[Column, Value]:
         """Of the statistics and, where people marked spans, of the measures."""
-        measures = _MEASURES if self._spans else ()
-        return (
-            *(Column(name, title, best="max") for name, title in _STATISTICS.items()),
-            *(Column(name, MEASURE_TITLES.get(name, name), best="max") for name in measures),
-        )
-
-    def cells(self, decisions: Sequence[Decision]) -> list[Cell]:
-        """One row."""
         scores = np.full(self._gold.shape, np.nan)
         predicted: list[list[Annotation | None]] = [[None for _ in row] for row in scores]
         for (i, j), decision in zip(self._places, decisions, strict=True):
             scores[i, j], predicted[i][j] = decision.score, decision.annotation
-        values = [score_statistic(name).of_segments(self._gold, scores) for name in _STATISTICS]
+        values = {name: score_statistic(name).of_segments(self._gold, scores) for name in _STATISTICS}
         spans = self._spans.evaluate(predicted).values if self._spans else {}
-        return [Cell(float(value)) for value in (*values, *spans.values())]
+        titles = {**MEASURE_TITLES, **_STATISTICS}
+        found = (values | dict(spans)).items()
+        return {Column(name, titles.get(name, name), best="max"): float(value) for name, value in found}
 
 
-def _labels(settings: Sequence[Setting]) -> list[Column]:
-    return [Column(option, option, label=True) for option in settings[0].values]
+def _labelled(setting: Setting) -> dict[Column, Value]:
+    return {Column(option, option, label=True): value for option, value in setting.values.items()}
+
+
+def _percent(key: str) -> Column:
+    return Column(key, f"% {key}", digits=1, percent=True)
 
 
 def _words(setting: Setting) -> str:
     return " ".join(f"{option}={value}" for option, value in setting.values.items())
 
 
-def _share(count: int, of: int) -> Cell:
-    return Cell(count / of if of else None)
+def _share(count: int, of: int) -> float | None:
+    return count / of if of else None

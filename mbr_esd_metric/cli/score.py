@@ -17,7 +17,7 @@ from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours
-from mbr_esd_metric.report.tables import Cell, Column, Table
+from mbr_esd_metric.report.tables import Column, Row, Table, table_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -137,19 +137,19 @@ def _show(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[di
 
 def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
     """Each system's score, and its error spans."""
-    rows = []
+    rows: list[Row] = []
     for path, segments in data.items():
         spans = [error["severity"] for row in segments for error in row.get("errors", ())]
-        counts = (len(segments), scores[path], spans.count("major"), spans.count("minor"))
-        rows.append((Cell(path), *map(Cell, counts)))
-    columns = (
-        Column("system", "system"),
-        Column("segments", "segments"),
-        Column("score", "score", digits=4),
-        Column("major", "major spans"),
-        Column("minor", "minor spans"),
-    )
-    return Table("scores", columns, tuple(rows))
+        rows.append(
+            {
+                Column("system", "system"): path,
+                Column("segments", "segments"): len(segments),
+                Column("score", "score", digits=4): scores[path],
+                Column("major", "major spans"): spans.count("major"),
+                Column("minor", "minor spans"): spans.count("minor"),
+            }
+        )
+    return table_of("scores", rows)
 
 
 def _checks(scores: Mapping[str, float], least: float | None) -> list[Check]:

@@ -23,7 +23,7 @@ from mbr_esd_metric.metaeval.calibration import (
 from mbr_esd_metric.report.curves import Curve
 from mbr_esd_metric.report.plots import plot_curves
 from mbr_esd_metric.report.sheet import Opinion, Sheet
-from mbr_esd_metric.report.tables import Cell, Column, Table
+from mbr_esd_metric.report.tables import Column, Row, Table, table_of
 
 
 def sheet_predicted(sheet: Sheet, level: Level = "span") -> dict[str, Predicted]:
@@ -73,38 +73,26 @@ def rated_sources(sheet: Sheet, name: str) -> list[str]:
 
 def summary_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
-    columns = [
-        Column("metric", "metric"),
-        Column("level", "per"),
-        Column("predicted", "predicted"),
-        Column("confidence", "mean confidence"),
-        Column("confirmed", "confirmed"),
-        Column("ece", "ECE"),
-        Column("ece_other_half", "ECE, learnt on the other half"),
-        *([Column("ece_recalibrated", "ECE, recalibrated")] if by else []),
-        Column("average_precision", "average precision"),
-        Column("best_f1", "best F1"),
-        Column("mean_risk", "mean risk"),
-    ]
-    rows = []
+    rows: list[Row] = []
     for level in LEVELS:
         for name, found in sheet_predicted(sheet, level).items():
             curve = threshold_curve(found)
             crossed = cross_fitted(found, rated_sources(sheet, name))
+            again = {Column("ece_recalibrated", "ECE, recalibrated"): found.recalibrated(by)} if by else {}
             rows.append(
-                (
-                    Cell(name),
-                    Cell(level),
-                    Cell(len(found)),
-                    Cell(float(found.confidence.mean())),
-                    Cell(float(found.confirmed.mean())),
-                    Cell(calibration_error(found, bins)),
-                    Cell(calibration_error(crossed, bins)),
-                    *([Cell(calibration_error(found.recalibrated(by), bins))] if by else []),
-                    Cell(curve.average_precision),
-                    Cell(curve.best_f1),
-                    Cell(curve.mean_risk),
-                )
+                {
+                    Column("metric", "metric"): name,
+                    Column("level", "per"): level,
+                    Column("predicted", "predicted"): len(found),
+                    Column("confidence", "mean confidence"): float(found.confidence.mean()),
+                    Column("confirmed", "confirmed"): float(found.confirmed.mean()),
+                    Column("ece", "ECE"): calibration_error(found, bins),
+                    Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed, bins),
+                    **{column: calibration_error(one, bins) for column, one in again.items()},
+                    Column("average_precision", "average precision"): curve.average_precision,
+                    Column("best_f1", "best F1"): curve.best_f1,
+                    Column("mean_risk", "mean risk"): curve.mean_risk,
+                }
             )
     notes = (
         "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
@@ -112,25 +100,24 @@ def summary_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10)
         f"ECE: expected calibration error, {bins} bins; learnt on the other half: isotonic, the sources cut in two",
         "mean risk: the area under 1 - precision over coverage; lower is better",
     )
-    return Table("calibration of confidences", tuple(columns), tuple(rows), notes)
+    return table_of("calibration of confidences", rows, notes)
 
 
 def reliability_tables(sheet: Sheet, level: Level = "span", bins: int = 10) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
-    columns = (
-        Column("bin", "confidence"),
-        Column("predicted", "predicted"),
-        Column("confidence", "mean confidence"),
-        Column("confirmed", "confirmed"),
-    )
     tables = []
     for name, found in sheet_predicted(sheet, level).items():
-        rows = tuple(
-            (Cell(f"{b.low:.2f} to {b.high:.2f}"), Cell(b.count), Cell(b.confidence), Cell(b.confirmed))
+        rows: list[Row] = [
+            {
+                Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
+                Column("predicted", "predicted"): b.count,
+                Column("confidence", "mean confidence"): b.confidence,
+                Column("confirmed", "confirmed"): b.confirmed,
+            }
             for b in reliability(found, bins)
             if b.count
-        )
-        tables.append(Table(f"{name}: reliability per {level}", columns, rows))
+        ]
+        tables.append(table_of(f"{name}: reliability per {level}", rows))
     return tables
 
 

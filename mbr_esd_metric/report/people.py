@@ -16,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import Comparison, Drawn, compare
-from mbr_esd_metric.report.tables import Cell, Column, Table
+from mbr_esd_metric.report.tables import Column, Row, Table, table_of
 
 #: Resamples of an interval.
 _DRAWS = 1000
@@ -57,31 +57,23 @@ def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], flo
 
 
 def _systems(ratings: Sequence[PersonRating]) -> Table:
-    rows = []
+    rows: list[Row] = []
+    score = Column("score", "score", best="max", digits=2)
     names = list(dict.fromkeys(one.rating.system for one in ratings))
     for name in names:
         own = [one for one in ratings if one.rating.system == name]
         scores, mqm = _by_key(own, _score), _by_key(own, lambda one: one.rating.score())
         rows.append(
-            (
-                Cell(name),
-                Cell(len(scores)),
-                Cell(len(own)),
-                Cell(statistics.fmean(scores.values())),
-                Cell(statistics.fmean(mqm.values())),
-                Cell(statistics.fmean(one.seconds for one in own)),
-            )
+            {
+                Column("system", "system"): name,
+                Column("segments", "segments"): len(scores),
+                Column("ratings", "ratings"): len(own),
+                score: statistics.fmean(scores.values()),
+                Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()),
+                Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in own),
+            }
         )
-    rows.sort(key=lambda row: -float(row[3].value or 0.0))
-    columns = (
-        Column("system", "system"),
-        Column("segments", "segments"),
-        Column("ratings", "ratings"),
-        Column("score", "score", best="max", digits=2),
-        Column("mqm", "MQM", best="max", digits=2),
-        Column("seconds", "seconds a rating", digits=1),
-    )
-    return Table("what people say", columns, tuple(rows))
+    return table_of("what people say", sorted(rows, key=lambda row: -float(row[score] or 0.0)))
 
 
 def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], Comparison]:
@@ -100,31 +92,23 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], Compariso
 
 
 def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
-    rows = []
+    rows: list[Row] = []
     for (a, b), one in compared(ratings).items():
         low, high = one.other_segments
         better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
         rows.append(
-            (
-                Cell(a),
-                Cell(b),
-                Cell(one.segments),
-                Cell(one.difference),
-                Cell(f"{low:+.2f} to {high:+.2f}"),
-                Cell(better),
-            )
+            {
+                Column("a", "a"): a,
+                Column("b", "b"): b,
+                Column("segments", "segments"): one.segments,
+                Column("difference", "b - a", digits=2): one.difference,
+                Column("interval", "95% interval"): f"{low:+.2f} to {high:+.2f}",
+                Column("verdict", "verdict"): better,
+            }
         )
-    columns = (
-        Column("a", "a"),
-        Column("b", "b"),
-        Column("segments", "segments"),
-        Column("difference", "b - a", digits=2),
-        Column("interval", "95% interval"),
-        Column("verdict", "verdict"),
-    )
     said = ", ".join(f"{Path(path).name} sha256:{_digest(path)}" for path in paths)
     note = f"signed: mbr-esd-metric {__version__}, {said}"
-    return Table("systems compared by people", columns, tuple(rows), (note,)) if rows else None
+    return table_of("systems compared by people", rows, [note]) if rows else None
 
 
 def _digest(path: str | Path) -> str:
@@ -145,21 +129,19 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
         ]
         if inside:
             groups[f"confidence {low:.1f} to {low + 0.2:.1f}"] = inside
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(len(fates)),
-            *(Cell(fates.count(fate) / len(fates)) for fate in ("kept", "changed", "deleted")),
-        )
+    shares: dict[Fate, Column] = {
+        fate: Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")
+    }
+    rows: list[Row] = [
+        {
+            Column("spans", "spans"): name,
+            Column("number", "number"): len(fates),
+            **{column: fates.count(fate) / len(fates) for fate, column in shares.items()},
+        }
         for name, fates in groups.items()
-    )
-    columns = (
-        Column("spans", "spans"),
-        Column("number", "number"),
-        *(Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")),
-    )
+    ]
     added = sum(one.added for one in ratings if one.suggested is not None)
-    return Table("spans marked beforehand", columns, rows, (f"{added} errors were added to them",))
+    return table_of("spans marked beforehand", rows, [f"{added} errors were added to them"])
 
 
 def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
@@ -171,7 +153,7 @@ def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
     if not groups["marked beforehand"]:
         return None
     rng = np.random.default_rng(seed)
-    rows = []
+    rows: list[Row] = []
     for name, own in groups.items():
         if not own:
             continue
@@ -179,26 +161,17 @@ def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
         low, high = _interval(seconds, rng)
         agreed = agreement(own)
         rows.append(
-            (
-                Cell(name),
-                Cell(len(own)),
-                Cell(float(seconds.mean())),
-                Cell(f"{low:.1f} to {high:.1f}"),
-                Cell(statistics.fmean(len(one.rating.errors) for one in own)),
-                Cell(len(agreed)),
-                Cell(statistics.fmean(agreed) if agreed else None),
-            )
+            {
+                Column("ratings", "ratings"): name,
+                Column("number", "number"): len(own),
+                Column("seconds", "seconds each", digits=1): float(seconds.mean()),
+                Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
+                Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in own),
+                Column("pairs", "pairs of people"): len(agreed),
+                Column("agreement", "agreement (SoftF1)"): statistics.fmean(agreed) if agreed else None,
+            }
         )
-    columns = (
-        Column("ratings", "ratings"),
-        Column("number", "number"),
-        Column("seconds", "seconds each", digits=1),
-        Column("interval", "95% interval"),
-        Column("errors", "errors each", digits=2),
-        Column("pairs", "pairs of people"),
-        Column("agreement", "agreement (SoftF1)"),
-    )
-    return Table("with spans marked beforehand, and without", columns, tuple(rows))
+    return table_of("with spans marked beforehand, and without", rows)
 
 
 def agreement(ratings: Iterable[PersonRating]) -> list[float]:
@@ -225,21 +198,14 @@ def _people(ratings: Sequence[PersonRating]) -> Table:
     groups: dict[str, list[PersonRating]] = defaultdict(list)
     for one in ratings:
         groups[one.rating.rater].append(one)
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(len(own)),
-            Cell(sum(one.seconds for one in own) / 60),
-            Cell(statistics.fmean(len(one.rating.errors) for one in own)),
-            Cell("/".join(map(str, own[0].checks)) if own[0].checks[1] else None),
-        )
+    rows: list[Row] = [
+        {
+            Column("annotator", "annotator"): name,
+            Column("ratings", "ratings"): len(own),
+            Column("minutes", "minutes", digits=1): sum(one.seconds for one in own) / 60,
+            Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in own),
+            Column("checks", "checks passed"): "/".join(map(str, own[0].checks)) if own[0].checks[1] else None,
+        }
         for name, own in groups.items()
-    )
-    columns = (
-        Column("annotator", "annotator"),
-        Column("ratings", "ratings"),
-        Column("minutes", "minutes", digits=1),
-        Column("errors", "errors each", digits=2),
-        Column("checks", "checks passed"),
-    )
-    return Table("annotators", columns, rows)
+    ]
+    return table_of("annotators", rows)

@@ -10,7 +10,7 @@ import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.errors import unknown
 
@@ -77,6 +77,21 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     beside: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: The values of a row, by its columns.
+Row: TypeAlias = Mapping[Column, Value]
+
+
+def table_of(
+    title: str,
+    rows: Sequence[Row],
+    notes: Sequence[str] = (),
+    beside: Mapping[str, Any] | None = None,
+) -> Table:
+    """A table of at least one row; all have the same columns, in the same order."""
+    cells = tuple(tuple(map(Cell, row.values())) for row in rows)
+    return Table(title, tuple(rows[0]), cells, tuple(notes), beside or {})
 
 
 def render(table: Table, form: str = "text") -> str:
