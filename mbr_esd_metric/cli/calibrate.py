@@ -95,15 +95,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _learn_score(args: argparse.Namespace) -> int:
-    """Write what `LearntScore.fit` learns from the candidates and the ratings among the inputs."""
-    from collections import Counter, defaultdict
-
-    from mbr_esd_metric.adapters.human import read_mqm
-    from mbr_esd_metric.core.learnt_score import LearntScore, mean
-    from mbr_esd_metric.core.mqm import mqm_score
+    """Write a score that is learnt from the candidates and the ratings among the inputs."""
+    from mbr_esd_metric.adapters.score_learning import learn_score
     from mbr_esd_metric.files.learnt_file import write_learnt
     from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.files.records import read_candidates
     from mbr_esd_metric.report.inputs import kind_of
 
     paths = [Path(text) for text in args.inputs]
@@ -111,32 +106,7 @@ def _learn_score(args: argparse.Namespace) -> int:
         raise InputError("--score needs files of candidates, and human ratings of the same translations")
     check_output(args.score, list(paths))
     sampled = {path for path in paths if kind_of(path) == "candidates"}
-    people: dict[tuple[str, str], list[float]] = defaultdict(list)
-    pair_of: dict[tuple[str, str], str] = {}
-    for path in paths:
-        for rating in read_mqm(path) if path not in sampled else ():
-            if rating.annotation or not rating.errors:
-                people[rating.source, rating.target].append(mqm_score(rating.annotation))
-                pair_of[rating.source, rating.target] = rating.lp or path.name
-    known = {}
-    for path in sorted(sampled):
-        for record in read_candidates(path):
-            expected = [one.expected for one in record.candidates if one.expected is not None]
-            if (record.src, record.mt) in people and expected:
-                known[record.src, record.mt] = mean(expected)
-    if not known:
-        raise InputError(
-            "no candidate that says what the model expected (format=marked on engine=transformers) is of a translation "
-            "with ratings; the texts of both files must be the same"
-        )
-    counts = Counter(pair_of[texts] for texts in known)
-    learnt_on = f"{len(known)} translations: " + ", ".join(f"{count} {pair}" for pair, count in sorted(counts.items()))
-    learnt = LearntScore.fit(
-        list(known.values()),
-        [sum(people[texts]) / len(people[texts]) for texts in known],
-        [1 / counts[pair_of[texts]] for texts in known],
-        learnt_on,
-    )
+    learnt = learn_score(sorted(sampled), [path for path in paths if path not in sampled])
     write_learnt(args.score, learnt)
-    print(f"{args.score}: {learnt}, learnt on {learnt_on}", file=sys.stderr)
+    print(f"{args.score}: {learnt}, learnt on {learnt.learnt_on}", file=sys.stderr)
     return 0
