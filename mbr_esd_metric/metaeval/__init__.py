@@ -7,6 +7,7 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 
 from mbr_esd_metric.metaeval.acc_eq import AccEq, acc_eq
 from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
+from mbr_esd_metric.metaeval.contest import EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.correlation import (
     Correlation,
     PairwiseAccuracy,
@@ -18,7 +19,7 @@ from mbr_esd_metric.metaeval.correlation import (
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
 from mbr_esd_metric.metaeval.omissions import OmissionScores, evaluate_omissions
 from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import EarlyStop, PermBoth, perm_both
+from mbr_esd_metric.metaeval.significance import perm_both
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans, span_bootstrap
 from mbr_esd_metric.metaeval.sweep import SweepPoint, lambda_sweep

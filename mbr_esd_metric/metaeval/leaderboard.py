@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metaeval.contest import Progress
 from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.metric_set import Entry, Key, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import STATISTICS, Progress
+from mbr_esd_metric.metaeval.significance import STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, mean_resampled, rank_spans, resampled

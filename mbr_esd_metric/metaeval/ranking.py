@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, PermBoth, Progress
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing
-from mbr_esd_metric.metaeval.significance import Contest, EarlyStop, PermBoth, Progress, Statistic, prepare
+from mbr_esd_metric.metaeval.significance import Statistic, prepare
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.contest import Contest, Pair, Sampler, coins
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
-from mbr_esd_metric.metaeval.significance import Contest, Pair, Sampler, coins
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
 
