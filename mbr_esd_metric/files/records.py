@@ -180,15 +180,13 @@ class DecisionRecord:
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
         """What the file says of a decision."""
+        sides = {"translation": record.mt, "source": record.src}
         return cls(
             record.id,
             decision.index,
             decision.score,
             decision.annotation,
-            tuple(
-                (record.mt if span.side == "translation" else record.src)[span.start : span.end]
-                for span in decision.annotation
-            ),
+            tuple(sides[span.side][span.start : span.end] for span in decision.annotation),
             decision.value,
             decision.valid,
             decision.distinct,
@@ -246,16 +244,8 @@ class DecisionRecord:
         deviation = {} if self.score_sd is None else {"score_sd": self.score_sd}
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
-            spans[span.side].append(
-                {
-                    "start": span.start,
-                    "end": span.end,
-                    "severity": span.severity,
-                    "category": span.category,
-                    "text": text,
-                    "confidence": span.confidence,
-                }
-            )
+            said = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
+            spans[span.side].append({**said, "text": text, "confidence": span.confidence})
         omissions = {"omissions": spans["source"]} if spans["source"] else {}
         unplaced = {"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}
         return {
