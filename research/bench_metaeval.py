@@ -34,7 +34,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_ratings, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.metaeval import acc_eq, perm_both, rank_metrics, spa

@@ -16,6 +16,7 @@ from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metri
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
@@ -137,7 +138,7 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
     for name, scores in METRICS.items():
         files.write_scores(layout.metric_scores(name, "seg"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
-    files.write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
+    write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
     stored = compute_leaderboard(
         "wmt24", [stored_metrics(load_test_set(tmp_path, "wmt24", "en-de"))], Settings(draws=20)
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.layout import write_ratings, write_scores
+from mbr_esd_metric.adapters.wmt.layout import write_scores
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.adapters.wmt.layout import write_ratings, write_scores
+from mbr_esd_metric.adapters.wmt.layout import write_scores
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, write_folder

@@ -5,14 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from mbr_esd_metric.adapters.wmt.layout import (
-    Layout,
-    write_documents,
-    write_domain_scores,
-    write_ratings,
-    write_scores,
-    write_text,
-)
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_domain_scores, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 

@@ -12,6 +12,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -245,12 +246,12 @@ def folder(tmp_path: Path, one: MetricSet) -> Path:
 
     files.write_scores(layout.human_scores("mqm", "seg"), rows(one.gold))
     raters = {name: ["r"] * SEGMENTS for name in names}
-    files.write_ratings(layout.human_rating("mqm.r"), dict(zip(names, one.human[0], strict=True)), raters)
+    write_ratings(layout.human_rating("mqm.r"), dict(zip(names, one.human[0], strict=True)), raters)
     for entry in one.entries:
         full = f"{entry.name}-{'refA' if entry.uses_reference else 'src'}"
         files.write_scores(layout.metric_scores(full, "seg"), rows(entry.scores))
         if entry.spans:
-            files.write_ratings(layout.metric_rating(full), dict(zip(names, entry.spans, strict=True)), raters)
+            write_ratings(layout.metric_rating(full), dict(zip(names, entry.spans, strict=True)), raters)
         if entry.signature:
             layout.metric_signature(full).write_text(entry.signature + "\n")
     return tmp_path

@@ -13,6 +13,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
@@ -231,7 +232,7 @@ def layout(tmp_path: Path) -> Layout:
     span = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.25)])
     files.write_scores(layout.metric_scores("spans-src", "seg"), {"A": [0.8, 1], "B": [0.5, 1]})
     spans = {"A": [span, Annotation()], "B": [span, None]}
-    files.write_ratings(layout.metric_rating("spans-src"), spans, {"A": [None] * 2, "B": [None] * 2})
+    write_ratings(layout.metric_rating("spans-src"), spans, {"A": [None] * 2, "B": [None] * 2})
     files.write_scores(layout.metric_scores("plain-src", "seg"), {"A": [3, 4], "B": [5, 6]})
     return layout
 
@@ -262,7 +263,7 @@ def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: 
 def test_what_an_error_advises_is_there(layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--gold, --reference and --lenient, of every verb that reads a test set if it is named."""
     spans = {"A": [Annotation([ErrorSpan(2, 9, "major")]), None], "B": [None, None]}
-    files.write_ratings(layout.human_rating("mqm.r1"), spans, {"A": [None] * 2, "B": [None] * 2})
+    write_ratings(layout.human_rating("mqm.r1"), spans, {"A": [None] * 2, "B": [None] * 2})
     files.write_scores(layout.metric_scores("spans-src", "seg"), {"A": [0.8, 1]})
     for name in ("refA", "refB"):
         files.write_text(layout.reference(name), ["eins", "zwei"])

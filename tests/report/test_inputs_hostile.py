@@ -12,7 +12,8 @@ import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
 from mbr_esd_metric.adapters.mqm_tsv import read_bio_mqm
-from mbr_esd_metric.adapters.wmt.layout import read_ratings, read_scores, read_text
+from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
+from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates, read_decisions

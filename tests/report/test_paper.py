@@ -13,6 +13,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
@@ -187,9 +188,9 @@ def write_lp(
     for system in HUMAN:
         files.write_text(layout.output(system), [f"{system}aaa bbbbb", f"{system}ccc ddddd"])
     files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, 0], "B": [-5, -1]})
-    files.write_ratings(layout.human_rating("mqm.merged"), HUMAN, UNSIGNED)
+    write_ratings(layout.human_rating("mqm.merged"), HUMAN, UNSIGNED)
     files.write_scores(layout.metric_scores(xcomet, "seg"), scores)
-    files.write_ratings(layout.metric_rating(xcomet), spans, UNSIGNED)
+    write_ratings(layout.metric_rating(xcomet), spans, UNSIGNED)
     return layout
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
 from mbr_esd_metric.errors import InputError, number_of
@@ -268,4 +269,4 @@ def _write_ratings(
         found = [next(((name, r[cell]) for name, r in raters if cell in r), None) for cell in cells]
         ratings[system] = [entry[1].errors if entry else None for entry in found]
         names[system] = [entry[0] if entry else None for entry in found]
-    files.write_ratings(path, ratings, names)
+    write_ratings(path, ratings, names)

@@ -9,6 +9,7 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import info_of
 from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
@@ -152,7 +153,7 @@ def _write_ratings(layout: Layout, name: str, cells: Mapping[str, Sequence[Seque
     for system, row in cells.items():
         ratings[system] = [each[0].errors if each else None for each in row]
         raters[system] = ["_".join((each[0].annotator or "").split()) or None if each else None for each in row]
-    files.write_ratings(layout.human_rating(name), ratings, raters)
+    write_ratings(layout.human_rating(name), ratings, raters)
 
 
 def _score(one: EsaAnnotation, weights: MqmWeights) -> float:

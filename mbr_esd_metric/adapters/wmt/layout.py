@@ -1,4 +1,4 @@
-"""The folder layout of mt-metrics-eval v2: where each file is, and how each kind is read and written.
+"""The folder layout of mt-metrics-eval v2: where each file is, and how texts and scores are read and written.
 
     DATA/TEST_SET/documents/LP.docs                           domain and document of each segment
     DATA/TEST_SET/sources/LP.txt                              or .jsonl, field "source"
@@ -12,20 +12,17 @@
     DATA/TEST_SET/task/LP.systems, LP.segments                names of systems and numbers of segments in the task whose
                                                               test set this is (our addition)
 
-This module reads each file by itself; `mbr_esd_metric.adapters.wmt.test_set` checks that they fit together.
+`rating_files` reads and writes error spans. Each file is read by itself; `mbr_esd_metric.adapters.wmt.test_set` checks
+that they fit together.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Point, Severity, Side, fold_severity
-from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -173,31 +170,6 @@ def packed_file(path: Path) -> Path | None:
     return next((packed for suffix in PACKED if (packed := path.with_name(path.name + suffix)).is_file()), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """The stored error spans of one translation, and who marked them.
-
-    Attributes:
-        annotation: the target side's spans, major and minor; a stored score in [0, 1] is a span's confidence. Errors
-            without characters are its points.
-        rater: None if the line names nobody; the name of the file then tells.
-        omissions: spans of the source's side that say what the translation leaves out: those whose category says so, as
-            others are errors of the source itself. Omissions without a place are its `unplaced`.
-    """
-
-    annotation: Annotation
-    rater: str | None
-    omissions: Annotation = EMPTY
-
-    @property
-    def both(self) -> Annotation:
-        """Annotation and omissions in one."""
-        if self.omissions.clean:
-            return self.annotation
-        spans = Annotation.of_rater([*self.annotation, *self.omissions])
-        return spans.pointing(self.annotation.points).missing(self.omissions.unplaced)
-
-
 def check_reference_name(name: str, where: object) -> None:
     """Raise `InputError` for a reference name that the names of metric files cannot carry."""
     if not name or name in ("all", "src") or "-" in name or "." in name:
@@ -289,32 +261,9 @@ def read_domain_scores(path: Path) -> dict[str, dict[str, float | None]]:
     return scores
 
 
-def read_ratings(path: Path) -> dict[str, list[tuple[int, Rating | None]]]:
-    """System -> (line, rating) of each of its entries, in order; None if a segment is unrated.
-
-    Spans that are repeated are kept.
-
-    Raises:
-        InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
-    """
-    ratings: dict[str, list[tuple[int, Rating | None]]] = {}
-    for number, line in numbered_lines(path):
-        cells = line.strip().split("\t")
-        if len(cells) not in (2, 3):
-            raise InputError(f"{path}, line {number}: {len(cells)} columns; give system, rating and perhaps rater")
-        rater = cells[2] if len(cells) == 3 else None
-        try:
-            rating = None if cells[1] == "None" else _rating(cells[1], rater)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"{path}, line {number}: not a rating in JSON ({reason})") from None
-        ratings.setdefault(cells[0], []).append((number, rating))
-    return ratings
-
-
 def write_text(path: Path, segments: Iterable[str | None]) -> None:
     """Write one segment a line; a line end inside a text becomes a space, so that offsets stay valid."""
-    _write(path, (NO_TRANSLATION if text is None else one_line(text) for text in segments))
+    write_lines(path, (NO_TRANSLATION if text is None else one_line(text) for text in segments))
 
 
 def one_line(text: str) -> str:
@@ -324,12 +273,12 @@ def one_line(text: str) -> str:
 
 def write_documents(path: Path, documents: Iterable[tuple[str, str]]) -> None:
     """Write domain and document of each segment; white space in a name becomes an underscore."""
-    _write(path, ("\t".join("_".join(name.split()) for name in pair) for pair in documents))
+    write_lines(path, ("\t".join("_".join(name.split()) for name in pair) for pair in documents))
 
 
 def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> None:
     """Write a block of scores for each system, sorted by name. Numbers are written so that they read back exactly."""
-    _write(
+    write_lines(
         path,
         (
             f"{system}\t{None if score is None else repr(float(score))}"
@@ -341,7 +290,7 @@ def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> No
 
 def write_domain_scores(path: Path, scores: Mapping[str, Mapping[str, float | None]]) -> None:
     """Write one line with domain, system and score for each score; `scores` maps a system to its domains."""
-    _write(
+    write_lines(
         path,
         (
             f"{domain}\t{system}\t{None if score is None else repr(float(score))}"
@@ -351,87 +300,12 @@ def write_domain_scores(path: Path, scores: Mapping[str, Mapping[str, float | No
     )
 
 
-def write_ratings(
-    path: Path,
-    ratings: Mapping[str, Sequence[Annotation | Sequence[MqmError] | None]],
-    raters: Mapping[str, Sequence[str | None]],
-) -> None:
-    """Write a block of ratings for each system, sorted by name.
-
-    Args:
-        path: the file.
-        ratings: system -> for each segment an annotation of both sides, or the errors that a rater marked (errors
-            without a place are left out, because the format cannot hold them; but an omission without a place is an
-            empty span of the source), or None if unrated.
-        raters: system -> who rated each segment.
-    """
-    lines = []
-    for system in sorted(ratings):
-        for rating, rater in zip(ratings[system], raters[system], strict=True):
-            if rating is None:
-                lines.append(f"{system}\tNone")
-                continue
-            errors = [_error(error) for error in rating if _has_place(error)]
-            if isinstance(rating, Annotation):
-                errors += [_error(MqmError(severity, "", "target", at, at)) for at, severity in rating.points]
-                errors += [_error(MqmError(severity, "omission", "source")) for severity in rating.unplaced]
-            content = json.dumps({"errors": errors})
-            lines.append(f"{system}\t{content}" + (f"\t{rater}" if rater else ""))
-    _write(path, lines)
-
-
-def _has_place(error: ErrorSpan | MqmError) -> bool:
-    return isinstance(error, ErrorSpan) or error.side is not None
-
-
-def _error(error: ErrorSpan | MqmError) -> dict[str, Any]:
-    confidence = error.confidence if isinstance(error, ErrorSpan) else None
-    return {
-        "start": error.start,
-        "end": error.end,
-        "category": _named_omission(error) if isinstance(error, ErrorSpan) else error.category,
-        "severity": error.severity,
-        # The toolkit takes no whole number where it expects a float.
-        "score": None if confidence is None else float(confidence),
-        "is_source_error": error.side == "source",
-    }
-
-
-def _named_omission(span: ErrorSpan) -> str | None:
-    """A span's category, which says of one in the source that it is no error of the source."""
-    if span.side == "translation" or is_omission(span.category):
-        return span.category
-    return f"{span.category}/omission" if span.category else "omission"
-
-
-def _rating(text: str, rater: str | None) -> Rating:
-    """A stored rating; a score in [0, 1] is a span's confidence."""
-    spans: list[ErrorSpan] = []
-    points: list[Point] = []
-    unplaced: list[Severity] = []
-    for error in decoded(text)["errors"]:
-        severity, category = fold_severity(error.get("severity") or ""), error.get("category")
-        side: Side = "source" if error.get("is_source_error", False) else "translation"
-        if severity is None or (side == "source" and not is_omission(category)):
-            continue
-        if error["start"] == error["end"]:
-            if side == "source":
-                unplaced.append(severity)
-            else:
-                points.append((int(error["start"]), severity))
-            continue
-        score = error.get("score")
-        confidence = float(score) if score is not None and 0 <= score <= 1 else None
-        spans.append(ErrorSpan(error["start"], error["end"], severity, category, confidence, side))
-    both = Annotation.of_rater(spans)
-    return Rating(both.on("translation").pointing(points), rater, both.on("source").missing(unplaced))
-
-
 def _first_file(folder: Path, stem: str) -> Path:
     text, json_lines = folder / f"{stem}.txt", folder / f"{stem}.jsonl"
     return json_lines if json_lines.is_file() and not text.is_file() else text
 
 
-def _write(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a file and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(f"{line}\n" for line in lines))

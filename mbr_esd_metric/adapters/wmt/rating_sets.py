@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from mbr_esd_metric.adapters.wmt.layout import Rating, read_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Rating, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mbr_esd_metric.adapters.wmt import layout as files
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
@@ -198,7 +199,7 @@ def write_metric(
     segments.unlink(missing_ok=True)
     if annotations:
         raters: dict[str, list[str | None]] = {s: [None] * len(a) for s, a in annotations.items()}
-        files.write_ratings(rating, annotations, raters)
+        write_ratings(rating, annotations, raters)
     else:
         rating.unlink(missing_ok=True)
     files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in system_scores.items()})

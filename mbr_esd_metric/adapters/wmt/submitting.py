@@ -10,7 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.wmt.layout import read_ratings, read_scores
+from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.rating_sets import fitted
 from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, Row

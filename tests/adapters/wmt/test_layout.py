@@ -13,6 +13,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set, loading
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_sets import OTHER_TEST_SETS, gold_there, info_of
@@ -38,13 +39,13 @@ def folder(tmp_path: Path) -> Path:
     files.write_scores(layout.human_scores("mqm", "sys"), {s: [-1.0] for s in scores})
     major = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
     ratings = {"sys.b": [major, None, Annotation()]}
-    files.write_ratings(layout.human_rating("mqm.rater1"), ratings, {"sys.b": ["rater1", None, "rater1"]})
+    write_ratings(layout.human_rating("mqm.rater1"), ratings, {"sys.b": ["rater1", None, "rater1"]})
     files.write_scores(layout.metric_scores("good-src", "seg"), {s: [0.25, 1, 2] for s in scores})
     files.write_scores(layout.metric_scores("BLEU-refA", "seg"), {"sys.b": [1 / 3, 1e-17, 3], "a-sys": [1, 2, 3]})
     confident = Annotation([ErrorSpan(1, 3, "minor", None, 0.75)])
     spans = {"sys.b": [confident, Annotation(), Annotation()], "a-sys": [Annotation()] * 3}
     raters: dict[str, list[str | None]] = {"sys.b": [None] * 3, "a-sys": [None] * 3}
-    files.write_ratings(layout.metric_rating("good-src"), spans, raters)
+    write_ratings(layout.metric_rating("good-src"), spans, raters)
     return tmp_path
 
 
