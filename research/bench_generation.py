@@ -166,9 +166,9 @@ def bare(card: ModelCard, todo: Plan) -> int:
     import aiohttp
 
     from mbr_esd_metric.generation.model_files import model_name
-    from mbr_esd_metric.generation.server.asking import sample_seed
     from mbr_esd_metric.generation.server.detection import dialect_of
     from mbr_esd_metric.generation.server.dialect import Ask
+    from mbr_esd_metric.generation.server.job import sample_seed
 
     options = card.engine_options("server")
     dialect = dialect_of(options)

@@ -18,15 +18,15 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
+from mbr_esd_metric.generation.beside_samples import BESIDE, Beside, sum_of
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import Sample
 
@@ -155,7 +155,7 @@ class CandidateStore:
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
                 samples[number] = Sample(text.decode("utf-8", "surrogatepass"), logprob, tokens, bool(truncated))
             there = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
-            for beside in _BESIDE:
+            for beside in BESIDE:
                 for number, value in self._beside(beside, key, n) if beside.table in there else ():
                     sample = samples[number]
                     if sample is not None:
@@ -176,7 +176,7 @@ class CandidateStore:
                 "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?)",
                 ((request, *row, _checksum(key, *row)) for row in rows),
             )
-            for beside in _BESIDE:
+            for beside in BESIDE:
                 values = [(i, getattr(s, beside.attribute), s.text) for i, s in enumerate(samples, first)]
                 packed = [(i, beside.pack(value), text) for i, value, text in values if value is not None]
                 if packed:
@@ -185,13 +185,10 @@ class CandidateStore:
                         # Only if the stored sample is this one: another process may have stored its own first.
                         f"INSERT OR IGNORE INTO {beside.table} SELECT ?, ?, ?, ? WHERE EXISTS "
                         "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
-                        (
-                            (request, i, row, _sum_of(key, i, row), request, i, _encoded(text))
-                            for i, row, text in packed
-                        ),
+                        ((request, i, row, sum_of(key, i, row), request, i, _encoded(text)) for i, row, text in packed),
                     )
 
-    def _beside(self, beside: _Beside, key: str, n: int) -> Iterator[tuple[int, Any]]:
+    def _beside(self, beside: Beside, key: str, n: int) -> Iterator[tuple[int, Any]]:
         """Number and value of the samples that have one, of a request."""
         rows = self._connection.execute(
             f"SELECT number, {beside.column}, checksum FROM {beside.table} "
@@ -200,7 +197,7 @@ class CandidateStore:
         )
         for number, packed, checksum in rows:
             sound = isinstance(packed, bytes) and isinstance(number, int) and 0 <= number < n
-            if not sound or _sum_of(key, number, packed) != checksum:
+            if not sound or sum_of(key, number, packed) != checksum:
                 raise sqlite3.DatabaseError(
                     f"{beside.what} of sample {number!r} of request {key} are not as they were stored"
                 )
@@ -323,73 +320,6 @@ class CandidateStore:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """What is kept beside some samples, in a table of its own.
-
-    So older stores, which lack the table, can still be read, and older versions can read a store that has it.
-
-    Attributes:
-        table, column: where it is kept.
-        attribute: of a sample.
-        what: its name in messages.
-        pack, unpack: value to bytes, and back.
-    """
-
-    table: str
-    column: str
-    attribute: str
-    what: str
-    pack: Callable[[Any], bytes]
-    unpack: Callable[[bytes], Any]
-
-    @property
-    def create(self) -> str:
-        """The statement that makes the table."""
-        return (
-            f"CREATE TABLE IF NOT EXISTS {self.table} (request INTEGER NOT NULL, number INTEGER NOT NULL, "
-            f"{self.column} BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID"
-        )
-
-
-def _packed(tokens: TokenLogprobs) -> bytes:
-    """The sizes, then the log-probabilities, in four bytes each."""
-    count = len(tokens.sizes)
-    return struct.pack(f"<{count}I{count}f", *tokens.sizes, *tokens.logprobs)
-
-
-def _unpacked(packed: bytes) -> TokenLogprobs:
-    count = len(packed) // 8
-    values = struct.unpack(f"<{count}I{count}f", packed)
-    return TokenLogprobs(values[:count], values[count:])
-
-
-_COUNTS, _MEASURED = struct.Struct("<2d"), struct.Struct("<2ddId")
-
-
-def _packed_spans(spans: ExpectedSpans) -> bytes:
-    """Minor and major ones alone where nothing else is known, as stores had them first."""
-    if not (spans.missing or spans.words or spans.surprisal):
-        return _COUNTS.pack(spans.minor, spans.major)
-    return _MEASURED.pack(spans.minor, spans.major, spans.missing, spans.words, spans.surprisal)
-
-
-def _unpacked_spans(packed: bytes) -> ExpectedSpans:
-    return ExpectedSpans(*(_COUNTS if len(packed) == _COUNTS.size else _MEASURED).unpack(packed))
-
-
-#: Token log-probabilities of single answers, and the numbers of error spans that were expected along walks.
-_BESIDE = (
-    _Beside("by_token", "sizes_logprobs", "token_logprobs", "tokens", _packed, _unpacked),
-    _Beside("expected", "minor_major", "expected", "expected error spans", _packed_spans, _unpacked_spans),
-)
-
-
-def _sum_of(key: str, number: int, packed: bytes) -> int:
-    """CRC-32 of a row of `_BESIDE` and the sample that it belongs to."""
-    return zlib.crc32(packed, zlib.crc32(f"{key}|{number}|".encode("utf-8", "surrogatepass")))
 
 
 def _checksum(

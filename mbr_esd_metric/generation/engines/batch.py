@@ -24,10 +24,10 @@ from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.asking import Job, Part, parts_of
 from mbr_esd_metric.generation.server.detection import dialect_of
 from mbr_esd_metric.generation.server.failures import Answer, Odd, Transient, message
 from mbr_esd_metric.generation.server.http import Http, run
+from mbr_esd_metric.generation.server.job import Job, Part, parts_of
 from mbr_esd_metric.generation.server.patience import Patience
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.

@@ -13,11 +13,12 @@ from mbr_esd_metric.errors import EngineError, say
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.asking import Asking, Job
+from mbr_esd_metric.generation.server.asking import Asking
 from mbr_esd_metric.generation.server.budget import Prices
 from mbr_esd_metric.generation.server.detection import ASKING, check_served, confirm, dialect_of
 from mbr_esd_metric.generation.server.dialect import Dialect
 from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run
+from mbr_esd_metric.generation.server.job import Job
 from mbr_esd_metric.generation.server.patience import Patience
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.

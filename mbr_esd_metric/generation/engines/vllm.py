@@ -29,7 +29,7 @@ from mbr_esd_metric.generation.engine import (
 )
 from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import check_folder, model_identity
-from mbr_esd_metric.generation.server.asking import sample_seed
+from mbr_esd_metric.generation.server.job import sample_seed
 
 #: The context unless `max_model_len` sets it; the prompt, a long segment and its answer fit in.
 CONTEXT = 4096

@@ -20,7 +20,7 @@ from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines import server as engine_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.generation.server.asking import sample_seed
+from mbr_esd_metric.generation.server.job import sample_seed
 from mbr_esd_metric.generation.server.limits import Lanes
 from mbr_esd_metric.generation.server.patience import Patience
 from mbr_esd_metric.metric.cards import load_card
