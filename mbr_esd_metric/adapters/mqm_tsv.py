@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -123,13 +123,13 @@ class MqmRating:
 
         This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
         """
-        table = weights_of(weights)
-        # A penalty depends on severity and category alone; errors without a place have one too.
-        return table.total(
-            ErrorSpan(0, 1, severity, e.category)
-            for e in self.errors
-            if (severity := fold_severity(e.severity)) is not None
-        )
+        return score_of(self.errors, weights_of(weights))
+
+
+def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
+    """Minus the sum of the errors' penalties, which depend on severity and category alone, not on a place."""
+    spans = [(fold_severity(error.severity), error.category) for error in errors]
+    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,6 @@ the sums of its definition. Only the sums of segments matter, so a bootstrap reu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -25,22 +22,8 @@ from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.core.similarities.f1 import f1_counts
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterCounts:
-    """The sums behind a character F1; those of a corpus are the sums of its segments'.
-
-    Attributes:
-        credit: C.
-        candidate, support: S(Ec) and S(Es).
-    """
-
-    credit: float
-    candidate: float
-    support: float
-
-
-def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> CharacterCounts:
-    """The counts of one segment as WMT23's script sums them.
+def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
+    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them.
 
     Raises:
         InputError: a span ends past the translation of `length` characters.
@@ -49,11 +32,11 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> Cha
         for side in (candidate, support):
             side.check_length(length)
         candidate, support, length = _points_as_spans(candidate), _points_as_spans(support), length + 1
-    return CharacterCounts(*f1_counts(candidate, support, length))
+    return f1_counts(candidate, support, length)
 
 
-def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> CharacterCounts:
-    """The counts of one segment as WMT25's script sums them.
+def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
+    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them.
 
     Raises:
         InputError: a span ends past the translation of `length` characters.
@@ -63,16 +46,7 @@ def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> Cha
     same = np.minimum(major_c, major_s) + np.minimum(minor_c, minor_s)
     left = np.minimum(major_c + minor_c - same, major_s + minor_s - same)
     credit = BETA * float(same.sum()) + GAMMA * float(left.sum())
-    return CharacterCounts(credit, float((major_c + minor_c).sum()), float((major_s + minor_s).sum()))
-
-
-def corpus_f1(counts: Iterable[CharacterCounts]) -> float:
-    """F1 in [0, 1] of the segments with these counts; 1 if neither side has any span."""
-    credit = size = 0.0
-    for one in counts:
-        credit += one.credit
-        size += one.candidate + one.support
-    return 2 * credit / size if size else 1.0
+    return credit, float((major_c + minor_c).sum()), float((major_s + minor_s).sum())
 
 
 def _points_as_spans(annotation: Annotation) -> Annotation:

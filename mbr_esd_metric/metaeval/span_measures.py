@@ -31,7 +31,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.character_sums import Pairs
-from mbr_esd_metric.core.corpus_f1 import CharacterCounts, wmt23_counts, wmt25_counts
+from mbr_esd_metric.core.corpus_f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.core.similarities.mpp import Mpp
@@ -171,8 +171,8 @@ class CorpusF1(CorpusOverlap):
     name = "f1-corpus"
 
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        counts = self._counts(predicted, gold, length)
-        return (counts.credit, counts.candidate, counts.credit, counts.support)
+        credit, marked_c, marked_s = self._counts(predicted, gold, length)
+        return (credit, marked_c, credit, marked_s)
 
     def each(self, pairs: Pairs) -> FloatMatrix:
         sums = pairs.sums
@@ -183,7 +183,7 @@ class CorpusF1(CorpusOverlap):
                 found[at] = self.statistics(*pair)
         return found
 
-    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> CharacterCounts:
+    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
         return wmt23_counts(predicted, gold, length)
 
 
@@ -196,7 +196,7 @@ class CorpusF1Wmt25(CorpusF1):
         sums = pairs.sums
         return np.stack([sums.layered_credit, sums.layers_c, sums.layered_credit, sums.layers_s], axis=1)
 
-    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> CharacterCounts:
+    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
         return wmt25_counts(predicted, gold, length)
 
 

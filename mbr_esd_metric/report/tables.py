@@ -84,10 +84,7 @@ Row: TypeAlias = Mapping[Column, Value]
 
 
 def table_of(
-    title: str,
-    rows: Sequence[Row],
-    notes: Sequence[str] = (),
-    beside: Mapping[str, Any] | None = None,
+    title: str, rows: Sequence[Row], notes: Sequence[str] = (), beside: Mapping[str, Any] | None = None
 ) -> Table:
     """A table of at least one row; all have the same columns, in the same order."""
     cells = tuple(tuple(map(Cell, row.values())) for row in rows)
@@ -417,19 +414,15 @@ def _escaped_markdown(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)
 
 
 def _escaped_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return text.translate(_LATEX)

@@ -29,7 +29,7 @@ import scipy
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
-from mbr_esd_metric.core.corpus_f1 import corpus_f1, wmt23_counts, wmt25_counts
+from mbr_esd_metric.core.corpus_f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.decoding.released_code import decide_released
 from mbr_esd_metric.elicit.grammar import render_answer
@@ -146,6 +146,12 @@ def draw_candidates(rng: random.Random) -> tuple[str, list[Candidate]]:
     return text, candidates
 
 
+def corpus_f1(counts: list[tuple[float, float, float]]) -> float:
+    """Of the credit and the sizes of each segment."""
+    credit, size_c, size_s = map(sum, zip(*counts, strict=True))
+    return float(2 * credit / (size_c + size_s))
+
+
 def main() -> None:
     tsv, released, mtme, wmt23_path, wmt25_path = sys.argv[1:]
     logging.disable(logging.WARNING)
@@ -190,10 +196,10 @@ def main() -> None:
     for pairs in (real, drawn):
         gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(pairs)}}
         system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(pairs)}}
-        compare("wmt23", corpus_f1(wmt23_counts(*p) for p in pairs), wmt23.score_new(system, gold)["x"][2])
+        compare("wmt23", corpus_f1([wmt23_counts(*p) for p in pairs]), wmt23.score_new(system, gold)["x"][2])
         errors = [dicts(b) for _, b, _ in pairs], [dicts(a) for a, _, _ in pairs]
         theirs = wmt25.get_char_f1([p[2] for p in pairs], *errors)[2]
-        compare("wmt25", corpus_f1(wmt25_counts(*p) for p in pairs), theirs)
+        compare("wmt25", corpus_f1([wmt25_counts(*p) for p in pairs]), theirs)
         options: dict[str, Any]
         for options in MPP_OPTIONS:
             sums = [0.0] * 4

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.mqm_tsv import MqmError, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
 from mbr_esd_metric.adapters.wmt.test_sets import info_of
-from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
 
@@ -157,11 +156,7 @@ def _write_ratings(layout: Layout, name: str, cells: Mapping[str, Sequence[Seque
 
 
 def _score(one: EsaAnnotation, weights: MqmWeights) -> float:
-    if one.score is not None:
-        return one.score
-    # A penalty depends on severity and category alone; errors without a place have one too.
-    spans = [(fold_severity(error.severity), error.category) for error in one.errors]
-    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
+    return score_of(one.errors, weights) if one.score is None else one.score
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

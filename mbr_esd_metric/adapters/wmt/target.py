@@ -21,7 +21,6 @@ from mbr_esd_metric.adapters.wmt.system_choice import is_reference_name
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 
-#: Systems that are references by default.
 _TEST_SET = re.compile(r"\w[\w.+-]*")
 _LP = re.compile(r"\w+-\w+")
 _FIX = "change it with --rename OLD=NEW"
