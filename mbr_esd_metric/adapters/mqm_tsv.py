@@ -115,8 +115,7 @@ class MqmRating:
     @property
     def both(self) -> Annotation:
         """Annotation and omissions in one."""
-        spans = Annotation.of_rater([*self.annotation, *self.omissions])
-        return spans.pointing(self.annotation.points).missing(self.omissions.unplaced)
+        return self.annotation.with_omissions(self.omissions)
 
     def score(self, weights: str | MqmWeights = "google") -> float:
         """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.

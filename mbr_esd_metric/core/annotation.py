@@ -181,6 +181,13 @@ class Annotation:
         kept = tuple(sorted(unplaced))
         return self if kept == self.unplaced else _beside(self.spans, self.points, kept)
 
+    def with_omissions(self, omissions: Annotation) -> Annotation:
+        """The same spans, and these of the source's side; omissions without a place are theirs alone."""
+        if omissions.clean:
+            return self
+        spans = sorted([*self.spans, *omissions.spans], key=lambda span: span.key)
+        return _beside(tuple(spans), self.points, omissions.unplaced)
+
     def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
         """Other spans; what has no span stays."""
         return _beside(Annotation(spans).spans, self.points, self.unplaced)

@@ -36,10 +36,7 @@ class Rating:
     @property
     def both(self) -> Annotation:
         """Annotation and omissions in one."""
-        if self.omissions.clean:
-            return self.annotation
-        spans = Annotation.of_rater([*self.annotation, *self.omissions])
-        return spans.pointing(self.annotation.points).missing(self.omissions.unplaced)
+        return self.annotation.with_omissions(self.omissions)
 
 
 def read_ratings(path: Path) -> dict[str, list[tuple[int, Rating | None]]]:

@@ -40,10 +40,7 @@ class Ratings:
         row = self.annotations.get(system)
         annotation = None if row is None else row[segment]
         missing = self.omissions[system][segment] if system in self.omissions else None
-        if annotation is None or missing is None or missing.clean:
-            return annotation
-        both = Annotation.of_rater([*annotation, *missing])
-        return both.pointing(annotation.points).missing(missing.unplaced)
+        return annotation if annotation is None or missing is None else annotation.with_omissions(missing)
 
     def omissions_of(self, systems: Sequence[str], segments: int) -> list[list[Annotation | None]]:
         """The omissions in the same form."""
