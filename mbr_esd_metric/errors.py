@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: What every command says if its run ends early.
 KEPT = "what was computed is kept; repeat the command to go on from there"
@@ -30,6 +30,12 @@ def _picture(found: re.Match[str]) -> str:
 def number_of(count: int, what: str) -> str:
     """A count with its noun: "1 segment", "2 segments"."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def first_of(items: Sequence[str], most: int = 5, between: str = ", ") -> str:
+    """The first items, and how many more there are: "a, b and 3 more"."""
+    more = f"{between.strip(', ')} and {len(items) - most} more" if len(items) > most else ""
+    return between.join(items[:most]) + more
 
 
 def say(line: str) -> None:

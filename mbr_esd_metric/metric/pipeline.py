@@ -20,7 +20,7 @@ from mbr_esd_metric.decoding.blank import blank_decision, is_blank
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations, read_case
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
 from mbr_esd_metric.files.learnt_file import read_learnt
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
@@ -312,7 +312,7 @@ class _Pool:
                 raise InputError(f"{segment.label}: {error}") from None
         if failed:
             raise NoValidCandidateError(
-                f"none of the {self._card.samples} candidates is valid for {_listing(failed)}; {_fix(self._card)}"
+                f"none of the {self._card.samples} candidates is valid for {first_of(failed)}; {_fix(self._card)}"
             )
         return [found[keys[number]] for number in numbers]
 
@@ -359,8 +359,3 @@ def _fix(card: ModelCard) -> str:
         f"what was sampled is stored: ask for more (n={4 * card.samples}), allow longer answers "
         f"(max_tokens={2 * card.max_tokens}){shorter}, or count malformed candidates as no error (invalid=empty)"
     )
-
-
-def _listing(labels: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(labels[:most])
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"

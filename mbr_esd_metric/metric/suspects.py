@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from mbr_esd_metric.errors import first_of
+
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
@@ -26,8 +28,6 @@ _WORTH = 3
 #: A translation has rarely less than this share of its source's letters, or the source of the translation's: 0.2% of
 #: 2,400 corrected ones of MLQE-PE, 4% of 600 between Russian and English. Shorter texts differ more.
 _SHARE, _ENOUGH = 0.58, 30
-#: A line names as many pairs.
-_NAMED = 5
 
 
 def suspicion(source: str, translation: str) -> str | None:
@@ -65,8 +65,7 @@ def counted(suspects: Sequence[str | None], labels: Sequence[str]) -> str | None
         f"{counts[kind]} {kind if counts[kind] == 1 else several}" for kind, several in KINDS.items() if counts[kind]
     )
     named = [label for label, kind in zip(labels, suspects, strict=True) if kind is not None]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"pairs that look wrong: {kinds} ({', '.join(named[:_NAMED])}{more})"
+    return f"pairs that look wrong: {kinds} ({first_of(named)})"
 
 
 def _letters(text: str) -> int | None:

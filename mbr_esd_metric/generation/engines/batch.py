@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import EngineError, number_of, say
+from mbr_esd_metric.errors import EngineError, first_of, number_of, say
 from mbr_esd_metric.files.lock import locked
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
@@ -122,8 +122,8 @@ class BatchEngine(Engine):
         finally:
             book.close()
         if failed:
-            shown, more = "; ".join(failed[:5]), f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
-            raise EngineError(f"{shown}{more}. What was sampled is kept; the same command asks for the rest")
+            shown = first_of(failed, between="; ")
+            raise EngineError(f"{shown}. What was sampled is kept; the same command asks for the rest")
 
     def _submitted(self, parts: Mapping[str, Part], book: _Book) -> dict[str, set[str]]:
         """Batch -> the names of its requests that this run wants. Requests that no batch holds are submitted."""

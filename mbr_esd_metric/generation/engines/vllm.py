@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
-from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError
+from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError, first_of
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
@@ -164,8 +164,7 @@ class VllmEngine(Engine):
                 with suppress(Exception):  # an engine that died has nothing left to stop
                     engine.abort_request(list(running))
         if too_long:
-            more = f"; and {len(too_long) - 5} more" if len(too_long) > 5 else ""
-            raise EngineError(f"{'; '.join(too_long[:5])}{more}. {KEPT}")
+            raise EngineError(f"{first_of(too_long, between='; ')}. {KEPT}")
 
     def _problem_of(self, request: Request, tokens: int) -> str | None:
         """Why a request cannot be asked, given the most tokens of prompt and answer."""

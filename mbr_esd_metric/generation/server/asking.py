@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.engine import Generated, Request, Sample
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.budget import Budget
@@ -166,9 +166,7 @@ class Asking:
             self._lanes[address] = Lanes(most, streamed=known is not None)
 
     def _named(self) -> str:
-        messages = list(self._failed.values())
-        more = f"; and {len(messages) - 5} more" if len(messages) > 5 else ""
-        return "; ".join(messages[:5]) + more
+        return first_of(list(self._failed.values()), between="; ")
 
     async def _worker(self, http: Http, budget: Budget) -> None:
         while not (self._over or self._ended.is_set()):

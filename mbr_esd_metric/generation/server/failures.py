@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.numbers import seconds
@@ -139,11 +139,10 @@ def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineErr
         return EngineError(f"{address} serves no model {model!r}, and no other")
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
     others = [*near, *(name for name in names if name not in near)]
-    listed = ", ".join(repr(excerpt(name, 100)) for name in others[:20])
-    more = f" and {len(others) - 20} more" if len(others) > 20 else ""
+    listed = first_of([repr(excerpt(name, 100)) for name in others], 20)
     # An adapter is part of the name that a card asks for, whatever its option `model` says.
     take = "Add model=NAME to the model's options" if "+" not in model else "Take mbr-esd-server?model=NAME&server=URL"
-    return EngineError(f"{address} does not serve {model!r}; it serves {listed}{more}. {take}, or serve the right one")
+    return EngineError(f"{address} does not serve {model!r}; it serves {listed}. {take}, or serve the right one")
 
 
 def unreachable(address: Address, answer: Answer | Transient) -> EngineError:
