@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import whole_file
+from mbr_esd_metric.files.streams import open_binary, whole_file
 
 #: Ids of our marks begin so; a file that has been marked before loses them first.
 OURS = "mbr-esd-"
@@ -149,7 +149,7 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
         namespaces.setdefault(prefix or "", address) if not stack else None
     )
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             while chunk := file.read(_CHUNK):
                 parser.Parse(chunk, False)
             parser.Parse(b"", True)
@@ -160,17 +160,12 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
         raise InputError(f"{where}: not well-formed XML ({why}); fix the file") from None
     except (LookupError, ValueError) as error:
         raise InputError(f"{path}: {error}; save the file as UTF-8") from None
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     return found["root"]
 
 
 def _bom(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            head = file.read(4)
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    with open_binary(path) as file:
+        head = file.read(4)
     if head.startswith(codecs.BOM_UTF16_LE) or head[:2] == b"<\0":
         return "utf-16-le"
     if head.startswith(codecs.BOM_UTF16_BE) or head[:2] == b"\0<":

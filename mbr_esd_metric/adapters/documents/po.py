@@ -16,7 +16,7 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MissingDependencyError
-from mbr_esd_metric.files.streams import whole_file
+from mbr_esd_metric.files.streams import open_binary, whole_file
 
 #: Our lines begin so; a file that has been marked before loses them first.
 _OURS = "# mbr-esd: "
@@ -35,10 +35,8 @@ def read_po(path: Path) -> Document:
         from translate.storage.pypo import pofile
     except ImportError:
         raise MissingDependencyError("translate-toolkit", "documents", "reading PO files") from None
-    try:
-        content = path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    with open_binary(path) as file:
+        content = file.read()
     said = _CHARSET.search(content)
     encoding = "utf-8" if said is None or said[2] == b"CHARSET" else said[2].decode()
     try:
