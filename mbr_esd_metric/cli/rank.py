@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
                 raise type(error)(f"{path}, {record.label}: {error}") from None
             systems[name][record.src, times[name, record.src]] = drawn
             times[name, record.src] += 1
+        if not times:
+            raise InputError(f"{path} has no candidates; `mbr-esd sample` writes them")
     notes = (
         f"mean MQM scores ({options.score}, rule {options.rule}), 95% intervals; {args.resamples} draws "
         f"of the candidates a segment, seed {args.seed}",
