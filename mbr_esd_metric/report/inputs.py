@@ -156,14 +156,17 @@ _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "
 
 def comet_layer(source: Source) -> Layer:
     """What `read_comet_json` reads."""
+    rows = list(read_comet_json(source.path))
+    in_unit = all(row.score is None or row.score >= 0 for row in rows)
     opinions = [
         Opinion(
             Text(str(row.number), row.place.system, row.place.source, row.place.translation),
             row.annotation,
             row.score,
             row.suspect,
+            in_unit,
         )
-        for row in read_comet_json(source.path)
+        for row in rows
     ]
     return Layer(source.label, opinions)
 
@@ -269,12 +272,13 @@ def _texts(test_set: TestSet) -> list[Text]:
 
 def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float]] | None, human: bool) -> Layer:
     opinions = []
+    in_unit = own is not None and not any(score < 0 for scores in own.values() for score in scores)
     for text in _texts(test_set):
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
         score = own[text.system][at] if own else None
         if annotation is not None or score is not None:
-            opinions.append(Opinion(text, annotation, score))
+            opinions.append(Opinion(text, annotation, score, in_unit=in_unit))
     return Layer(ratings.name, opinions, human)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
 from mbr_esd_metric.decoding.blank import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, Place
@@ -41,12 +41,14 @@ class Opinion:
         annotation: its error spans, or None if the layer has only a score.
         own: the score that came with it, on the layer's own scale; higher is better.
         suspect: what the pair was suspected of, such as "equal to its source".
+        in_unit: whether the layer's scores are in [0, 1], as COMET's, and so no MQM scores.
     """
 
     text: Text
     annotation: Annotation | None
     own: float | None = None
     suspect: str | None = None
+    in_unit: bool = False
 
     @property
     def blank(self) -> bool:
@@ -55,11 +57,14 @@ class Opinion:
 
     @property
     def kept(self) -> float | None:
-        """The own score of a blank translation, which has no character to mark and so no spans to compute it from.
+        """The MQM score of a blank translation as it came; it has no character to mark, and so no spans to compute it
+        from. Of scores in [0, 1] the lowest stands for the lowest MQM score.
 
-        None for other translations, and for a score above 0, which is no MQM score.
+        None for other translations, and for other scores.
         """
-        return self.own if self.blank and not self.annotation and self.own is not None and self.own <= 0 else None
+        if not self.blank or self.annotation or self.own is None or self.own > 0:
+            return None
+        return weights_of("paper").floor if self.in_unit else self.own
 
     def mqm(self, weights: str | MqmWeights) -> float | None:
         """The MQM score by these weights, that of a blank translation as it came; None without an annotation."""

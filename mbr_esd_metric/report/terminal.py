@@ -66,7 +66,7 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
 def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
     """The score that was stored, the MQM score of the spans where it is another, and what the pair is suspected of."""
     score = opinion.mqm(weights)
-    own = opinion.own is not None and opinion.own != score
+    own = opinion.own is not None and (opinion.own != score or opinion.in_unit) and opinion.kept is None
     if own:
         yield f"score {opinion.own:.4f}"
     if score is not None:

@@ -69,6 +69,10 @@ def test_a_worse_system_ends_with_3(files: Path, capsys: pytest.CaptureFixture[s
     assert "there are 1" in capsys.readouterr().err
     assert main(["rank", "old.jsonl", "new.jsonl", "--fail-if-worse", "5"]) == 1
     assert "a level between 0 and 1" in capsys.readouterr().err
+    blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
+    Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")
+    assert main(["rank", "old.jsonl", "blank.jsonl", "--fail-if-worse"]) == 3
+    assert "gate: blank is worse than old by 24.500" in capsys.readouterr().err
     Path("empty.jsonl").touch()
     assert main(["rank", "empty.jsonl", "empty.jsonl"]) == 1
     assert "empty.jsonl has no candidates" in capsys.readouterr().err

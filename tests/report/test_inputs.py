@@ -336,6 +336,21 @@ def test_what_our_scores_suspect_is_shown(tmp_path: Path, capsys: pytest.Capture
     ]
 
 
+def test_the_lowest_score_of_a_blank_translation_stays_the_lowest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = comet_file(
+        tmp_path / "ours.json", {"a": [row("", 0.0), row("eins", 0.8, error(0, 4, "major")), row("zwei", 0.0)]}
+    )
+    assert main(["show", str(path), "--worst", "ours"]) == 0
+    assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
+        "ours  MQM -25  blank translation",
+        "ours  score 0.0000  its spans alone: MQM 0",
+        "ours  score 0.8000  its spans alone: MQM -5",
+    ]
+    assert payload(read_sheet([Source(path)]))["columns"][0]["kept"] == [-25.0, None, None]
+
+
 def test_a_blank_translation_keeps_no_score_of_another_scale(tmp_path: Path) -> None:
     path = comet_file(tmp_path / "xcomet.json", {"a": [row("", 0.3), row("eins", 0.5, error(0, 4, "major"))]})
     assert payload(read_sheet([Source(path)]))["columns"][0]["kept"] is None
