@@ -76,7 +76,10 @@ class Texts:
         if document.empty:
             units = number_of(len(document.empty), "unit")
             first = printable(document.empty[0])
-            print(f"note: {args.document}: {units} without a translation, such as {first}", file=sys.stderr)
+            print(
+                f"note: {args.document}: {units} left out, without source or translation, such as {first}",
+                file=sys.stderr,
+            )
         texts = [unit.translation for unit in document.units]
         return cls([unit.source for unit in document.units], {args.document: texts}, document)
 
@@ -137,7 +140,7 @@ class Texts:
             from mbr_esd_metric.core.annotation import Annotation
 
             found = [Annotation(_errors(row)) for rows in data.values() for row in rows]
-            self.document.mark(found, Path(output))
+            self.document.mark(found, Path(output), [row["COMET"] for rows in data.values() for row in rows])
             print(f"{output}: {number_of(sum(map(len, found)), 'error')} marked")
 
 

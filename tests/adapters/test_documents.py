@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -70,6 +71,10 @@ def _nothing(document: Document) -> list[Annotation]:
     return [Annotation()] * len(document.units)
 
 
+def _mark(document: Document, annotations: Sequence[Annotation], output: Path) -> None:
+    document.mark(annotations, output, [0.5] * len(document.units))
+
+
 def _words(document: Document, **words: str) -> list[Annotation]:
     """Errors on these words of the units of these ids (after `u`)."""
     found = []
@@ -96,9 +101,10 @@ def test_texts_are_without_markup(tmp_path: Path) -> None:
     assert tmx.units[0].languages == ("en", "de")
     table = _read(tmp_path, "t.tsv", TSV)
     assert [(u.id, u.source, u.translation, u.languages) for u in table.units] == [
-        ("7", "A dog", "Ein Hund", ("en", "de"))
+        ("7", "A dog", "Ein Hund", ("en", "de")),
+        ("8", "A cat", "", ("en", "de")),
     ]
-    assert table.empty == ("8",)
+    assert _read(tmp_path, "t.csv", "source,target\n,Ein Hund\nA dog,Ein Hund\n").empty == ("1",)
 
 
 @pytest.mark.parametrize(("name", "content"), [("p.xlf", ONE), ("p.xliff", TWO), ("m.tmx", TMX)])
@@ -108,7 +114,7 @@ def test_every_byte_but_the_marks_stays(tmp_path: Path, name: str, content: str,
         content = f'<?xml version="1.0" encoding="{encoding}"?>' + re.sub("^<[?].*?[?]>", "", content)
     document = _read(tmp_path, name, content, encoding)
     out = tmp_path / f"out{Path(name).suffix}"
-    document.mark(_nothing(document), out)
+    _mark(document, _nothing(document), out)
     assert out.read_bytes() == document.path.read_bytes()
 
     found = [
@@ -121,7 +127,7 @@ def test_every_byte_but_the_marks_stays(tmp_path: Path, name: str, content: str,
         )
         for unit in document.units
     ]
-    document.mark(found, out)
+    _mark(document, found, out)
     ElementTree.parse(out)
     again = read_document(out)
     assert [(u.id, u.source, u.translation) for u in again.units] == [
@@ -130,7 +136,7 @@ def test_every_byte_but_the_marks_stays(tmp_path: Path, name: str, content: str,
     without = re.sub(r"<(mrk|hi) [^<]*?mbr-esd-[^<]*?>", "", out.read_bytes().decode(encoding))
     assert len(without) < len(out.read_bytes().decode(encoding))
     # Marked again without errors, it is the file that it was, but for the name of the marks' vocabulary.
-    again.mark(_nothing(again), tmp_path / f"clean{Path(name).suffix}")
+    _mark(again, _nothing(again), tmp_path / f"clean{Path(name).suffix}")
     clean = (tmp_path / f"clean{Path(name).suffix}").read_bytes().decode(encoding)
     clean = clean if "xmlns:its" in content else clean.replace(' xmlns:its="http://www.w3.org/2005/11/its"', "")
     assert clean.replace(' its:version="2.0"', "") == document.path.read_bytes().decode(encoding)
@@ -140,13 +146,13 @@ def test_an_entity_that_only_the_dtd_knows_is_a_word(tmp_path: Path) -> None:
     content = TMX.replace("<tmx", '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx').replace("The house", "The&nbsp;house")
     document = _read(tmp_path, "m.tmx", content)
     assert document.units[0].source == "The&nbsp;house"
-    document.mark([Annotation([ErrorSpan(5, 7, "minor", None, None, "source")])], tmp_path / "o.tmx")
+    _mark(document, [Annotation([ErrorSpan(5, 7, "minor", None, None, "source")])], tmp_path / "o.tmx")
     assert "The<hi x" in (tmp_path / "o.tmx").read_text(encoding="utf-8")
 
 
 def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
     document = _read(tmp_path, "p.xlf", ONE)
-    document.mark(_words(document, uahtml1="auf den Knöpf <"), tmp_path / "o.xlf")
+    _mark(document, _words(document, uahtml1="auf den Knöpf <"), tmp_path / "o.xlf")
     space = "{urn:oasis:names:tc:xliff:document:1.2}"
     issue = "{http://www.w3.org/2005/11/its}locQualityIssue"
     marks = list(ElementTree.parse(tmp_path / "o.xlf").iter(f"{space}mrk"))
@@ -160,7 +166,7 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_marked_in_the_source(tmp_path: Path) -> None:
     document = _read(tmp_path, "p.xliff", TWO)
-    document.mark([Annotation([ErrorSpan(4, 7, "minor", None, None, "source")]), Annotation()], tmp_path / "o.xliff")
+    _mark(document, [Annotation([ErrorSpan(4, 7, "minor", None, None, "source")]), Annotation()], tmp_path / "o.xliff")
     space = "{urn:oasis:names:tc:xliff:document:2.0}"
     (mark,) = ElementTree.parse(tmp_path / "o.xliff").iter(f"{space}mrk")
     assert (mark.text, mark.get("type")) == ("two", "its:generic")
@@ -171,11 +177,11 @@ def test_po_says_the_errors_beside_the_text(tmp_path: Path) -> None:
     pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
     document = _read(tmp_path, "d.po", PO)
     assert document.empty == ("3",)
-    document.mark(_words(document, umenu="Feuer"), tmp_path / "o.po")
+    _mark(document, _words(document, umenu="Feuer"), tmp_path / "o.po")
     said = '# mbr-esd: major, accuracy/mistranslation: "Feuer"\n'
     assert (tmp_path / "o.po").read_text(encoding="utf-8") == PO.replace("somebody.\n", f"somebody.\n{said}")
     again = read_document(tmp_path / "o.po")
-    again.mark(_nothing(again), tmp_path / "p.po")
+    _mark(again, _nothing(again), tmp_path / "p.po")
     assert (tmp_path / "p.po").read_text(encoding="utf-8") == PO
 
 
@@ -192,9 +198,9 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     path = tmp_path / "d.po"
     path.write_bytes(b"\xef\xbb\xbf" + odd.replace("\n", ending).encode())
     document = read_document(path)
-    document.mark(_nothing(document), tmp_path / "o.po")
+    _mark(document, _nothing(document), tmp_path / "o.po")
     assert (tmp_path / "o.po").read_bytes() == path.read_bytes()
-    document.mark(_words(document, umenu="Feuer", umany="Hund", u4="ein"), tmp_path / "o.po")
+    _mark(document, _words(document, umenu="Feuer", umany="Hund", u4="ein"), tmp_path / "o.po")
     marked = (tmp_path / "o.po").read_bytes()
     lines = marked.split(ending.encode())
     ours = [line for line in lines if line.startswith(b"# mbr-esd: ")]
@@ -203,17 +209,17 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     assert lines[lines.index(ours[2]) + 1] == b"#, c-format"
     again = read_document(tmp_path / "o.po")
     assert [(u.source, u.translation) for u in again.units] == [(u.source, u.translation) for u in document.units]
-    again.mark(_nothing(again), tmp_path / "p.po")
+    _mark(again, _nothing(again), tmp_path / "p.po")
     assert (tmp_path / "p.po").read_bytes() == path.read_bytes()
 
 
 def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     table = _read(tmp_path, "t.tsv", TSV)
-    table.mark(_words(table, u7="Hund"), tmp_path / "o.tsv")
+    _mark(table, _words(table, u7="Hund"), tmp_path / "o.tsv")
     rows = (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()
     assert rows[0] == "key\tsource\ttarget\tlp\tscore\terrors"
-    assert rows[1].startswith("7\tA dog\tEin Hund\ten-de\t0.8\t")
-    assert rows[2] == "8\tA cat\t\ten-de\t\t"
+    assert rows[1].startswith("7\tA dog\tEin Hund\ten-de\t0.5\t")
+    assert rows[2] == "8\tA cat\t\ten-de\t0.5\t[]"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +256,7 @@ def test_po_in_an_encoding_with_an_n(tmp_path: Path) -> None:
     text = PO.replace("UTF-8", "windows-1252")
     document = _read(tmp_path, "w.po", text, "cp1252")
     assert document.units[0].translation == "Öffne das Feuer"
-    document.mark(_words(document, umenu="Öffne"), tmp_path / "o.po")
+    _mark(document, _words(document, umenu="Öffne"), tmp_path / "o.po")
     said = '# mbr-esd: major, accuracy/mistranslation: "Öffne"\n'
     assert (tmp_path / "o.po").read_bytes().decode("cp1252") == text.replace("somebody.\n", f"somebody.\n{said}")
     with pytest.raises(InputError, match="unknown encoding: bogus; save the file as UTF-8"):
@@ -304,7 +310,7 @@ def test_many_units_take_bounded_memory(tmp_path: Path) -> None:
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "found = read_document(Path(sys.argv[1])); assert len(found.units) == 20_000\n"
         "one = Annotation([ErrorSpan(0, 4, 'minor')])\n"
-        "found.mark([one if n % 10 else Annotation() for n in range(20_000)], Path(sys.argv[2]))\n"
+        "found.mark([one if n % 10 else Annotation() for n in range(20_000)], Path(sys.argv[2]), [0.5] * 20_000)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run(
@@ -334,7 +340,7 @@ def test_writing_takes_no_memory(tmp_path: Path, name: str) -> None:
     document = _read(tmp_path, name, head + "".join(one.format(n=n, text="ab " * 20) for n in range(1000)) + foot)
     errors = [Annotation([ErrorSpan(at, at + 2, "minor") for at in range(0, 60, 3)])] * 1000
     tracemalloc.start()
-    document.mark(errors, tmp_path / f"o{name}")
+    _mark(document, errors, tmp_path / f"o{name}")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (tmp_path / f"o{name}").stat().st_size > 700_000

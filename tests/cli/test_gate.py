@@ -58,6 +58,14 @@ def test_a_score_below_the_limit_ends_with_3(files: Path, capsys: pytest.Capture
     assert "--junit out.xml changes nothing with a run without a gate" in capsys.readouterr().err
 
 
+def test_a_row_without_a_translation_does_not_pass(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("some.csv").write_text("source,target\nsource 0,one two\nsource 1,\n")
+    words = ["score", "some.csv", "--lp", "en-de", "--model", MODEL, "--quiet", "--only_system", "-o", "out.csv"]
+    assert main([*words, "--fail-under", "0.5"]) == 3
+    assert "gate: some.csv scores 0.4000" in capsys.readouterr().err
+    assert Path("out.csv").read_text().splitlines()[2] == "source 1,,0.0,[]"
+
+
 def test_a_worse_system_ends_with_3(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rank", "old.jsonl", "new.jsonl", "--fail-if-worse", "--summary", "out.md", "--junit", "o.xml"]) == 3
     assert "gate: new is worse than old by 4.000 (p = " in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureF
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]
-    assert "note: project.xlf: 1 unit without a translation, such as o/c" in told.err
+    assert "note: project.xlf: 1 unit left out, without source or translation, such as o/c" in told.err
     said = Path("checked.xlf").read_text(encoding="utf-8")
     assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in said
     (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())

@@ -29,8 +29,9 @@ class Unit:
 class Marker(Protocol):
     """Writes a file again, with errors in it."""
 
-    def __call__(self, annotations: Sequence[Annotation], output: Path) -> None:
-        """Write it, whole or not at all; `annotations` has one for each unit."""
+    def __call__(self, annotations: Sequence[Annotation], output: Path, scores: Sequence[float]) -> None:
+        """Write it, whole or not at all; there is an annotation and a score for each unit. Not every format has a place
+        for scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Document:
         path: the file.
         units: in order.
         mark: writes the file with the errors of each unit.
-        empty: the units without a translation, by their ids.
+        empty: the units that are not translated yet, by their ids.
     """
 
     path: Path

@@ -67,7 +67,13 @@ def read_po(path: Path) -> Document:
 
 
 def _mark(
-    path: Path, encoding: str, store: Any, messages: Sequence[Any], annotations: Sequence[Annotation], output: Path
+    path: Path,
+    encoding: str,
+    store: Any,
+    messages: Sequence[Any],
+    annotations: Sequence[Annotation],
+    output: Path,
+    _: Sequence[float],
 ) -> None:
     said = {id(message): own for message, own in zip(messages, annotations, strict=True)}
     entries = [unit for unit in store.units if not unit.isobsolete()]

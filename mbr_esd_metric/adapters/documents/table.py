@@ -1,4 +1,5 @@
-"""CSV and TSV with named columns: `source` and `target`, and `id` and `lp` if there are any. Errors become columns."""
+"""CSV and TSV with named columns: `source` and `target`, and `id` and `lp` if there are any. Scores and errors become
+columns. A row without a translation has one that is blank."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, Unit
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
 
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def read_table(path: Path) -> Document:
-    """The rows of a table with a header.
+    """The rows of a table with a header; those without a source are left out.
 
     Raises:
         InputError: no header with the two columns, or a row of another length.
@@ -47,7 +47,7 @@ def read_table(path: Path) -> Document:
             raise InputError(f"{path}, row {number}: {len(row)} columns, and {len(header)} in the header")
         cell = {name: row[place].strip() if place is not None else "" for name, place in at.items()}
         name = cell["id"] or str(number)
-        if not cell["source"] or not cell["target"]:
+        if not cell["source"]:
             empty.append(name)
             continue
         pair = cell["lp"].partition("-")
@@ -62,14 +62,15 @@ def _mark(
     delimiter: str,
     annotations: Sequence[Annotation],
     output: Path,
+    scores: Sequence[float],
 ) -> None:
-    said = dict(zip(numbers, annotations, strict=True))
+    said = dict(zip(numbers, zip(scores, annotations, strict=True), strict=True))
     with whole_file(output) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file), delimiter=delimiter, lineterminator="\n")
         writer.writerow([*rows[0], "score", "errors"])
         for number, row in enumerate(rows[1:], 1):
-            one = said.get(number)
-            writer.writerow([*row, *(("", "") if one is None else (unit_score(mqm_score(one)), _errors(one)))])
+            score, annotation = said.get(number, ("", None))
+            writer.writerow([*row, score, "" if annotation is None else _errors(annotation)])
 
 
 def _errors(annotation: Annotation) -> str:

@@ -68,7 +68,9 @@ def read_tmx(path: Path) -> Document:
     return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
 
 
-def _mark(path: Path, root: Root, pairs: Sequence[Pair], annotations: Sequence[Annotation], output: Path) -> None:
+def _mark(
+    path: Path, root: Root, pairs: Sequence[Pair], annotations: Sequence[Annotation], output: Path, _: Sequence[float]
+) -> None:
     rewrite(path, output, root.encoding, changes_of(path, root, pairs, annotations, partial(_tags, count(1))))
 
 

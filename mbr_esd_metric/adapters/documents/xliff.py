@@ -107,7 +107,13 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
 
 
 def _mark(
-    path: Path, root: Root, pairs: Sequence[Pair], two: bool, annotations: Sequence[Annotation], output: Path
+    path: Path,
+    root: Root,
+    pairs: Sequence[Pair],
+    two: bool,
+    annotations: Sequence[Annotation],
+    output: Path,
+    _: Sequence[float],
 ) -> None:
     prefix, declared = declaration(path, root)
     first = [declared] if declared is not None and any(annotations) else []
