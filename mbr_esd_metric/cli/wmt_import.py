@@ -37,6 +37,7 @@ _WEIGHTS = {"mqm": "google", "esa": "google", "qe": "paper", "task": "google"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which files, where to, and what they do not say themselves."""
+    parser.usage = "mbr-esd wmt import FILE [FILE ...] --test-set T --data DATA [options]"
     kinds = "; ".join(f"{kind}: {text}" for kind, text in KINDS.items())
     parser.add_argument("files", nargs="+", metavar="FILE", help="plain or compressed; several of esa")
     parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")

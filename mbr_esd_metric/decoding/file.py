@@ -189,6 +189,7 @@ def _blocks(path: Path, done: int) -> Iterator[_Block]:
     if path.suffix in (".gz", ".zst") or path.name.endswith(".gen.json"):
         yield from _carried(islice(raw_records(path), done, None))
         return
+    next(raw_records(path), None)  # raises for a file of another kind
     with open_binary(path) as file:
         offset = number = 0
         while done and (line := file.readline()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from mbr_esd_metric.errors import first_of
@@ -58,14 +58,15 @@ def counted(suspects: Sequence[str | None], labels: Sequence[str]) -> str | None
         suspects: of each pair, what `suspicion` says.
         labels: how messages name each pair.
     """
-    counts = Counter(kind for kind in suspects if kind is not None)
-    if not counts:
-        return None
-    kinds = ", ".join(
-        f"{counts[kind]} {kind if counts[kind] == 1 else several}" for kind, several in KINDS.items() if counts[kind]
-    )
-    named = [label for label, kind in zip(labels, suspects, strict=True) if kind is not None]
-    return f"pairs that look wrong: {kinds} ({first_of(named)})"
+    named: dict[str | None, list[str]] = defaultdict(list)
+    for kind, label in zip(suspects, labels, strict=True):
+        named[kind].append(label)
+    kinds = [
+        f"{len(found)} {kind if len(found) == 1 else several} ({first_of(found)})"
+        for kind, several in KINDS.items()
+        if (found := named.get(kind))
+    ]
+    return f"pairs that look wrong: {', '.join(kinds)}" if kinds else None
 
 
 def _letters(text: str) -> int | None:

@@ -176,7 +176,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(
     said = capsys.readouterr()
     assert "mt.txt\tSegment 1\tscore: 0.0000" in said.out
     assert (
-        "pairs that look wrong: 1 blank translation, 1 blank source (line 2 of mt.txt, line 3 of mt.txt); blank "
+        "pairs that look wrong: 1 blank translation (line 2 of mt.txt), 1 blank source (line 3 of mt.txt); blank "
         "translations get the lowest score" in said.err
     )
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]

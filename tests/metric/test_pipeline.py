@@ -120,7 +120,7 @@ def test_suspects_are_counted_and_not_rescored(card: ModelCard) -> None:
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
     assert prediction.metadata.suspects[3] is None
     assert warnings(prediction.metadata.suspects, list("abcde"), "worst") == (
-        "pairs that look wrong: 2 blank translations, 1 blank source, 1 equal to its source (a, b, c, e); blank "
+        "pairs that look wrong: 2 blank translations (a, e), 1 blank source (b), 1 equal to its source (c); blank "
         "translations get the lowest score (blank=worst)"
     )
     assert warnings([None], ["a"], "worst") is None

@@ -57,6 +57,11 @@ def kind_of(path: str | Path, *, quoted: bool = False, submission: bool = False)
     if first is None:
         raise InputError(f"{path}: the file is empty")
     found = _of_record(path, first) if first.lstrip().startswith("{") else _of_table(first, lines, quoted)
+    if found is None and len(first.split("\t")) == 2:
+        raise InputError(
+            f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
+            "(docs/leaderboards.md, scores of your own)"
+        )
     if found is None:
         raise InputError(
             f"{path}: its first line is of no form that is known; say what it is: --kind {' | '.join(KINDS)}"
@@ -106,7 +111,7 @@ def _of_table(first: str, lines: list[str], quoted: bool) -> str | None:
     if not gold and not quoted and is_qe(first):
         return "qe"
     rows = [line.split("\t") for line in lines]
-    if (len(rows) > 3 and [len(row) for row in rows[:3]] == [1, 1, 1]) or gold:
+    if (len(rows) > 3 and [len(row) for row in rows[:3]] == [1, 1, 1] and len(rows[3]) > 1) or gold:
         return "qe2023"
     if any(without_source(row) for row in rows):
         return "qe2023"

@@ -62,6 +62,12 @@ def test_a_file_of_no_known_form_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("some words\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"notes: its first line is of no form that is known; .*--kind mqm \| qe"):
         kind_of(tmp_path / "notes")
+    (tmp_path / "lines").write_text("one\ntwo\nthree\nfour\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"lines: its first line is of no form that is known"):
+        kind_of(tmp_path / "lines")
+    (tmp_path / "own.seg.score").write_text("A\t0.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"own.seg.score: two columns, as a system and its score"):
+        kind_of(tmp_path / "own.seg.score")
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="empty: the file is empty"):
         kind_of(tmp_path / "empty")
