@@ -78,7 +78,7 @@ def test_a_file_of_candidates_keeps_it(
     monkeypatch.setattr("mbr_esd_metric.metric.cards.load_card", lambda name: card)
     assert main(["sample", "-s", "src", "-t", "mt", "-o", "c.jsonl", "--quiet"]) == 0
     first, _ = read_candidates("c.jsonl")
-    assert first.expected == tuple(ExpectedSpans(i, 1.0) for i in range(4))
+    assert tuple(first.columns.expected or ()) == tuple(ExpectedSpans(i, 1.0) for i in range(4))
     decide = ["decide", "c.jsonl", "-o", "d.jsonl", "--quiet", "--score"]
     assert main([*decide, "conditional"]) == 0
     assert [row.score for row in read_decisions("d.jsonl")] == pytest.approx([-6.5, 0.0])
