@@ -220,6 +220,8 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     assert rows[0] == "key\tsource\ttarget\tlp\tscore\terrors"
     assert rows[1].startswith("7\tA dog\tEin Hund\ten-de\t0.5\t")
     assert rows[2] == "8\tA cat\t\ten-de\t0.5\t[]"
+    table.mark(_nothing(table), tmp_path / "o.tsv", [0.5, float("nan")])
+    assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2] == "8\tA cat\t\ten-de\t\t[]"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def _mark(
         writer.writerow([*rows[0], "score", "errors"])
         for number, row in enumerate(rows[1:], 1):
             score, annotation = said.get(number, ("", None))
-            writer.writerow([*row, score, "" if annotation is None else _errors(annotation)])
+            # A score that is no number is that of a blank translation which was left out (blank=skip).
+            writer.writerow([*row, "" if score != score else score, "" if annotation is None else _errors(annotation)])
 
 
 def _errors(annotation: Annotation) -> str:
