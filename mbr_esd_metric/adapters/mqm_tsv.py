@@ -1,4 +1,4 @@
-"""Published human MQM annotations: Google's TSV (since 2020) and bio-MQM's JSON lines.
+"""Human MQM annotations: Google's TSV (since 2020), and ratings as JSON lines.
 
 Google's TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
 whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
@@ -223,8 +223,8 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
     return MqmData(path, ratings, tuple(sorted(left_out, key=lambda item: item.line)))
 
 
-def read_bio_mqm(path: str | Path) -> MqmData:
-    """Read bio-MQM's JSON lines, plain or compressed: one rating a line.
+def read_mqm_json(path: str | Path) -> MqmData:
+    """Read ratings as JSON lines, plain or compressed: those of `adapters.ratings`, or others in this form.
 
     Each line is an object with direction, system, doc, seg_id, rater, src, mt and errors, each of these with
     start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
@@ -238,14 +238,14 @@ def read_bio_mqm(path: str | Path) -> MqmData:
     left_out: list[LeftOut] = []
     for where, number, item in json_objects(path):
         with reading(where):
-            ratings.append(bio_rating(item, number, left_out))
+            ratings.append(rating_of(item, number, left_out))
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
     return MqmData(path, tuple(ratings), tuple(left_out))
 
 
-def bio_rating(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
-    """The rating of one line of bio-MQM's kind.
+def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
+    """The rating of one line.
 
     Raises:
         InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.

@@ -1,4 +1,4 @@
-"""Ratings that people gave in an annotation tool: JSON lines of bio-MQM's kind, with what the tool knows besides.
+"""Ratings that people gave in an annotation tool, as JSON lines, with what the tool knows besides.
 
 A line a translation and person::
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating, bio_rating
+from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating, rating_of
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
@@ -88,7 +88,7 @@ class PersonRating:
         score = None if item["score"] is None else finite(item["score"])
         passed, shown = map(int, item["checks"])
         return cls(
-            bio_rating(item, 0, []), score, finite(item["seconds"]), suggested, int(item["added"]), (passed, shown)
+            rating_of(item, 0, []), score, finite(item["seconds"]), suggested, int(item["added"]), (passed, shown)
         )
 
 

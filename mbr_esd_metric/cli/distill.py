@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     sft = steps.add_parser("sft", help="human MQM annotations -> a model that writes answers")
     sft.add_argument(
-        "annotations", nargs="*", help="Google's MQM TSV, a table of WMT's QE task, or bio-MQM's JSON lines"
+        "annotations", nargs="*", help="Google's MQM TSV, a table of WMT's QE task, or ratings as JSON lines"
     )
     sft.add_argument(
         "--choices", nargs="+", default=[], metavar="CANDIDATES", help="learn what MBR chooses of these, too"

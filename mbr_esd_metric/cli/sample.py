@@ -115,7 +115,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.metric.plan import Segment
 
     if not args.sources or not args.translations:
-        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp D")
+        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
     check_given_once(args.translations, "translations", "-t ")
     systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)

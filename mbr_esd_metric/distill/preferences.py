@@ -62,7 +62,7 @@ class PairOptions:
         name = self.decision.format
         if get_format(name).surprisals:
             raise OptionError(
-                f"an answer of format={name} marks given words, and is not learnt from pairs; learn each mark from the "
+                f"an answer of format={name} tags given words, and is not learnt from pairs; learn each tag from the "
                 f"candidates: mbr-esd distill sft --choices FILE --answer-format {name}"
             )
         if not 0 <= self.validation < 1:

@@ -69,7 +69,7 @@ def _ranked() -> dict[str, type[Engine]]:
 
 def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
     if card.hosted and cls.loads_weights:
-        return f"{card.model} is hosted, and its weights are not to be had; take engine=server"
+        return f"{card.model} is hosted, and its weights are not published; take engine=server"
     if card.hosted and not card.servers and cls.stored:
         return (
             f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "

@@ -1,7 +1,7 @@
 """Files -> layers of a sheet. The content of a file tells its kind.
 
-`comet-score --to_json`, decisions and candidates (JSON lines, plain or compressed), human MQM as it is
-published (TSV, or bio-MQM's JSON lines), and a test set in the folder layout of mt-metrics-eval.
+`comet-score --to_json`, decisions and candidates (JSON lines, plain or compressed), human MQM
+(Google's TSV, or ratings as JSON lines), and a test set in the folder layout of mt-metrics-eval.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, carry_span, read_bio_mqm, read_mqm_tsv
+from mbr_esd_metric.adapters.mqm_tsv import MqmData, carry_span, read_mqm_json, read_mqm_tsv
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
@@ -250,10 +250,10 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(line + "\n" + line.replace('"end": 6', '"end": 7') + "\n")
     with pytest.raises(InputError, match=r"line 2: error span \[0, 7\)"):
-        read_bio_mqm(path)
+        read_mqm_json(path)
     path.write_text(line.replace('"mt"', '"target"') + "\n")
     with pytest.raises(InputError, match="line 1: no 'mt'"):
-        read_bio_mqm(path)
+        read_mqm_json(path)
 
 
 def test_real_ted_talks(mqm_folder: Path) -> None:

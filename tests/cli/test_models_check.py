@@ -90,7 +90,7 @@ def test_check_says_how_to_reach_a_hosted_model(capsys: pytest.CaptureFixture[st
     for engine in ("server", "batch"):
         assert "export MBR_ESD_SERVER=URL" in problems[engine]
         assert "export MBR_ESD_API_KEY=KEY" in problems[engine]
-    assert "its weights are not to be had" in problems["transformers"]
+    assert "its weights are not published" in problems["transformers"]
     assert "mbr-esd serve" not in "".join(rows)
     assert "GPU" not in "".join(rows)
     assert "engine=server needs" not in "".join(rows)

@@ -1,6 +1,6 @@
 """Tells what a file that is imported into a test set holds, by its first record.
 
-    mqm             human MQM: Google's TSV, or bio-MQM's JSON lines
+    mqm             human MQM: Google's TSV, or ratings as JSON lines
     qe              a table of WMT's quality estimation task 2
     esa             human ESA of WMT24 and WMT25, in any of the published forms, and that of `annotate import`
     task            a task's test set, before there is gold
@@ -24,7 +24,7 @@ from mbr_esd_metric.files.untrusted import decoded, reading
 
 #: Kind -> a few words for `--help`.
 KINDS = {
-    "mqm": "human MQM, Google's TSV or bio-MQM",
+    "mqm": "human MQM, Google's TSV or JSON lines",
     "qe": "human spans, a table of WMT's quality estimation task",
     "esa": "human ESA of WMT24 and WMT25",
     "task": "a task's test set, before there is gold",

@@ -114,7 +114,7 @@ class MarkedParser(PlainParser):
             at += len(said) + 1
             mark = text[at - 1 : at]
             if mark not in MARKS or not mark:
-                return Invalid("a word without a mark")
+                return Invalid("a word without a tag")
             severity = MARKS[mark]
             if severity is not None:
                 start, marks = unit.start, ((at - 1, at),)
