@@ -46,9 +46,8 @@ def run(args: argparse.Namespace) -> int:
     """Print one row a system, best first, then one a pair of systems."""
     import numpy as np
 
-    from mbr_esd_metric.decoding.blank import blank_decision, is_blank
     from mbr_esd_metric.files.records import read_candidates
-    from mbr_esd_metric.metaeval.comparison import Drawn, drawn_score
+    from mbr_esd_metric.metaeval.comparison import drawn_score
 
     options = decision_options(args, _OPTIONS)
     level = args.fail_if_worse
@@ -62,11 +61,7 @@ def run(args: argparse.Namespace) -> int:
         for record in read_candidates(path):
             name = record.system or path
             try:
-                if is_blank(record.src, record.mt):
-                    drawn = Drawn(blank_decision(options).score, 0.0)
-                else:
-                    source = options.source_of(record.src, record.columns.format)
-                    drawn = drawn_score(record.columns, record.mt, options, args.resamples, rng, source)
+                drawn = drawn_score(record.columns, record.src, record.mt, options, args.resamples, rng)
             except (InputError, NoValidCandidateError) as error:
                 raise type(error)(f"{path}, {record.label}: {error}") from None
             systems[name][record.src, times[name, record.src]] = drawn

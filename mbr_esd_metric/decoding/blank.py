@@ -19,10 +19,13 @@ def is_blank(source: str, translation: str) -> bool:
     return not translation.strip() and bool(source.strip())
 
 
-def blank_decision(options: DecisionOptions) -> Decision:
-    """The decision for a blank translation: no span, no candidate.
+def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
+    """The decision for a blank translation: no span, no candidate. None for every other, which its candidates decide.
 
-    Its score is the lowest (`blank=worst`), NaN (`skip`: it is left out), or that of no error (`perfect`).
+    Its score is the lowest (`blank=worst`) or NaN (`skip`: it is left out). With `perfect`, candidates decide, which
+    find nothing to mark.
     """
-    score = {"worst": weights_of(options.mqm).floor, "skip": math.nan, "perfect": 0.0}[options.blank]
+    if options.blank == "perfect" or not is_blank(source, translation):
+        return None
+    score = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
     return Decision(None, EMPTY, score, (), math.nan, 0, 0, 0)

@@ -29,7 +29,7 @@ import numpy as np
 
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule
-from mbr_esd_metric.decoding.blank import blank_decision, is_blank
+from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
@@ -274,14 +274,13 @@ def _lines_of(block: _Block, options: DecisionOptions, skip_invalid: bool) -> tu
 
 
 def _decide(record: CandidateRecord, options: DecisionOptions) -> bytes:
-    if options.blank != "perfect" and is_blank(record.src, record.mt):
-        if options.blank == "skip":
-            return json_line({"skipped": f"{record.label}: a blank translation (blank=skip)"})
-        return json_line(DecisionRecord.of(record, blank_decision(options)).to_json())
+    blank = blank_decision(record.src, record.mt, options)
+    if blank is not None and options.blank == "skip":
+        return json_line({"skipped": f"{record.label}: a blank translation (blank=skip)"})
     source = options.source_of(record.src, record.columns.format)
-    if options.whole_set:
+    if blank is None and options.whole_set:
         return _corpus_line(record, options, source)
-    decision = decide_segment(record.columns, record.mt, options, source=source)
+    decision = blank or decide_segment(record.columns, record.mt, options, source=source)
     return json_line(DecisionRecord.of(record, decision).to_json())
 
 

@@ -20,7 +20,7 @@ from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
-from mbr_esd_metric.decoding.blank import blank_decision, is_blank
+from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
 from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
@@ -67,9 +67,10 @@ def decide(
             together, see `decide_corpus`.
     """
     chosen = DecisionOptions.of(options, fields)
-    if source is not None and chosen.blank != "perfect" and is_blank(source, translation):
-        return blank_decision(chosen)
-    return decide_segment(candidates, translation, chosen, source=source, supports=supports, references=references)
+    blank = None if source is None else blank_decision(source, translation, chosen)
+    return blank or decide_segment(
+        candidates, translation, chosen, source=source, supports=supports, references=references
+    )
 
 
 def decide_many(

@@ -21,6 +21,7 @@ import numpy as np
 
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
@@ -39,21 +40,21 @@ class Drawn:
 
 def drawn_score(
     candidates: CandidateColumns,
+    source: str,
     translation: str,
     options: DecisionOptions,
     resamples: int,
     rng: np.random.Generator,
-    source: str | None = None,
 ) -> Drawn:
     """The score of a segment, and its variance between draws.
 
     Args:
-        candidates: N of them; with a single one the variance is 0, because a greedy decision does not vary.
-        translation: t.
+        candidates: N of them; with a single one the variance is 0, because a greedy decision does not vary. So is that
+            of a blank translation, which no candidate decides.
+        source, translation: s and t.
         options: rule and score.
         resamples: how often N candidates are drawn from the N, with replacement.
         rng: the generator that draws them.
-        source: of the translation, where candidates say what is left out of it.
 
     Raises:
         InputError, NoValidCandidateError: as `decide`.
@@ -65,7 +66,10 @@ def drawn_score(
         )
     if resamples < 2:
         raise OptionError(f"{resamples} resamples have no variance; give 2 or more")
-    score = decide_segment(candidates, translation, options, source=source).score
+    if (blank := blank_decision(source, translation, options)) is not None:
+        return Drawn(blank.score, 0.0)
+    left_out_of = options.source_of(source, candidates.format)
+    score = decide_segment(candidates, translation, options, source=left_out_of).score
     n = len(candidates)
     if n < 2:
         return Drawn(score, 0.0)
@@ -73,7 +77,7 @@ def drawn_score(
     for _ in range(resamples):
         of = rng.integers(0, n, n).tolist()
         try:
-            scores.append(decide_segment(candidates.picked(of), translation, options, source=source).score)
+            scores.append(decide_segment(candidates.picked(of), translation, options, source=left_out_of).score)
         except NoValidCandidateError:
             continue
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.

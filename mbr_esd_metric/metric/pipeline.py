@@ -16,7 +16,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.decoding.blank import blank_decision, is_blank
+from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations, read_case
 from mbr_esd_metric.elicit.formats import get_format
@@ -266,13 +266,10 @@ class _Pool:
         Raises:
             NoValidCandidateError: with the labels of segments that have no valid candidate.
         """
-        segments = self._segments
-        perfect = self._options.blank == "perfect"
-        numbers = [n for n, one in enumerate(segments) if perfect or not is_blank(one.source, one.translation)]
+        blank = [blank_decision(one.source, one.translation, self._options) for one in self._segments]
         decide = self._over_all if self._options.whole_set else self._one_by_one
-        chosen = dict(zip(numbers, decide(numbers), strict=True))
-        settled_at_once = blank_decision(self._options)
-        return [chosen.get(number, settled_at_once) for number in range(len(segments))]
+        chosen = iter(decide([number for number, one in enumerate(blank) if one is None]))
+        return [one or next(chosen) for one in blank]
 
     def _over_all(self, numbers: Sequence[int]) -> Sequence[Decision]:
         """By a rule that looks at the whole test set."""

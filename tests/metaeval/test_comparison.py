@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -28,23 +29,36 @@ def columns(errors: int, n: int) -> CandidateColumns:
 
 def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     options = DecisionOptions(score="expected")
-    drawn = drawn_score(columns(4, 16), TEXT, options, 4000, np.random.default_rng(1))
+    drawn = drawn_score(columns(4, 16), "s", TEXT, options, 4000, np.random.default_rng(1))
     assert drawn.score == -1.25
     # 25 p (1 - p) / (N - 1)
     assert drawn.variance == pytest.approx(25 * 0.25 * 0.75 / 15, rel=0.1)
-    assert drawn_score(columns(1, 1), TEXT, options, 10, np.random.default_rng(1)) == Drawn(-5.0, 0.0)
+    assert drawn_score(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == Drawn(-5.0, 0.0)
 
 
 def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> None:
     """Scores of -1 and -2, half and half, whatever the candidates mark, and whichever model has them."""
     counted = [Candidate(annotation=[], model="AB"[i % 2], expected=ExpectedSpans(1 + i % 2, 0.0)) for i in range(16)]
     options = DecisionOptions(score="conditional")
-    drawn = drawn_score(CandidateColumns.of(counted), TEXT, options, 40, np.random.default_rng(1))
+    drawn = drawn_score(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
     # Each model has one score, and they weigh the same, so that no draw changes the mean.
     assert drawn == Drawn(-1.5, pytest.approx(0.0, abs=1e-12))
     alone = CandidateColumns.of([replace(one, model=None) for one in counted])
-    drawn = drawn_score(alone, TEXT, options, 4000, np.random.default_rng(1))
+    drawn = drawn_score(alone, "s", TEXT, options, 4000, np.random.default_rng(1))
     assert drawn == Drawn(-1.5, pytest.approx(0.25 / 15, rel=0.1))
+
+
+@pytest.mark.parametrize(("blank", "score"), [("worst", -25.0), ("skip", math.nan), ("perfect", 0.0)])
+def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> None:
+    """Nor is one drawn, so that the numbers for the segments behind it stay."""
+    options, rng = DecisionOptions(blank=blank), np.random.default_rng(1)
+    unread = CandidateColumns.of([Candidate("I see no error."), Candidate(annotation=[])])
+    before = rng.bit_generator.state
+    drawn = drawn_score(unread, "s", " ", options, 10, rng)
+    assert (drawn.score, drawn.variance) == (pytest.approx(score, nan_ok=True), 0.0)
+    assert (rng.bit_generator.state == before) == (blank != "perfect")
+    # Without a source there is nothing that the translation lacks.
+    assert drawn_score(unread, " ", " ", options, 10, rng).score == 0.0
 
 
 def test_the_intervals_hold_what_they_promise() -> None:
@@ -78,7 +92,7 @@ def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="two or more segments"):
         compare([Drawn(0.0, 0.0)], [Drawn(0.0, 0.0)])
     with pytest.raises(OptionError, match="all segments together"):
-        drawn_score(columns(1, 2), TEXT, DecisionOptions("mbr-corpus"), 10, np.random.default_rng(1))
+        drawn_score(columns(1, 2), "s", TEXT, DecisionOptions("mbr-corpus"), 10, np.random.default_rng(1))
 
 
 def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
