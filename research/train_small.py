@@ -10,7 +10,12 @@ Of a person's annotation the source is walked in three of ten cases, with no wor
 known have no loss. The loss is the mean cross-entropy over the marks of a batch of about 900 tokens, AdamW on the LoRA
 weights alone, and the learning rate falls over the last part of the time, not of the updates: the run ends when it is
 to end. The marks that decide can weigh more (`--first`): the first mark of each text and of each place that is missing
-or wrong, in a spoilt translation and at the same place of its original.
+or wrong, in a spoilt translation and at the same place of its original, and so where an error is planted.
+
+What a model has learnt from people is soon lost among spoilt translations. So the marks of a person's translation can
+be learnt from another adapter as well (`--teacher`): the target is then ``q p_teacher + (1 - q) p_person``, where q is
+`--trust`, and p_person is 1 for the mark that the person gave. Some examples are two or more joined (`--joined`), so
+that long texts occur.
 
 Every 30 updates a checkpoint is written, whole or not at all; the same command goes on from the last one, also after a
 kill. In the end the adapter is in `adapter/`. `mean_adapters.py` makes one adapter of several runs.
@@ -22,14 +27,14 @@ import argparse
 import random
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clean_pairs import read_pairs
 from running import run
-from spoilt import KINDS, Pair, Place, Spoiler
+from spoilt import KINDS, Pair, Place, Spoiler, join
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -53,11 +58,13 @@ PAIR_WEIGHTS = {
     "en-et": 0.5,
 }
 KIND_WEIGHTS = {
-    "segment": 3.0, "clause": 3.0, "cut": 3.0, "words": 1.0, "copied": 1.5, "half_copied": 0.8, "unrelated": 1.2,
-    "half_unrelated": 0.8, "twice": 1.2, "shuffled": 0.6,
+    "segment": 3.5, "clause": 4.0, "cut": 4.0, "words": 1.0, "copied": 2.0, "half_copied": 0.8, "unrelated": 1.2,
+    "half_unrelated": 0.8, "twice": 1.6, "shuffled": 0.6,
 }  # fmt: skip
 _JOINED = ("segment", "half_copied", "half_unrelated", "twice")
-_TOKENS, _LONG, _MOST = 900, 420, 800
+_TOKENS, _LONG, _MOST = 900, 420, 1000
+#: Share of the examples longer than `_LONG` tokens that are kept.
+_KEPT = 0.35
 _SAVE = 30
 _STATE = "state.pt"
 
@@ -102,7 +109,7 @@ class Stream:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.chance = random.Random(args.seed)
-        self._shares = args.share_human, args.share_planted
+        self._shares = args.share_human, args.share_planted, args.joined
         self._pairs: dict[str, list[Pair]] = {}
         for one in read_pairs(args.pairs):
             for pair in (one, one.swapped()):
@@ -116,7 +123,7 @@ class Stream:
             fine, wrong = self._human.setdefault(path, ([], []))
             self._weights[path] = float(weight)
             for r in read_mqm(path):
-                short = 0 < len(r.target) <= 200 and len(r.source) <= 320 and len(r.annotation) <= 6
+                short = 0 < len(r.target) <= 400 and len(r.source) <= 520 and len(r.annotation) <= 6
                 if short and (r.annotation or not r.errors) and all(s.end - s.start <= 80 for s in r.annotation):
                     item = HumanAnnotation(r.source, r.target, r.lp or "", r.annotation)
                     (wrong if r.annotation else fine).append(item)
@@ -132,21 +139,27 @@ class Stream:
         if which < self._shares[0]:
             fine, wrong = self._human[chance.choices(list(self._weights), list(self._weights.values()))[0]]
             item = chance.choice(wrong if wrong and (chance.random() < 0.6 or not fine) else fine)
-            return [Row("human", item.source, item.translation, item.annotation, both=chance.random() < 0.3)]
+            while chance.random() < self._shares[2]:
+                item = _behind(item, chance.choice(wrong if wrong and (chance.random() < 0.6 or not fine) else fine))
+            return [Row("human", item.source, item.translation, item.annotation, both=chance.random() < 0.4)]
         if which < self._shares[0] + self._shares[1] / 2:
             item = chance.choice(self._clean)
             bad, both = self._planter.plant(item, chance), chance.random() < 0.35
             if bad is None or any(span.category == "planted/omission" for span in bad.annotation):
                 return []
-            rows = [Row("planted", bad.source, bad.translation, bad.annotation, both=both)]
+            [there] = bad.annotation
+            at: tuple[Place, ...] = ((there.start, there.end),)
+            rows = [Row("planted", bad.source, bad.translation, bad.annotation, both=both, decisive=(at, ()))]
             if chance.random() < 0.8:
-                rows.append(Row("good", item.source, item.translation, Annotation(), both=both))
+                rows.append(Row("good", item.source, item.translation, Annotation(), both=both, decisive=(at, ())))
             return rows
         kind = chance.choices(list(KINDS), [KIND_WEIGHTS.get(kind, 1.0) for kind in KINDS])[0]
         lps = list(self._pairs)
         pair = chance.choice(self._pairs[chance.choices(lps, [PAIR_WEIGHTS.get(lp, 1.0) for lp in lps])[0]])
         if len(pair.source) > (110 if kind in _JOINED else 220) and chance.random() > 0.1:
             return []
+        while chance.random() < self._shares[2]:
+            pair = pair.joined(self._spoiler.another(pair, chance))
         spoilt = self._spoiler.spoil(pair, kind, chance)
         if spoilt is None:
             return []
@@ -169,14 +182,31 @@ class Stream:
         return rows
 
 
+def _behind(first: HumanAnnotation, second: HumanAnnotation) -> HumanAnnotation:
+    """Two annotated translations as one."""
+    source, translation = join(first.source, second.source), join(first.translation, second.translation)
+    by = len(translation) - len(second.translation)
+    moved = [replace(span, start=span.start + by, end=span.end + by) for span in second.annotation]
+    return HumanAnnotation(source, translation, first.lp, Annotation([*first.annotation, *moved]))
+
+
 @dataclass(frozen=True)
 class Drawn:
-    """An example in tokens: its walk, and which places of its tokens have no loss, and which decide."""
+    """An example in tokens.
+
+    Attributes:
+        kind: of its row.
+        walk: the tokens.
+        silent: places of its tokens without loss.
+        decisive: places that decide.
+        taught: the places of the translation's marks, which a teacher may say something of.
+    """
 
     kind: str
     walk: EncodedWalk
     silent: tuple[int, ...]
     decisive: tuple[int, ...]
+    taught: tuple[int, ...] = ()
 
 
 def drawn(walk: EncodedWalk, row: Row) -> Drawn:
@@ -191,13 +221,16 @@ def drawn(walk: EncodedWalk, row: Row) -> Drawn:
         for start, end in row.decisive[number]:
             inside = [at for at, word in zip(places, words, strict=True) if start < word.end and end > word.start]
             decisive.update(inside[:1])
-    return Drawn(row.kind, walk, tuple(silent), tuple(sorted(decisive)))
+    taught = walk.row.chosen[: len(units(row.translation))] if row.kind == "human" else ()
+    return Drawn(row.kind, walk, tuple(silent), tuple(sorted(decisive)), taught)
 
 
 class Trainer:
     """The model, its tokens, and its updates."""
 
-    def __init__(self, base: str, adapter: str, first: float = 1.0) -> None:
+    def __init__(
+        self, base: str, adapter: str, first: float = 1.0, teacher: str | None = None, trust: float = 0.0
+    ) -> None:
         import torch
         from transformers import AutoTokenizer
 
@@ -208,7 +241,8 @@ class Trainer:
         tokenizer = AutoTokenizer.from_pretrained(resolved(base))
         self.bf16 = has_bf16()
         self.model = load_trainable(base, adapter=adapter, bf16=self.bf16)
-        self.walks, self.first = WalkTokenizer(tokenizer), first
+        self.teacher = load_trainable(base, adapter=teacher, bf16=self.bf16).merge_and_unload() if teacher else None
+        self.walks, self.first, self.trust = WalkTokenizer(tokenizer), first, trust
         self.collator = WalkCollator(self.model.get_base_model(), self.walks, tokenizer.pad_token_id)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(self.parameters, weight_decay=0.0)
@@ -230,7 +264,7 @@ class Trainer:
         """One step; returns the loss, and keeps that of each kind."""
         import torch
 
-        from mbr_esd_metric.distill.walks import choice_logprobs
+        from mbr_esd_metric.distill.walks import choice_distributions
 
         with self.model.disable_adapter(), torch.no_grad():
             rows = self.collator.measured([one.walk for one in batch])
@@ -240,19 +274,47 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
-            logprobs, chosen = choice_logprobs(self.model, collated)
-        weights = torch.ones_like(logprobs)
+            logprobs, chosen, wanted = choice_distributions(self.model, collated)
+        weights, numbers = torch.ones(chosen.shape), torch.zeros(chosen.shape, dtype=torch.long)
         for number, one in enumerate(batch):
             weights[number, [place - 1 for place in one.decisive]] = self.first
-            of = self.losses.setdefault(one.kind, [0.0, 0])
-            of[0] -= float(logprobs[number].detach().sum())
-            of[1] += int(chosen[number].sum())
-        loss = -(weights * logprobs)[chosen].sum() / weights[chosen].sum()
+            numbers[number] = number
+        targets = torch.nn.functional.one_hot(wanted, logprobs.shape[1]).to(logprobs)
+        losses = -(self._taught(batch, collated, chosen, targets) * logprobs).sum(1)
+        loss = (weights[chosen] * losses).sum() / weights[chosen].sum()
+        for number, one in enumerate(batch):
+            of, its = self.losses.setdefault(one.kind, [0.0, 0]), losses.detach()[numbers[chosen] == number]
+            of[0] += float(its.sum())
+            of[1] += len(its)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return float(loss.detach())
+
+    def _taught(self, batch: Sequence[Drawn], collated: Mapping[str, Any], chosen: Any, targets: Any) -> Any:
+        """The targets (m, K), with what the teacher expects at the marks of people's translations."""
+        import torch
+
+        from mbr_esd_metric.distill.walks import choice_distributions
+
+        those = [number for number, one in enumerate(batch) if one.taught]
+        if self.teacher is None or not those:
+            return targets
+        end = max(batch[number].taught[-1] for number in those) + 1
+        part = {name: collated[name][those, :end] for name in ("input_ids", "attention_mask")}
+        labels = torch.full(part["input_ids"].shape, NO_LOSS)
+        for row, number in enumerate(those):
+            labels[row, list(batch[number].taught)] = collated["labels"][number, list(batch[number].taught)]
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            expected, _, _ = choice_distributions(
+                self.teacher, {**part, "labels": labels, "choices": collated["choices"]}
+            )
+        places = torch.zeros(chosen.shape, dtype=torch.bool)
+        for number in those:
+            places[number, [place - 1 for place in batch[number].taught]] = True
+        targets[places[chosen]] = self.trust * expected.exp() + (1 - self.trust) * targets[places[chosen]]
+        return targets
 
 
 def batches(stream: Stream, trainer: Trainer) -> Iterator[list[Drawn]]:
@@ -264,7 +326,7 @@ def batches(stream: Stream, trainer: Trainer) -> Iterator[list[Drawn]]:
                 one = trainer.encoded(row)
                 if one is None:
                     continue
-                if one.walk.length <= _LONG or (one.walk.length < _MOST and stream.chance.random() < 0.08):
+                if one.walk.length <= _LONG or (one.walk.length < _MOST and stream.chance.random() < _KEPT):
                     found.append(one)
         found.sort(key=lambda one: one.walk.length)
         made: list[list[Drawn]] = [[]]
@@ -292,13 +354,16 @@ def main() -> None:
     )
     parser.add_argument("--share-human", type=float, default=0.55, help="of draws (default: 0.55)")
     parser.add_argument("--share-planted", type=float, default=0.27, help="of draws, with originals (default: 0.27)")
+    parser.add_argument("--joined", type=float, default=0.0, help="how often another is joined (default: 0)")
+    parser.add_argument("--teacher", help="folder of the adapter that teaches the marks of people's translations")
+    parser.add_argument("--trust", type=float, default=0.7, help="share of the teacher in these (default: 0.7)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
     args = parser.parse_args()
     import torch
 
     last = last_checkpoint(args.output)
-    trainer = Trainer(args.base, str(last) if last else args.init, args.first)
+    trainer = Trainer(args.base, str(last) if last else args.init, args.first, args.teacher, args.trust)
     stream, updates, spent = Stream(args), 0, 0.0
     if last:
         known = torch.load(last / _STATE, weights_only=False)

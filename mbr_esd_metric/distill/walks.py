@@ -121,14 +121,19 @@ class WalkCollator:
         return found
 
 
-def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The log-probability of each token that was chosen among few, and where those are: both (B, n - 1).
+def choice_distributions(
+    model: Any, batch: Mapping[str, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What a model expects where one of K tokens was chosen, at m places in all.
 
-    It is 0 at the other tokens. Of the output layer only the rows of the choices are used.
+    Of the output layer only the rows of the choices are used.
 
     Args:
         model: with or without an adapter.
         batch: of `collate`, n tokens wide.
+
+    Returns:
+        The log-probabilities (m, K), the places (B, n - 1), and the number of the chosen token (m,).
     """
     import torch
 
@@ -143,6 +148,16 @@ def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torc
     softcap = getattr(plain.config.get_text_config(), "final_logit_softcapping", None)
     if softcap is not None:
         logits = torch.tanh(logits / softcap) * softcap
-    wanted = (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
-    found = logits.log_softmax(1).gather(1, wanted[:, None])[:, 0]
-    return torch.zeros(targets.shape, device=found.device).masked_scatter(chosen, found), chosen
+    return logits.log_softmax(1), chosen, (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
+
+
+def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The log-probability of each token that was chosen among few, and where those are: both (B, n - 1).
+
+    It is 0 at the other tokens. The arguments are those of `choice_distributions`.
+    """
+    import torch
+
+    logprobs, chosen, wanted = choice_distributions(model, batch)
+    found = logprobs.gather(1, wanted[:, None])[:, 0]
+    return torch.zeros(chosen.shape, device=found.device).masked_scatter(chosen, found), chosen

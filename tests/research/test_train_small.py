@@ -7,6 +7,7 @@ import random
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import train_small
 from clean_pairs import read_pairs
 from spoilt import KINDS
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.distill.supervision import HumanAnnotation
 from mbr_esd_metric.elicit.formats.marked import units
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 
@@ -45,7 +47,7 @@ def texts(tmp_path: Path) -> Namespace:
     pairs, human = tmp_path / "pairs.jsonl", tmp_path / "2021_en-de.tsv"
     pairs.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     human.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
-    return Namespace(pairs=str(pairs), human=[f"{human}=1"], seed=3, share_human=0.3, share_planted=0.3)
+    return Namespace(pairs=str(pairs), human=[f"{human}=1"], seed=3, share_human=0.3, share_planted=0.3, joined=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,43 @@ def test_updates_teach_the_marks_and_weigh_those_that_decide(texts: Namespace, m
         assert losses[first][-1] < 0.8 * losses[first][0], losses
         assert set(trainer.losses) == {one.kind for one in batch}
     assert losses[1.0][0] != losses[5.0][0]
+
+
+def test_a_teacher_says_what_to_expect_of_peoples_translations_alone(
+    texts: Namespace, model: tuple[Path, Path], tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(model[1] / "adapter_model.safetensors")
+    torch.manual_seed(1)
+    save_file({name: torch.randn(one.shape) for name, one in weights.items()}, tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_bytes((model[1] / "adapter_config.json").read_bytes())
+
+    def loss(trust: float, row: train_small.Row, adapter: Path = model[1]) -> float:
+        trainer = train_small.Trainer(str(model[0]), str(adapter), 1.0, str(tmp_path), trust)
+        one = trainer.encoded(row)
+        assert one is not None
+        other = trainer.encoded(train_small.Row("planted", "four five", "vier", Annotation()))
+        assert other is not None
+        trainer.update([other, one], 0.0)
+        return trainer.losses[row.kind][0]
+
+    person = train_small.Row("human", "one two three", "eins zwei drei", Annotation(), both=True)
+    low, half, high = (loss(trust, person) for trust in (0.0, 0.5, 1.0))
+    assert half == pytest.approx((low + high) / 2, rel=1e-4)
+    assert abs(high - low) > 1e-4
+    # Nobody is nearer to what the teacher expects than the teacher; of other rows it says nothing.
+    assert loss(1.0, replace(person, both=False), tmp_path) < loss(1.0, replace(person, both=False))
+    assert loss(1.0, replace(person, kind="good")) == pytest.approx(low, rel=1e-6)
+
+
+def test_annotations_are_joined_with_their_errors() -> None:
+    first = HumanAnnotation("one", "eins", "en-de", Annotation([ErrorSpan(0, 4, "minor")]))
+    second = HumanAnnotation("two", "zwei", "en-de", Annotation([ErrorSpan(1, 3, "major")]))
+    both = train_small._behind(first, second)
+    assert (both.source, both.translation, both.lp) == ("one two", "eins zwei", "en-de")
+    assert [(s.start, s.end, s.severity) for s in both.annotation] == [(0, 4, "minor"), (6, 8, "major")]
 
 
 def test_a_run_that_is_killed_goes_on_from_its_last_checkpoint(
