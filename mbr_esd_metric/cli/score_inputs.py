@@ -137,11 +137,12 @@ class Texts:
             ids = None if self.document is None else [unit.id for unit in self.document.units]
             write_whole(table, _csv(data, ids or [str(number) for number in range(len(self.sources))]))
         if self.document is not None and output:
+            from mbr_esd_metric.adapters.documents import Checked
             from mbr_esd_metric.core.annotation import Annotation
 
-            found = [Annotation(_errors(row)) for rows in data.values() for row in rows]
-            self.document.mark(found, Path(output), [row["COMET"] for rows in data.values() for row in rows])
-            print(f"{output}: {number_of(sum(map(len, found)), 'error')} marked")
+            found = [Checked(Annotation(_errors(row)), row["COMET"]) for rows in data.values() for row in rows]
+            self.document.mark(found, Path(output))
+            print(f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked")
 
 
 def _codes(languages: Sequence[str]) -> tuple[str, ...]:

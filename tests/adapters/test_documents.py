@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric.adapters.documents import Document, read_document
+from mbr_esd_metric.adapters.documents import Checked, Document, read_document
 from mbr_esd_metric.adapters.documents.markup import Content
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
@@ -72,7 +72,7 @@ def _nothing(document: Document) -> list[Annotation]:
 
 
 def _mark(document: Document, annotations: Sequence[Annotation], output: Path) -> None:
-    document.mark(annotations, output, [0.5] * len(document.units))
+    document.mark([Checked(annotation, 0.5) for annotation in annotations], output)
 
 
 def _words(document: Document, **words: str) -> list[Annotation]:
@@ -220,7 +220,7 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     assert rows[0] == "key\tsource\ttarget\tlp\tscore\terrors"
     assert rows[1].startswith("7\tA dog\tEin Hund\ten-de\t0.5\t")
     assert rows[2] == "8\tA cat\t\ten-de\t0.5\t[]"
-    table.mark(_nothing(table), tmp_path / "o.tsv", [0.5, float("nan")])
+    table.mark([Checked(Annotation(), 0.5), Checked(Annotation(), float("nan"))], tmp_path / "o.tsv")
     assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2] == "8\tA cat\t\ten-de\t\t[]"
 
 
@@ -307,12 +307,12 @@ def test_many_units_take_bounded_memory(tmp_path: Path) -> None:
         file.write("</body></file></xliff>\n")
     code = (
         "import sys, resource; from pathlib import Path\n"
-        "from mbr_esd_metric.adapters.documents import read_document\n"
+        "from mbr_esd_metric.adapters.documents import Checked, read_document\n"
         "from mbr_esd_metric.core.annotation import Annotation, ErrorSpan\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "found = read_document(Path(sys.argv[1])); assert len(found.units) == 20_000\n"
-        "one = Annotation([ErrorSpan(0, 4, 'minor')])\n"
-        "found.mark([one if n % 10 else Annotation() for n in range(20_000)], Path(sys.argv[2]), [0.5] * 20_000)\n"
+        "bad, good = Checked(Annotation([ErrorSpan(0, 4, 'minor')]), 0.5), Checked(Annotation(), 1.0)\n"
+        "found.mark([bad if n % 10 else good for n in range(20_000)], Path(sys.argv[2]))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 
@@ -26,12 +25,12 @@ class Unit:
     languages: tuple[str, str] = ("", "")
 
 
-class Marker(Protocol):
-    """Writes a file again, with errors in it."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is said of a unit: its errors, and its score, for which not every format has a place."""
 
-    def __call__(self, annotations: Sequence[Annotation], output: Path, scores: Sequence[float]) -> None:
-        """Write it, whole or not at all; there is an annotation and a score for each unit. Not every format has a place
-        for scores."""
+    annotation: Annotation
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,13 @@ class Document:
     Attributes:
         path: the file.
         units: in order.
-        mark: writes the file with the errors of each unit.
+        mark: writes the file, whole or not at all, with what is said of each unit.
         empty: the units that are not translated yet, by their ids.
     """
 
     path: Path
     units: tuple[Unit, ...]
-    mark: Marker = field(compare=False)
+    mark: Callable[[Sequence[Checked], Path], None] = field(compare=False)
     empty: tuple[str, ...] = ()
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 from xml.parsers import expat
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.adapters.documents.document import Checked
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -300,7 +301,7 @@ def changes_of(
     path: Path,
     root: Root,
     pairs: Iterable[Pair],
-    annotations: Iterable[Annotation],
+    checked: Iterable[Checked],
     tags: Callable[[str, ErrorSpan], tuple[str, str]],
 ) -> Iterator[Change]:
     """The contents that get marks or lose old ones, one after the other, in the file's order.
@@ -308,18 +309,18 @@ def changes_of(
     Args:
         path, root: the file.
         pairs: of each unit.
-        annotations: one for each unit.
+        checked: one for each unit.
         tags: the start and the end tag of a piece of a span of a text.
     """
     with path.open("rb") as file:
-        for places, annotation in zip(pairs, annotations, strict=True):
+        for places, one in zip(pairs, checked, strict=True):
             found = []
             for place, side in zip(places, ("source", "translation"), strict=True):
                 there = content(file, place, root.encoding)
-                spans = [span for span in annotation if span.side == side]
+                spans = [span for span in one.annotation if span.side == side]
                 if spans or there.ours:
                     found.append(Change(place, there.marked(spans, partial(tags, there.text))))
-            yield from sorted(found, key=lambda one: one.place.start)
+            yield from sorted(found, key=lambda change: change.place.start)
 
 
 def declaration(path: Path, root: Root) -> tuple[str, Change | None]:

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit, issue_comment
 from mbr_esd_metric.errors import InputError, MissingDependencyError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -67,15 +66,9 @@ def read_po(path: Path) -> Document:
 
 
 def _mark(
-    path: Path,
-    encoding: str,
-    store: Any,
-    messages: Sequence[Any],
-    annotations: Sequence[Annotation],
-    output: Path,
-    _: Sequence[float],
+    path: Path, encoding: str, store: Any, messages: Sequence[Any], checked: Sequence[Checked], output: Path
 ) -> None:
-    said = {id(message): own for message, own in zip(messages, annotations, strict=True)}
+    said = {id(message): one.annotation for message, one in zip(messages, checked, strict=True)}
     entries = [unit for unit in store.units if not unit.isobsolete()]
     lines = path.read_bytes().splitlines(keepends=True)
     starts = _starts(lines)

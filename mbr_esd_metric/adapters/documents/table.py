@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import codecs
 import csv
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Document, Unit
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
@@ -57,21 +58,17 @@ def read_table(path: Path) -> Document:
 
 
 def _mark(
-    rows: Sequence[Sequence[str]],
-    numbers: Sequence[int],
-    delimiter: str,
-    annotations: Sequence[Annotation],
-    output: Path,
-    scores: Sequence[float],
+    rows: Sequence[Sequence[str]], numbers: Sequence[int], delimiter: str, checked: Sequence[Checked], output: Path
 ) -> None:
-    said = dict(zip(numbers, zip(scores, annotations, strict=True), strict=True))
+    said = dict(zip(numbers, checked, strict=True))
     with whole_file(output) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file), delimiter=delimiter, lineterminator="\n")
         writer.writerow([*rows[0], "score", "errors"])
         for number, row in enumerate(rows[1:], 1):
-            score, annotation = said.get(number, ("", None))
+            one = said.get(number)
             # A score that is no number is that of a blank translation which was left out (blank=skip).
-            writer.writerow([*row, "" if score != score else score, "" if annotation is None else _errors(annotation)])
+            score = "" if one is None or math.isnan(one.score) else one.score
+            writer.writerow([*row, score, "" if one is None else _errors(one.annotation)])
 
 
 def _errors(annotation: Annotation) -> str:

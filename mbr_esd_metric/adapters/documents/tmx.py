@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_type
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     Element,
@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.documents.markup import (
     rewrite,
     walk,
 )
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
 
@@ -68,10 +68,8 @@ def read_tmx(path: Path) -> Document:
     return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
 
 
-def _mark(
-    path: Path, root: Root, pairs: Sequence[Pair], annotations: Sequence[Annotation], output: Path, _: Sequence[float]
-) -> None:
-    rewrite(path, output, root.encoding, changes_of(path, root, pairs, annotations, partial(_tags, count(1))))
+def _mark(path: Path, root: Root, pairs: Sequence[Pair], checked: Sequence[Checked], output: Path) -> None:
+    rewrite(path, output, root.encoding, changes_of(path, root, pairs, checked, partial(_tags, count(1))))
 
 
 def _tags(numbers: count[int], _: str, span: ErrorSpan) -> tuple[str, str]:

@@ -12,7 +12,14 @@ from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Document, Unit, issue_comment, issue_severity, issue_type
+from mbr_esd_metric.adapters.documents.document import (
+    Checked,
+    Document,
+    Unit,
+    issue_comment,
+    issue_severity,
+    issue_type,
+)
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     Element,
@@ -26,7 +33,7 @@ from mbr_esd_metric.adapters.documents.markup import (
     rewrite,
     walk,
 )
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
 
@@ -106,19 +113,11 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _mark(
-    path: Path,
-    root: Root,
-    pairs: Sequence[Pair],
-    two: bool,
-    annotations: Sequence[Annotation],
-    output: Path,
-    _: Sequence[float],
-) -> None:
+def _mark(path: Path, root: Root, pairs: Sequence[Pair], two: bool, checked: Sequence[Checked], output: Path) -> None:
     prefix, declared = declaration(path, root)
-    first = [declared] if declared is not None and any(annotations) else []
+    first = [declared] if declared is not None and any(one.annotation for one in checked) else []
     tags = partial(_tags, prefix, two, count(1))
-    rewrite(path, output, root.encoding, chain(first, changes_of(path, root, pairs, annotations, tags)))
+    rewrite(path, output, root.encoding, chain(first, changes_of(path, root, pairs, checked, tags)))
 
 
 def _tags(prefix: str, two: bool, numbers: count[int], text: str, span: ErrorSpan) -> tuple[str, str]:
