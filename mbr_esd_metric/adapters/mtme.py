@@ -73,7 +73,7 @@ def evaluate_spans_of(
     predicted: Predicted,
     raters: Sequence[str] = (),
     measures: Sequence[str] = DEFAULT_MEASURES,
-    several: Raters = "mean",
+    aggregation: Raters = "mean",
 ) -> SpanScores:
     """SoftF1, F1, softdice, MPP and span counts of predicted spans against an ``EvalSet``'s human ratings.
 
@@ -82,7 +82,7 @@ def evaluate_spans_of(
         predicted: system -> for each segment a ``Rating`` or an annotation.
         raters: names of human ratings; none for the merged ones, or every rater's where there are none.
         measures: see `mbr_esd_metric.metaeval.span_measures`.
-        several: what several raters of one translation count.
+        aggregation: what several raters of one translation count.
 
     Raises:
         InputError: a rated translation without prediction, spans past the end of a translation, no ratings.
@@ -90,7 +90,7 @@ def evaluate_spans_of(
     """
     systems = _systems(evs)
     grid = _predicted(evs, predicted, systems)
-    return evaluate_spans(grid, _human(evs, systems, raters)[0], _lengths(evs, systems), measures, several)
+    return evaluate_spans(grid, _human(evs, systems, raters)[0], _lengths(evs, systems), measures, aggregation)
 
 
 def annotation_of(rating: Any) -> Annotation | None:

@@ -176,7 +176,7 @@ def _board(args: argparse.Namespace, _said: str) -> list[Table]:
         draws=1000 if args.k is None else args.k,
         seed=args.seed,
         measures=measuring.measures,
-        several=measuring.aggregation,
+        aggregation=measuring.aggregation,
         against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
         missing=measuring.missing,
         workers=args.workers,

@@ -119,7 +119,7 @@ class Settings:
         seed: of the tests.
         alpha: a difference with a p-value up to this is significant.
         measures: of error spans, see `span_measures`.
-        several: what several raters of one translation count, "mean" or "best".
+        aggregation: what several raters of one translation count, "mean" or "best".
         against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
         missing: what SPA does if systems are rated on different segments, see `matrices.packed`.
@@ -132,7 +132,7 @@ class Settings:
     seed: int = 0
     alpha: float = 0.05
     measures: tuple[str, ...] = DEFAULT_MEASURES
-    several: Raters = "mean"
+    aggregation: Raters = "mean"
     against: tuple[str, ...] = ()
     missing: Missing = "common"
     workers: int = 1
@@ -143,7 +143,7 @@ class Settings:
         missing = f"|missing:{self.missing}" if self.missing == "toolkit" else ""
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
         spa = "spa:exact" if self.exact else f"order:{self.order}"
-        return f"leaderboard|{tests}|{spa}|raters:{self.several}{missing}|v:{__version__}"
+        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{missing}|v:{__version__}"
 
 
 def compute_leaderboard(
@@ -251,7 +251,7 @@ class _Evaluated:
         spans: dict[Key, SpanScores] = {}
         human = None
         if data.human:
-            evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.several)
+            evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.aggregation)
             for key, entry in entries.items():
                 if entry.spans is not None:
                     spans[key] = _evaluated_spans(evaluator, entry, data.lp)

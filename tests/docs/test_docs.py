@@ -99,6 +99,13 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
 
 
+def test_pages_are_short() -> None:
+    """What a reader has time for; how things were measured, in docs/evidence, may be longer."""
+    pages = {path: len(path.read_text("utf-8").split()) for path in sorted((ROOT / "docs").glob("*.md"))}
+    assert {path.name: words for path, words in pages.items() if words > 1200} == {}
+    assert sum(pages.values()) <= 25_000
+
+
 def test_the_table_of_decision_options_is_whole() -> None:
     table = dict(
         re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", (ROOT / "docs/decide.md").read_text(encoding="utf-8"), re.M)
