@@ -3,14 +3,16 @@
     minimise  sum_i w_i (y_i - f(c_i))^2   over all f that never fall,
 
 c the confidences, y in [0, 1] how far each was confirmed, w weights. Pooling adjacent violators (Ayer et al. 1955)
-solves it exactly: wherever a mean is below the one before it, the two are pooled. f is then constant on blocks of
-confidences; between blocks it is interpolated linearly, outside them it stays as at the nearest.
+solves it exactly (`scipy.optimize.isotonic_regression`): wherever a mean is below the one before it, the two are pooled.
+f is then constant on blocks of confidences; between blocks it is interpolated linearly, outside them it stays as at the
+nearest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -62,6 +64,8 @@ class Recalibration:
         Raises:
             InputError: no confidence at all, or values outside [0, 1].
         """
+        from scipy.optimize import isotonic_regression
+
         c, y = np.asarray(confidence, dtype=np.float64), np.asarray(confirmed, dtype=np.float64)
         w = np.ones(len(c)) if weight is None else np.asarray(weight, dtype=np.float64)
         if not len(c):
@@ -70,12 +74,11 @@ class Recalibration:
             raise InputError("a recalibration is learnt from numbers in [0, 1]")
         x, of = np.unique(c, return_inverse=True)
         mass = np.bincount(of, w)
-        blocks = _pooled((np.bincount(of, w * y) / mass).tolist(), mass.tolist())
+        fitted = isotonic_regression(np.bincount(of, w * y) / mass, weights=mass)
         points: list[tuple[float, float]] = []
-        start = 0
-        for value, count in blocks:
-            points += dict.fromkeys([(float(x[start]), value), (float(x[start + count - 1]), value)])
-            start += count
+        for start, end in pairwise(fitted.blocks.tolist()):
+            value = min(max(float(fitted.x[start]), 0.0), 1.0)
+            points += dict.fromkeys([(float(x[start]), value), (float(x[end - 1]), value)])
         return cls(tuple(p[0] for p in points), tuple(p[1] for p in points), learnt_on)
 
     def of(self, confidence: npt.ArrayLike) -> Floats:
@@ -118,16 +121,3 @@ class Recalibration:
                 raise InputError(f'"{name}" of a recalibration is a list of numbers')
             lists.append(tuple(map(float, numbers)))
         return cls(lists[0], lists[1], str(value.get("learnt_on", "")))
-
-
-def _pooled(means: list[float], masses: list[float]) -> list[tuple[float, int]]:
-    """Mean and number of values of each block, in order; the means never fall."""
-    blocks: list[tuple[float, float, int]] = []
-    for mean, mass in zip(means, masses, strict=True):
-        count = 1
-        while blocks and blocks[-1][0] >= mean:
-            before, other, more = blocks.pop()
-            mean = (mean * mass + before * other) / (mass + other)
-            mass, count = mass + other, count + more
-        blocks.append((mean, mass, count))
-    return [(min(max(mean, 0.0), 1.0), count) for mean, _, count in blocks]
