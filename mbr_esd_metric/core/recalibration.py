@@ -2,8 +2,8 @@
 
     minimise  sum_i w_i (y_i - f(c_i))^2   over all f that never fall,
 
-c the confidences, y in [0, 1] how far each was confirmed, w weights. Pooling adjacent violators (Ayer et al. 1955)
-solves it exactly (`scipy.optimize.isotonic_regression`): wherever a mean is below the one before it, the two are pooled.
+c the confidences, y in [0, 1] how far each was confirmed, w weights. Pooling adjacent violators (Ayer et al. 1955;
+`scipy.optimize.isotonic_regression`) solves it exactly: wherever a mean is below the one before it, the two are pooled.
 f is then constant on blocks of confidences; between blocks it is interpolated linearly, outside them it stays as at the
 nearest.
 """
