@@ -9,7 +9,7 @@ from typing import Any
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result, Row
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.report.plots import Wins
-from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table
+from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, of_columns
 
 _TITLES = {
     "spa": "SPA",
@@ -46,9 +46,11 @@ def row_name(metric: Key) -> str:
 def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     """One row for each metric, with measures and span counts for the average and for each language pair.
 
+    Where no metric samples candidates, people read a table without their number N.
+
     Args:
         board: what `compute_leaderboard` returned.
-        signatures: "column" for a column of their own, "notes" for lines below the table.
+        signatures: "column" for a column of their own, as programs read it, "notes" for lines below the table.
     """
     several = len(board.lps) > 1
     groups = [*(["average"] if several else []), *board.lps]
@@ -79,7 +81,10 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     if signatures == "notes":
         notes += [f"{row.name}: {row.signature}" for row in board.rows if row.signature]
     title = f"{board.test_set} {', '.join(board.lps)}"
-    return Table(title, tuple(columns), tuple(tuple(cells) for cells in rows), tuple(notes), _beside(board))
+    table = Table(title, tuple(columns), tuple(tuple(cells) for cells in rows), tuple(notes), _beside(board))
+    if signatures == "column" or any(row.samples is not None for row in board.rows):
+        return table
+    return of_columns(table, [at for at, column in enumerate(columns) if column.key != "n"])
 
 
 def _beside(board: Leaderboard) -> dict[str, Any]:

@@ -131,11 +131,11 @@ def blocks(table: Table, width: int) -> list[Table]:
         pieces[-2:] = [pieces[-2] + pieces[-1]]
     packed = [pieces[0]]
     for piece in pieces[1:]:
-        if _width(_of_columns(table, [*labels, *packed[-1], *piece])) <= width:
+        if _width(of_columns(table, [*labels, *packed[-1], *piece])) <= width:
             packed[-1] = packed[-1] + piece
         else:
             packed.append(piece)
-    parts = [_said(_of_columns(table, [*labels, *piece]), len(labels)) for piece in packed]
+    parts = [_said(of_columns(table, [*labels, *piece]), len(labels)) for piece in packed]
     last = len(parts) - 1
     return [
         replace(part, title=table.title if at == 0 else "", notes=table.notes if at == last else ())
@@ -166,7 +166,7 @@ def with_columns(table: Table, keys: Sequence[str]) -> Table:
         own = range(start, end)
         kept += [at for at in own if table.columns[at].label]
         kept += [at for key in order for at in own if table.columns[at].key == key and not table.columns[at].label]
-    return _of_columns(table, kept)
+    return of_columns(table, kept)
 
 
 def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:
@@ -184,7 +184,8 @@ def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Tabl
     return replace(table, rows=rows, notes=(STATUS_NOTE, *table.notes) if marked else table.notes)
 
 
-def _of_columns(table: Table, at: Sequence[int]) -> Table:
+def of_columns(table: Table, at: Sequence[int]) -> Table:
+    """The table with only these columns, by their numbers."""
     columns = tuple(table.columns[i] for i in at)
     return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in at) for row in table.rows))
 

@@ -222,6 +222,15 @@ def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricS
     assert not {"major", "minor", "ratio"} & set(human["average"])
 
 
+@pytest.mark.parametrize("noises", [NOISES, ()])
+def test_the_number_of_candidates_is_shown_where_a_metric_has_some(noises: Sequence[tuple[str, str, float]]) -> None:
+    board = compute_leaderboard("t", [lp(noises=noises)], Settings(draws=0))
+    shown, full = leaderboard_table(board), leaderboard_table(board, "column")
+    assert [column.key for column in shown.columns[:3]] == ["metric", "input", "n" if noises else "spa"]
+    assert {len(row) for row in shown.rows} == {len(shown.columns)}
+    assert [column.key for column in full.columns[:3]] == ["metric", "input", "n"]
+
+
 @pytest.mark.parametrize(
     ("signature", "name", "value"),
     [("a|n:16|t:2.0", "n", "16"), ("n:3", "n", "3"), ("a|seed:1", "d", None), (None, "n", None)],
