@@ -56,8 +56,20 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Turn relative links that lead out of the site into links to its pages or to the repository."""
-    source = next((s for s, made in PAGES.items() if made == page.file.src_uri), f"docs/{page.file.src_uri}")
+    """Turn relative links that lead out of the site into links to its pages or to the repository. The first page opens
+    as the README does, down to its first command."""
+    here = page.file.src_uri
+    source = next((s for s, made in PAGES.items() if made == here), f"docs/{here}")
+    if here != "README.md":
+        return _turned(markdown, source, here, config["repo_url"])
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Install\n")[0]
+    markdown = markdown.replace("# Documentation\n", "## All pages\n", 1)
+    repository = config["repo_url"]
+    return _turned(opening, "README.md", here, repository) + "\n" + _turned(markdown, source, here, repository)
+
+
+def _turned(markdown: str, source: str, page: str, repository: str) -> str:
+    """The text with the links of a file of the repository turned into those of a page of the site."""
 
     def turned(match: re.Match[str]) -> str:
         target, mark, heading = match[1].partition("#")
@@ -69,8 +81,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         elif path.startswith("docs/"):
             new = path.removeprefix("docs/")
         else:
-            return f"]({config['repo_url']}/blob/main/{path}{mark}{heading})"
-        return f"]({posixpath.relpath(new, posixpath.dirname(page.file.src_uri))}{mark}{heading})"
+            return f"]({repository}/blob/main/{path}{mark}{heading})"
+        return f"]({posixpath.relpath(new, posixpath.dirname(page))}{mark}{heading})"
 
     return re.sub(r"\]\(([^)\s]+)\)", turned, markdown)
 
