@@ -96,6 +96,12 @@ def test_no_two_modules_have_one_name() -> None:
     assert {stem: folders for stem, folders in found.items() if len(folders) > 1} == {}
 
 
+def test_no_module_is_long() -> None:
+    """What CONTRIBUTING promises a reader."""
+    lines = {str(path.relative_to(PACKAGE)): path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
+    assert {name: count for name, count in lines.items() if count > 450} == {}
+
+
 def test_no_files_import_one_another_in_a_circle() -> None:
     """Imports inside functions count too: what needs one another belongs in one file."""
     modules = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in sorted(PACKAGE.rglob("*.py"))}
