@@ -203,15 +203,20 @@ class DecisionOptions:
         Raises:
             OptionError: as the class, and for an option that changes nothing beside the others.
         """
+        wanted: dict[str, Any] = dict(given)
+        for name, value in wanted.items():
+            try:
+                DecisionOptions(**{name: value})
+            except OptionError as error:
+                # Of rules those alone that are not refused below.
+                why = unknown("rule", value, rules(references=False)) if name == "rule" else error
+                raise OptionError(f"{spell(name, value)}: {why}") from None
         preset = given.get("preset", self.preset)
         settles = {} if preset is None else get_preset(preset).settles
         for name in settles:
             if name in given:
                 raise useless(spell(name, given[name]), f"{spell('preset', str(preset))}, which settles it")
-        if "rule" in given and given["rule"] not in RULES.names():
-            raise unknown("rule", given["rule"], rules(references=False))  # not those that are refused below
-        wanted: dict[str, Any] = {**settles, **given}
-        changed = replace(self, **wanted)
+        changed = replace(self, **{**settles, **wanted})
         own = changed.decided_by.own_utility
         if own is not None and "utility" in given:
             raise useless(

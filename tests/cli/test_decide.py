@@ -380,13 +380,15 @@ def test_a_rule_that_needs_raters_is_not_for_candidates(
     assert "--rule oracle needs human annotations" in capsys.readouterr().err
 
 
-def test_a_misspelt_rule_is_not_sent_to_one_that_is_refused(
+def test_a_misspelt_value_names_its_option_and_what_is_not_refused(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["decide", str(source), "-o", str(tmp_path / "out"), "--rule", "mrb"]) == 1
     said = capsys.readouterr().err
-    assert "unknown rule 'mrb'; did you mean 'mbr'" in said
+    assert "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'" in said
     assert "oracle" not in said
+    assert main(["decide", str(source), "-o", str(tmp_path / "out"), "--answers", "compct"]) == 1
+    assert "error: --answers compct: unknown format 'compct'; did you mean 'compact'" in capsys.readouterr().err
 
 
 def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

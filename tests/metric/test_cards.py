@@ -48,6 +48,8 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?n=0", "a whole number from 1"),
         ("mbr-esd-llama?n=many", "a whole number from 1"),
         ("mbr-esd-llama?engine=sever", "model option engine: unknown engine 'sever'; did you mean 'server'"),
+        ("mbr-esd-llama?decision=gredy", "decision=gredy: unknown rule 'gredy'; did you mean 'greedy'?"),
+        ("mbr-esd-llama?mqm=goog", "mqm=goog: unknown MQM weights 'goog'; did you mean 'google'?"),
         ("mbr-esd-llama?n_max=64", "n_max=64 changes nothing with n=256"),
         ("mbr-esd-llama?temperature=nan", "a number from 0"),
         ("mbr-esd-llama?n", "has no value"),
