@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -87,8 +87,13 @@ class Case:
             if score == "given":
                 scores = np.array(self.supports.stated)
             else:
-                of = score.of if isinstance(score, LearntScore) else partial(conditional_score, weights=mqm)
-                scores = np.array([of(spans) for spans in self.supports.expected])
+                said = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
+                scores = np.array(
+                    [
+                        score.of(spans) if isinstance(score, LearntScore) else conditional_score(spans, annotation, mqm)
+                        for spans, annotation in zip(self.supports.expected, said, strict=True)
+                    ]
+                )
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from mbr_esd_metric.core.annotation import AnnotationLike, ErrorSpan, as_annotation
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.errors import unknown
 
@@ -89,15 +89,22 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     return max(placed + without, table.floor)
 
 
-def conditional_score(expected: ExpectedSpans, weights: str | MqmWeights = "paper") -> float:
+def conditional_score(expected: ExpectedSpans, annotation: Annotation, weights: str | MqmWeights) -> float:
     """The MQM score of expected numbers of spans, ``max(w_maj * e_maj + w_min * e_min, alpha)``.
 
-    The spans have no category, so the weights are those of plain minor and major ones. The mean over walks is unbiased
-    for the expected sum of the weights (see `ExpectedSpans`); where the floor alpha is reached, it is not for the
-    expected score, as the floor is then taken of an expectation.
+    What is expected has no category, so the weights are those of plain minor and major spans; a non-translation that
+    the walk's own annotation has counts as one. The mean over walks is unbiased for the expected sum of the weights
+    (see `ExpectedSpans`); where the floor alpha is reached, it is not for the expected score, as the floor is then
+    taken of an expectation.
+
+    Args:
+        expected: along one walk.
+        annotation: what that walk marks.
+        weights: as for `mqm_score`.
     """
     table = weights_of(weights)
-    return max(table.major * expected.major + table.minor * expected.minor, table.floor)
+    more = sum(table.of(span) - table.major for span in annotation if span.severity == "major")
+    return max(table.major * expected.major + table.minor * expected.minor + more, table.floor)
 
 
 def _outermost(spans: Sequence[ErrorSpan]) -> Iterator[ErrorSpan]:

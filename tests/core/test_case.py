@@ -69,8 +69,15 @@ def test_the_conditional_score_is_the_mean_of_what_was_expected_along_each_candi
 def test_the_conditional_score_of_one_answer_is_that_of_its_marks() -> None:
     decision = decide(COUNTED[1:2], TEXT, rule="greedy", score="conditional")
     assert (decision.score, decision.score_sd) == (pytest.approx(-0.8), 0.0)
-    # Marks say no category, so that a minor error is no matter of punctuation and a major one no non-translation.
+    # What is expected has no category, so that a minor error is no matter of punctuation.
     assert decide(COUNTED[1:2], TEXT, mqm="google", score="conditional").score == pytest.approx(-0.8)
+
+
+def test_a_non_translation_that_a_candidate_marks_counts_as_one() -> None:
+    whole = Candidate(annotation=[ErrorSpan(0, 10, "major", "non-translation")], expected=ExpectedSpans(0.2, 0.9))
+    assert decide([whole], TEXT, score="conditional").score == pytest.approx(-4.7)
+    assert decide([whole], TEXT, mqm="google", score="conditional").score == pytest.approx(-24.7)
+    assert decide([whole, COUNTED[0]], TEXT, mqm="google", score="conditional").score == pytest.approx(-12.4)
 
 
 def test_candidates_that_agree_keep_their_own_expectations_and_weights() -> None:
