@@ -100,9 +100,12 @@ class Texts:
     def card(self, card: ModelCard, given: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says.
 
+        Where no prompt names languages, the file need not.
+
         Raises:
             InputError: the file says none, several, or another one.
         """
+        from mbr_esd_metric.elicit.formats import get_format
         from mbr_esd_metric.elicit.prompt import language_names
         from mbr_esd_metric.metric.card import with_options
 
@@ -120,6 +123,9 @@ class Texts:
                         f"{path}: unit {name} is {'-'.join(one or '?' for one in said)}, not {wanted}; {advice}"
                     )
             return with_options(card, {"lp": wanted})
+        prompts = [get_format(one.decision.format).prompt(one.prompt) for one in (card, *card.others)]
+        if not any(prompt.names_languages for prompt in prompts):
+            return card
         pairs = {"-".join(said): name for said, name in found.items() if all(said)}
         if len(pairs) != 1:
             units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"

@@ -74,3 +74,11 @@ def test_languages_and_options_that_do_not_fit(project: str, capsys: pytest.Capt
         assert main(["score", *words, "--model", project, "--quiet"]) == 1
         assert said in capsys.readouterr().err
     assert main(["score", "bare.xlf", "--lp", "en-de", "--model", project, "--quiet"]) == 0
+    # A prompt that names no languages needs none, nor one pair of them.
+    Path("prompt.txt").write_text("{source}\n{translation}", encoding="utf-8")
+    project += "&prompt=prompt.txt"
+    for name in ("bare.xlf", "qq.xlf"):
+        assert main(["score", name, "--model", project, "--quiet"]) == 0
+    assert main(["score", "bare.xlf", "--lp", "de-en", "--model", project, "--quiet"]) == 1
+    assert main(["score", "bare.xlf", "--model", f"{project}+mbr-esd-demo", "--quiet"]) == 1
+    assert "names no one language pair (none)" in capsys.readouterr().err
