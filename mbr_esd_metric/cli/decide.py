@@ -26,7 +26,6 @@ _OPTIONS = (
     "location",
     "preset",
     "format",
-    "span_cost",
     "score",
     "blank",
     "merge",
@@ -60,8 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         location="of a span text: its first occurrence (default), or successive",
         preset="released-code: decide as the code that the paper's authors released, to the last tie; sets every "
         "other option of the decision but rule and utility; gemba: the score of GEMBA-MQM's own reading",
-        span_cost="price of a span for consensus-corpus, in characters of a major error (default 0): keeps it from "
-        "marking many small spans",
         score="chosen (default): the MQM score of the answer; expected: the mean over the candidates, and its standard "
         "deviation as score_sd; conditional: the same of the errors that the model expected at each word (format "
         "marked); given: the same of the scores that the answers state (formats esa and gemba-mqm)",

@@ -25,7 +25,6 @@ class Case:
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
         supports: support hypotheses, if they are given separately; None if the candidates are the supports.
-        span_cost: price of a span in characters of a major error, for rules that make an annotation; not negative.
 
     Attributes:
         supports: the support hypotheses.
@@ -45,10 +44,9 @@ class Case:
         utility: Similarity,
         weighting: str = "uniform",
         supports: Hypotheses | None = None,
-        span_cost: float = 0.0,
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
-        self.span_cost, self._weighting = span_cost, weighting
+        self._weighting = weighting
         self.apart = supports is not None
         self.supports = hypotheses if supports is None else supports
         n = len(hypotheses)

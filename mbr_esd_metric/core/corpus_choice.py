@@ -57,7 +57,7 @@ def candidates_front(case: Case, statistics: Floats) -> Shortlist:
 
 def annotations_front(case: Case) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
-    options = LevelShares.of(case.table, case.columns, case.weights).options(case.span_cost)[::-1]
+    options = LevelShares.of(case.table, case.columns, case.weights).options()[::-1]
     known = {span.key: span for annotation in reversed(case.table.annotations) for span in reversed(annotation.spans)}
     spans = {key: known.get(key) or _voted(case, key) for option in options for key in option.spans}
     answers = [Annotation.of_keys({key: spans[key] for key in option.spans}) for option in options]

@@ -17,10 +17,8 @@ changes within an elementary interval, so it has one threshold a level. As F goe
 through a chain of annotations, one for each different p (`LevelShares.options`); these are all that can ever be
 optimal, and choosing among them for a whole test set is what `mbr-corpus` does among candidates.
 
-With a price c a span the sum to be maximised is ``A - c |E| - F B``. For a given F the best states of the intervals are
-then found from left to right (Viterbi), exactly as well, and the chain by dividing [0, 1] wherever two of its
-annotations are equally good. A span never reaches over a bound over which no candidate's span does, so
-errors that touch one another but that no candidate took for one stay two.
+A span never reaches over a bound over which no candidate's span does, so errors that touch one another but that no
+candidate took for one stay two.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class Option:
 
     Attributes:
         spans: of the annotation, sorted.
-        overlap: A, less the price of the spans.
+        overlap: A.
         size: B.
     """
 
@@ -81,60 +79,18 @@ class LevelShares:
         """Height times width of each step, shape (3, K)."""
         return np.asarray(_STEPS[:, None] * np.diff(self.bounds), dtype=np.float64).reshape(3, -1)
 
-    def options(self, span_cost: float = 0.0) -> list[Option]:
-        """Every annotation that is the best one at some F in [0, 1]; those that mark more first.
-
-        Args:
-            span_cost: c, in characters of a major error.
-        """
-        if span_cost and self.shares.any():
-            return self._divided(self._priced(0.0, span_cost), self._priced(1.0, span_cost), span_cost)
+    def options(self) -> list[Option]:
+        """Every annotation that is the best one at some F in [0, 1]; those that mark more first."""
         values = np.unique(self.shares[self.shares > 0])
         # At F = 2 p what is as likely as p is not taken any more; no p above a half can be dropped.
         taken = [self.shares > 0, *(self.shares > value + TIE for value in values if value <= 0.5)]
-        return [self._option(levels, 0.0) for levels in taken]
+        return [self._option(levels) for levels in taken]
 
-    def _option(self, taken: npt.NDArray[np.bool_], span_cost: float) -> Option:
+    def _option(self, taken: npt.NDArray[np.bool_]) -> Option:
         sizes = self.sizes
         spans = level_spans(self.bounds.tolist(), self.joined, taken.sum(0))
-        overlap = 2 * float((sizes * self.shares * taken).sum()) - span_cost * len(spans)
+        overlap = 2 * float((sizes * self.shares * taken).sum())
         return Option(spans, overlap, float((sizes * taken).sum() + (sizes * self.shares).sum()))
-
-    def _divided(self, low: npt.NDArray[np.bool_], high: npt.NDArray[np.bool_], span_cost: float) -> list[Option]:
-        """The options from that which is best at some F to that which is best at a higher one."""
-        one, other = self._option(low, span_cost), self._option(high, span_cost)
-        if one == other:
-            return [one]
-        if one.size <= other.size + TIE:
-            return [one, other]
-        ratio = (one.overlap - other.overlap) / (one.size - other.size)
-        between = self._priced(ratio, span_cost)
-        found = self._option(between, span_cost)
-        if found.overlap - ratio * found.size <= one.overlap - ratio * one.size + TIE:
-            return [one, other]
-        left, right = self._divided(low, between, span_cost), self._divided(between, high, span_cost)
-        return [*left, *right[1:]]
-
-    def _priced(self, ratio: float, span_cost: float) -> npt.NDArray[np.bool_]:
-        """The best states by dynamic programming: none, minor, major or both, a span being paid for where it begins."""
-        gains = self.sizes * (2 * self.shares - ratio)
-        # Severities of the four states, (minor, major), and which levels of the three they reach.
-        states = np.array([(0, 0), (1, 0), (0, 1), (1, 1)])
-        reached = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1)])
-        every = span_cost * states.sum(1)
-        begun = span_cost * np.maximum(states[None] - states[:, None], 0).sum(2)
-        value, came = reached @ gains[:, 0] - every, []
-        for k in range(1, gains.shape[1]):
-            paths = value[:, None] - (begun if self.joined[k] else every)
-            # Of equal paths the one that marks less.
-            came.append((paths >= paths.max(0) - TIE).argmax(0))
-            value = paths.max(0) + reached @ gains[:, k]
-        state = int((value >= value.max() - TIE).argmax())
-        chosen = [state]
-        for before in reversed(came):
-            state = int(before[state])
-            chosen.append(state)
-        return np.asarray(reached[chosen[::-1]].T > 0)
 
 
 def level_spans(

@@ -41,8 +41,6 @@ class Rule(ABC):
     by_utility: ClassVar[bool] = False
     #: The similarity that it always maximises; None if `utility` names it.
     own_utility: ClassVar[str | None] = None
-    #: Whether the answer may be an annotation that no candidate has, so that `span_cost` counts.
-    makes_annotations: ClassVar[bool] = False
     #: Whether `n=auto` can work with it: the rule takes the candidate with the highest mean utility.
     stops_early: ClassVar[bool] = False
 

@@ -6,7 +6,6 @@ a new option is one field here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict
@@ -22,7 +21,6 @@ from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 from mbr_esd_metric.files.learnt_file import SUFFIX, read_learnt
-from mbr_esd_metric.files.untrusted import finite
 
 INVALID_MODES = ("drop", "empty")
 MERGE_MODES = ("none", "nested")
@@ -31,14 +29,13 @@ BLANK_MODES = ("worst", "skip", "perfect")
 
 
 def _option(
-    default: str | float | None,
+    default: str | None,
     meaning: str,
     valid: Callable[[], Iterable[str]] | None = None,
     kind: str = "",
     takes: str = "",
-    short: str = "",
 ) -> Any:
-    metadata = {"help": meaning, "valid": valid, "kind": kind, "takes": takes, "short": short}
+    metadata = {"help": meaning, "valid": valid, "kind": kind, "takes": takes}
     return field(default=default, metadata=metadata)
 
 
@@ -56,7 +53,6 @@ class DecisionOptions:
         preset: the name of options that belong together; they replace the defaults.
         format: how the texts of candidates are read that do not say their format, by name (see
             `mbr_esd_metric.elicit.formats`).
-        span_cost: price of a span in characters of a major error, for the rule that makes an annotation itself.
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
             the mean of what the model expected along each support, "given" for the mean of the scores that they state;
             or a `LearntScore` of what was expected, or its file.
@@ -83,9 +79,6 @@ class DecisionOptions:
     location: str = _option("first", "which occurrence of a span's text is meant", lambda: LOCATIONS, "location")
     preset: str | None = _option(None, "several of these options at once", lambda: PRESETS, "preset")
     format: str = _option("json", "how candidates say their errors", lambda: FORMATS.names(), "format")
-    span_cost: float = _option(
-        0.0, "price of a span for consensus-corpus, in characters of a major error", takes="a number from 0", short="c"
-    )
     score: str | LearntScore = _option(
         "chosen",
         "whose score: that of the answer (chosen), or the mean over the supports of theirs (expected), of what the "
@@ -104,7 +97,6 @@ class DecisionOptions:
             value = getattr(self, name)
             if isinstance(value, str) and value not in valid:
                 raise unknown(FIELDS[name].metadata["kind"], value, valid)
-        object.__setattr__(self, "span_cost", _price(self.span_cost))
         object.__setattr__(self, "score", _score(self.score))
         if self.preset is None:
             return
@@ -222,10 +214,6 @@ class DecisionOptions:
             raise useless(
                 spell("utility", given["utility"]), f"{spell('rule', changed.rule)}, which maximises the corpus {own}"
             )
-        if "span_cost" in given and not changed.decided_by.makes_annotations:
-            raise useless(
-                spell("span_cost", given["span_cost"]), f"{spell('rule', changed.rule)}, whose answer is a candidate"
-            )
         if changed.decided_by.needs_references:
             raise OptionError(
                 f"{spell('rule', changed.rule)} needs human annotations, and there are none beside candidates; take "
@@ -245,7 +233,6 @@ class DecisionFields(TypedDict, total=False):
     location: str
     preset: str | None
     format: str
-    span_cost: float
     score: str | LearntScore
     blank: str
     merge: str
@@ -259,17 +246,6 @@ def _score(value: str | LearntScore) -> str | LearntScore:
     if not value.endswith(SUFFIX):
         raise unknown("score", value, (*SCORES, f"FILE{SUFFIX}"))
     return read_learnt(LearntScore, value)
-
-
-def _price(value: object) -> float:
-    """A number from 0, also written out."""
-    try:
-        price = finite(value)
-    except InputError:
-        price = math.nan
-    if not price >= 0:
-        raise OptionError(f"span_cost is {value!r}; give a number from 0")
-    return price
 
 
 #: Option -> its field, with the metadata "help", "valid" (the names that it takes, or None), "kind", and "takes": what

@@ -176,7 +176,7 @@ def read_case(
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
     length = len(translation) + len(source or "")
-    case = Case(folded, length, options.similarity, options.weights, others, options.span_cost)
+    case = Case(folded, length, options.similarity, options.weights, others)
     return case, counts
 
 

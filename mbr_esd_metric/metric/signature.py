@@ -92,7 +92,8 @@ def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
         fields.append(("format", decision.format))
     fields += [("loc", decision.location), ("invalid", decision.invalid), ("blank", decision.blank)]
     changed = _changed(decision)
-    fields += [(name, changed.pop(name)) for name in ("c", "score") if name in changed]
+    if "score" in changed:
+        fields.append(("score", changed.pop("score")))
     if card.calibration is not None:
         fields.append(("cal", file_digest(Path(card.calibration)).hex()[:8]))
     fields += changed.items()
@@ -103,18 +104,14 @@ def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
 
 
 def _short(name: str) -> str:
-    """What a signature calls an option of a model or of a decision."""
-    return str((OPTIONS.get(name) or FIELDS[name]).metadata["short"] or name)
+    """What a signature calls an option of a model."""
+    return str(OPTIONS[name].metadata["short"] or name)
 
 
 def _changed(decision: DecisionOptions) -> dict[str, object]:
     """The options of a decision that have no place of their own above and are not at their default."""
     values = {name: getattr(decision, name) for name in FIELDS if name not in _PLACED}
-    return {
-        _short(name): f"{value:g}" if isinstance(value, float) else value
-        for name, value in values.items()
-        if value != FIELDS[name].default
-    }
+    return {name: value for name, value in values.items() if value != FIELDS[name].default}
 
 
 def _digest(card: ModelCard) -> str:

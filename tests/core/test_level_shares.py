@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from mbr_esd_metric.core.level_shares import LevelShares, Option, level_spans
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.errors import OptionError
 from tests.helpers.annotations import drawn
 
 LENGTH = 3
@@ -34,8 +32,7 @@ def sums(vector: np.ndarray, items: list[Annotation], weights: np.ndarray) -> tu
     return float(overlap), float(vector.sum() + sum(w * v.sum() for w, v in zip(weights, supports, strict=True)))
 
 
-@pytest.mark.parametrize("cost", [0.0, 0.3, 1.0])
-def test_the_optimum_equals_brute_force(cost: float) -> None:
+def test_the_optimum_equals_brute_force() -> None:
     rng = random.Random(1)
     for _ in range(60):
         segments: list[list[Option]] = []
@@ -45,16 +42,13 @@ def test_the_optimum_equals_brute_force(cost: float) -> None:
             weights = np.array([rng.random() + 0.1 for _ in items])
             weights /= weights.sum()
             table = AnnotationTable(items, LENGTH)
-            segments.append(LevelShares.of(table, slice(0, len(items)), weights).options(cost))
+            segments.append(LevelShares.of(table, slice(0, len(items)), weights).options())
             for option in segments[-1]:
                 a, b = sums(severity_vector(as_annotation(option), LENGTH), items, weights)
-                assert (option.overlap, option.size) == pytest.approx((a - cost * len(option.spans), b))
-            bridged = [any(s.start < k < s.end for item in items for s in item) for k in range(LENGTH + 1)]
+                assert (option.overlap, option.size) == pytest.approx((a, b))
             every = []
             for levels in itertools.product(range(4), repeat=LENGTH):
-                spans = level_spans(range(LENGTH + 1), np.array(bridged), np.array(levels))
-                a, b = sums(np.array([0.0, 0.5, 1.0, 1.5])[list(levels)], items, weights)
-                every.append((a - cost * len(spans), b))
+                every.append(sums(np.array([0.0, 0.5, 1.0, 1.5])[list(levels)], items, weights))
             brute.append(every)
         found = maximise_ratio(*([np.array([getattr(o, f) for o in s]) for s in segments] for f in ("overlap", "size")))
         best = max((a + c) / (b + d) if b + d else 1.0 for (a, b), (c, d) in itertools.product(*brute))
@@ -85,20 +79,6 @@ def test_a_span_that_no_candidate_has_takes_the_category_of_most_who_mark_its_ch
         ((12, 15, "major"), "accuracy"),
     ]
     assert [span.confidence for span in decision.annotation] == pytest.approx([(0.8 + 5) / 6, 1.0])
-
-
-def test_a_price_keeps_the_answer_from_fraying_and_is_refused_where_it_says_nothing() -> None:
-    rng = random.Random(6)
-    segments = [([Candidate(annotation=drawn(rng, 60)) for _ in range(8)], "x" * 60) for _ in range(20)]
-    free, priced = (
-        sum(len(one.annotation) for one in decide_corpus(segments, replace(CONSENSUS, span_cost=cost)).decisions)
-        for cost in (0.0, 2.0)
-    )
-    assert priced < free
-    with pytest.raises(OptionError, match="span_cost"):
-        DecisionOptions().changed({"span_cost": "0.1"}, lambda name, value: f"{name}={value}")
-    with pytest.raises(OptionError, match="a number from 0"):
-        replace(CONSENSUS, span_cost=-1.0)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "model"])

@@ -62,7 +62,6 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?n=1_000", "option n=1_000: give a whole number"),
         ("mbr-esd-llama?n=٣", "give a whole number"),
         ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: give a number from 0 to 100"),
-        ("mbr-esd-llama?span_cost=1_0&decision=consensus-corpus", "span_cost is '1_0'; give a number from 0"),
         ("mbr-esd-llama?preset=released", "did you mean 'released-code'"),
     ],
 )

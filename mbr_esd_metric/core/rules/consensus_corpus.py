@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 
 class ConsensusCorpus(MbrCorpus):
-    """The highest ratio of expected sums among all annotations; `span_cost` is in characters of a major error."""
+    """The highest ratio of expected sums among all annotations."""
 
     name: ClassVar[str] = "consensus-corpus"
     description: ClassVar[str] = "the highest expected corpus softdice among all annotations, over the whole test set"
-    makes_annotations: ClassVar[bool] = True
-
-    def statistics(self, case: Case) -> Floats:
-        """(a, b) of each hypothesis, the price of its spans taken off a."""
-        statistics = super().statistics(case)
-        statistics[:, 0] -= [case.span_cost * len(annotation) for annotation in case.hypotheses.annotations]
-        return statistics
 
     def shortlist(self, case: Case, statistics: Floats) -> Shortlist:
         """The annotations that are best at some F in [0, 1], those that mark less first."""
