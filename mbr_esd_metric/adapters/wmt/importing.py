@@ -12,7 +12,7 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, replacing
 from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.paths import file_name
@@ -83,10 +83,8 @@ def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Import
     table = _Table.of(ratings, notes)
     names = target.references_among(table.systems)
     _check_raters(layout, info.gold, table)
-    for old in texts_and_human_scores(layout):
-        old.unlink()
-    _write(layout, table, names, info, target.weights, domain)
-    read_back(layout, [table.sources[key] for key in table.segments])
+    with replacing(layout, [table.sources[key] for key in table.segments]) as new:
+        _write(new, table, names, info, target.weights, domain)
     raters = tuple(sorted({r.rater for r in ratings}))
     return Imported(
         layout,
@@ -233,7 +231,6 @@ def _write(
     if len(table.ratings) == len({(system, key) for system, key, _ in table.ratings}):
         # One rater a translation: together they are one full set, which the toolkit calls merged.
         _write_ratings(layout.human_rating(f"{info.gold}.{_MERGED}"), table, list(by_rater.items()))
-    # This file is written last, because its presence means that the test set is complete.
     files.write_text(layout.source(), (table.sources[key] for key in table.segments))
 
 

@@ -10,7 +10,7 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, replacing
 from mbr_esd_metric.adapters.wmt.test_sets import info_of
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
@@ -45,15 +45,12 @@ def import_esa(human: EsaData, target: Target) -> Imported:
     if len(scored) > 1:
         raise InputError("some annotations have a score and some have none; give ESA and MQM to an import each")
     table = weights_of(target.weights)
-    for old in texts_and_human_scores(layout):
-        old.unlink()
     notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.get(lp, {}).items())]
-    write_texts(layout, segments, names, given)
-    waves = _write_gold(layout, segments, names, "esa" if True in scored else "mqm", table)
+    with replacing(layout, [segment.source for segment in segments]) as new:
+        write_texts(new, segments, names, given)
+        waves = _write_gold(new, segments, names, "esa" if True in scored else "mqm", table)
     if waves > 1:
         notes.append(f"up to {waves} annotations a translation")
-    files.write_text(layout.source(), (segment.source for segment in segments))
-    read_back(layout, [segment.source for segment in segments])
     annotators = {one.annotator for s in segments for each in s.annotations.values() for one in each if one.annotator}
     return Imported(
         layout,
@@ -70,7 +67,8 @@ def import_esa(human: EsaData, target: Target) -> Imported:
 def write_texts(
     layout: Layout, segments: Sequence[EsaSegment], names: Mapping[str, str], references: Sequence[str]
 ) -> None:
-    """Write everything except gold and the source, whose presence means that the test set is complete."""
+    """Write everything except gold."""
+    files.write_text(layout.source(), (segment.source for segment in segments))
     files.write_documents(layout.documents, ((segment.domain, segment.document) for segment in segments))
     for name in sorted(set(names.values())):
         own = [old for old, new in names.items() if new == name]

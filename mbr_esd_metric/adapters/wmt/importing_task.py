@@ -17,10 +17,9 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.importing_esa import layout_names, ordered, write_texts
 from mbr_esd_metric.adapters.wmt.submissions import read_items
-from mbr_esd_metric.adapters.wmt.target import Target, read_back, texts_and_human_scores
+from mbr_esd_metric.adapters.wmt.target import Target, replacing
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import write_whole
 
 
 def read_task(path: str | Path, *, quoted: bool = False) -> tuple[EsaSegment, ...]:
@@ -65,13 +64,9 @@ def import_task(segments: Sequence[EsaSegment], target: Target) -> Imported:
     names = layout_names(own, target)
     systems = tuple(sorted(set(names.values())))
     references = target.references_among(systems)
-    for old in texts_and_human_scores(layout):
-        old.unlink()
-    write_texts(layout, own, names, references)
-    layout.task("systems").parent.mkdir(parents=True, exist_ok=True)
-    write_whole(layout.task("systems"), "".join(f"{new}\t{old}\n" for old, new in sorted(names.items())))
-    write_whole(layout.task("segments"), "".join(f"{segment.number}\n" for segment in own))
-    files.write_text(layout.source(), (segment.source for segment in own))
-    read_back(layout, [segment.source for segment in own])
+    with replacing(layout, [segment.source for segment in own]) as new:
+        write_texts(new, own, names, references)
+        files.write_lines(new.task("systems"), (f"{name}\t{old}" for old, name in sorted(names.items())))
+        files.write_lines(new.task("segments"), (segment.number for segment in own))
     documents = len({segment.document for segment in own})
     return Imported(layout, systems, references, (), len(own), documents, 0, ())

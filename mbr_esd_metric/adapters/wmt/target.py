@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mbr_esd_metric.adapters.wmt.layout import (
     Layout,
@@ -20,6 +22,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.system_choice import is_reference_name
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
+from mbr_esd_metric.files.streams import whole_file
 
 _TEST_SET = re.compile(r"\w[\w.+-]*")
 _LP = re.compile(r"\w+-\w+")
@@ -101,7 +104,35 @@ class Target:
         return found
 
 
-def texts_and_human_scores(layout: Layout) -> list[Path]:
+@contextmanager
+def replacing(layout: Layout, sources: Sequence[str]) -> Iterator[Layout]:
+    """A place to write a test set. Its files take that of older ones once they have been read, as every command will.
+
+    Raises:
+        InputError: a file cannot be read, or has another number of segments; nothing has changed then.
+    """
+    with TemporaryDirectory() as folder:
+        new = replace(layout, data=Path(folder))
+        yield new
+        try:
+            _read_back(new, sources)
+        except InputError as error:
+            why = str(error).replace(folder, str(layout.data))
+            raise InputError(
+                f"the data cannot be kept in mt-metrics-eval's layout ({why}); nothing is imported"
+            ) from None
+        for old in _texts_and_human_scores(layout):
+            old.unlink()
+        # The source comes last, because its presence means that the test set is complete.
+        made = [path for path in new.root.rglob("*") if path.is_file()]
+        for path in sorted(made, key=lambda path: path == new.source()):
+            place = layout.root / path.relative_to(new.root)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(place) as file:
+                file.write(path.read_bytes())
+
+
+def _texts_and_human_scores(layout: Layout) -> list[Path]:
     """The files of an older import, which would not fit the new one. The source comes first."""
     folder = layout.root / "human-scores"
     paths = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
@@ -109,32 +140,21 @@ def texts_and_human_scores(layout: Layout) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def read_back(layout: Layout, sources: Sequence[str]) -> None:
-    """Read what an import wrote, as every command will, before the import says that it succeeded.
-
-    Raises:
-        InputError: a file cannot be read, or has another number of segments; all that was written is removed.
-    """
-    try:
-        if read_text(layout.source(), "source") != [one_line(source).rstrip() for source in sources]:
-            raise InputError(f"{layout.source()}: a source is not read back as it was written")
-        counts = {layout.documents: len(read_documents(layout.documents))}
-        for path in (*layout.outputs().values(), *layout.references().values()):
-            counts[path] = len(read_text(path, "hypothesis"))
-        for path, count in counts.items():
-            if count != len(sources):
-                raise InputError(f"{path}: {count} segments, and {len(sources)} sources")
-        for name in layout.human_score_names("seg"):
-            scored = read_scores(layout.human_scores(name, "seg"))
-            if any(len(each) != len(sources) for each in scored.values()):
-                raise InputError(f"{layout.human_scores(name, 'seg')}: not a score or None for each segment")
-        for name in layout.human_score_names("domain"):
-            read_domain_scores(layout.human_scores(name, "domain"))
-        for path in layout.human_ratings().values():
-            read_ratings(path)
-    except InputError as error:
-        for path in texts_and_human_scores(layout):
-            path.unlink()
-        raise InputError(
-            f"the data cannot be kept in mt-metrics-eval's layout ({error}); nothing is imported"
-        ) from None
+def _read_back(layout: Layout, sources: Sequence[str]) -> None:
+    """Raise `InputError` for a file that cannot be read, or has another number of segments."""
+    if read_text(layout.source(), "source") != [one_line(source).rstrip() for source in sources]:
+        raise InputError(f"{layout.source()}: a source is not read back as it was written")
+    counts = {layout.documents: len(read_documents(layout.documents))}
+    for path in (*layout.outputs().values(), *layout.references().values()):
+        counts[path] = len(read_text(path, "hypothesis"))
+    for path, count in counts.items():
+        if count != len(sources):
+            raise InputError(f"{path}: {count} segments, and {len(sources)} sources")
+    for name in layout.human_score_names("seg"):
+        scored = read_scores(layout.human_scores(name, "seg"))
+        if any(len(each) != len(sources) for each in scored.values()):
+            raise InputError(f"{layout.human_scores(name, 'seg')}: not a score or None for each segment")
+    for name in layout.human_score_names("domain"):
+        read_domain_scores(layout.human_scores(name, "domain"))
+    for path in layout.human_ratings().values():
+        read_ratings(path)

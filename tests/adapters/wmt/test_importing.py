@@ -271,9 +271,15 @@ def test_ref_has_one_name_in_every_language_pair(tmp_path: Path) -> None:
 def test_what_cannot_be_read_back_is_not_imported(odd: dict[str, str], tmp_path: Path) -> None:
     doc = odd.get("doc", "d")
     made = data(*(rating(s, n, doc=doc, **{k: v for k, v in odd.items() if k != "doc"}) for s in "AB" for n in "12"))
-    with pytest.raises(InputError, match="cannot be kept in mt-metrics-eval's layout .*; nothing is imported"):
-        import_mqm(made, Target(tmp_path, "t", "en-de"))
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    message = rf"cannot be kept in mt-metrics-eval's layout \({tmp_path}.*; nothing is imported"
+    with pytest.raises(InputError, match=message):
+        import_mqm(made, Target(tmp_path / "data", "t", "en-de"))
+    assert not list(tmp_path.iterdir())
+    import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    with pytest.raises(InputError, match=message):
+        import_mqm(made, Target(tmp_path, "t", "en-de", overwrite=True))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
 def test_a_blank_domain_is_not_imported(tmp_path: Path) -> None:
