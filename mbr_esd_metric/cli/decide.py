@@ -16,22 +16,6 @@ or the released code's *.gen.json; both may be compressed (.gz, .zst). The outpu
 A run that was interrupted leaves OUT.partial; the same command goes on from there.
 """
 
-#: Fields of `DecisionOptions` that are options here.
-_OPTIONS = (
-    "rule",
-    "utility",
-    "weights",
-    "invalid",
-    "mqm",
-    "location",
-    "preset",
-    "format",
-    "score",
-    "blank",
-    "merge",
-    "unplaced",
-)
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -41,13 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from mbr_esd_metric.cli.shared_options import add_decision_options
     from mbr_esd_metric.core.rules import rules
     from mbr_esd_metric.core.similarities import similarity_names
+    from mbr_esd_metric.decoding.options import FIELDS
 
     parser.epilog = _EXAMPLE
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
     add_decision_options(
         parser,
-        _OPTIONS,
+        tuple(FIELDS),
         rule="; ".join(f"{name}: {rule.description}" for name, rule in rules(references=False).items())
         + " (default mbr)",
         utility="similarity that MBR maximises, and that the other rules report (default softf1): "
@@ -78,11 +63,12 @@ def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
     from mbr_esd_metric.cli.shared_options import decision_options
     from mbr_esd_metric.decoding.file import decide_file
+    from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.errors import OptionError, number_of
 
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
-    options = decision_options(args, _OPTIONS)
+    options = decision_options(args, tuple(FIELDS))
     summary = decide_file(
         args.candidates,
         args.output,
