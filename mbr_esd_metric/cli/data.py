@@ -125,6 +125,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
     Raises:
         InputError: a file that is not there, or of another kind.
     """
+    from mbr_esd_metric.files.paths import plain_name
     from mbr_esd_metric.report.inputs import Source, kind_of, tell_apart
 
     named = getattr(args, "metric", None)
@@ -135,7 +136,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
         return before
     given = [Source.parse(text) for text in named]
     for source in given:
-        if source.path.suffix == ".json" and not source.path.exists():
+        if plain_name(source.path).endswith(".json") and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
     there = [source.path.is_file() and source.path.suffix != "" for source in given]
     files = iter(tell_apart([source for source, is_file in zip(given, there, strict=True) if is_file]))

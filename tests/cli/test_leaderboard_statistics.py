@@ -94,8 +94,9 @@ def test_an_organiser_names_primary_metrics_and_baselines(data: Path, capsys: py
     (data / "mine.json").write_text(json.dumps(rows), encoding="utf-8")
     assert main(["leaderboard", *where, "--metric", str(data / "mine.json"), "noise", "--primary", "mine"]) == 0
     assert "\n*noise" in capsys.readouterr().out
-    assert main(["leaderboard", *where, "--metric", "mine=gone.json"]) == 1
-    assert "--metric gone.json: no such file" in capsys.readouterr().err
+    for gone in ("gone.json", "gone.json.gz"):
+        assert main(["leaderboard", *where, "--metric", f"mine={gone}"]) == 1
+        assert f"--metric {gone}: no such file" in capsys.readouterr().err
     assert main(["leaderboard", *where, "--primary", "nose"]) == 1
     assert "unknown metric 'nose'; did you mean 'noise'?" in capsys.readouterr().err
 
