@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import subprocess
 import sys
@@ -222,6 +224,20 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     assert rows[2] == "8\tA cat\t\ten-de\t0.5\t[]"
     table.mark([Checked(Annotation(), 0.5), Checked(Annotation(), float("nan"))], tmp_path / "o.tsv")
     assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2] == "8\tA cat\t\ten-de\t\t[]"
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, delimiter: str) -> None:
+    """Also one that a spreadsheet takes for a formula: nothing is put before it."""
+    texts = ["=SUM(A1)", "+1", "-1", "@me", '=HYPERLINK("x")', 'say "it"', "two\nlines", "a,b\tc", "'", " =x "]
+    content = io.StringIO(newline="")
+    csv.writer(content, delimiter=delimiter).writerows([["source", "target"], *zip(texts, texts, strict=True)])
+    table = _read(tmp_path, name, content.getvalue())
+    assert [unit.translation for unit in table.units] == [text.strip() for text in texts]
+    _mark(table, _nothing(table), tmp_path / f"o{name}")
+    with (tmp_path / f"o{name}").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter=delimiter))
+    assert rows[1:] == [[text, text, "0.5", "[]"] for text in texts]
 
 
 @pytest.mark.parametrize(
