@@ -40,9 +40,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, optional: bool = Fals
     group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
     group.add_argument("--test-set", required=not optional, metavar="T", help="such as wmt24")
     if optional:
-        group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="such as en-de")
+        group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="language pair, such as en-de")
     else:
-        group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="one or several, such as en-de")
+        group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="language pairs, such as en-de")
     add_reading_arguments(group)
 
 

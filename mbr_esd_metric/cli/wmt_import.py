@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")
     parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
     parser.add_argument(
-        "--lp", nargs="+", default=[], metavar="LP", help="such as en-de (default: all that the files say)"
+        "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
     )
     parser.add_argument(
         "--kind", choices=list(KINDS), metavar="KIND", help=f"what the files are, where they do not say it: {kinds}"
