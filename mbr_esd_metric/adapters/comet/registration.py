@@ -2,9 +2,8 @@
 
 Those functions look up two names in the module ``comet.models`` on every call. So it does not matter how and when the
 functions were imported, if these names are replaced: ``str2model`` gets our class, and ``snapshot_download`` is
-wrapped.
-For one of our models, the wrapper returns a folder like a COMET checkpoint. Its ``model.ckpt`` is one line of text
-with the model's name. No file of COMET is changed, and other names go through unchanged.
+wrapped. For one of our models, the wrapper returns a folder like a COMET checkpoint. Its ``model.ckpt`` is one line of
+text with the model's name. No file of COMET is changed, and other names go through unchanged.
 """
 
 from __future__ import annotations
