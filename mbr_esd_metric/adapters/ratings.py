@@ -92,8 +92,8 @@ class PersonRating:
         )
 
 
-def read_ratings(path: str | Path) -> tuple[PersonRating, ...]:
-    """The ratings that `write_ratings` wrote.
+def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
+    """The ratings that `write_person_ratings` wrote.
 
     Raises:
         InputError: names the line and what is wrong, or says that there is no rating.
@@ -107,7 +107,7 @@ def read_ratings(path: str | Path) -> tuple[PersonRating, ...]:
     return tuple(found)
 
 
-def write_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> None:
+def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> None:
     """Write ratings as JSON lines; compressed by suffix, and whole or not at all."""
     with whole_file(path) as file:
         for rating in ratings:

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
     from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
-    from mbr_esd_metric.adapters.ratings import write_ratings
+    from mbr_esd_metric.adapters.ratings import write_person_ratings
     from mbr_esd_metric.files.paths import check_output
 
     check_output(args.output, [args.campaign, args.annotations])
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     found = ratings_of(made, log)
     if not found.ratings:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
-    write_ratings(args.output, found.ratings)
+    write_person_ratings(args.output, found.ratings)
     people = number_of(len({one.rating.rater for one in found.ratings}), "annotator")
     print(f"{args.output}: {number_of(len(found.ratings), 'rating')} of {people}")
     for reason, count in found.left_out.items():

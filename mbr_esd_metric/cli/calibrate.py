@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
+        calibration_table,
         reliability_tables,
         sheet_predicted,
-        summary_table,
     )
     from mbr_esd_metric.report.plots import check_plot, save
     from mbr_esd_metric.report.tables import render_all
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
-    tables = [summary_table(sheet, by, args.bins), *reliability_tables(sheet, args.level, args.bins)]
+    tables = [calibration_table(sheet, by, args.bins), *reliability_tables(sheet, args.level, args.bins)]
     print(render_all(tables, args.format), end="")
     if args.plot:
         save(calibration_plot(sheet, args.level, args.bins), Path(args.plot))

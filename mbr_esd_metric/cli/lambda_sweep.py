@@ -124,7 +124,7 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) ->
     from mbr_esd_metric.report.precision_recall_tables import (
         precision_recall_curves,
         precision_recall_panels,
-        summary_table,
+        precision_recall_table,
     )
 
     measuring = measuring_of(args, _OF_CURVES)
@@ -137,7 +137,7 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) ->
         for measure in measuring.measures:
             found = precision_recall_curves(test_set, predicted, measure, measuring)
             curves[test_set.lp, measure] = found
-            tables.append(summary_table(test_set, measure, found, repaired))
+            tables.append(precision_recall_table(test_set, measure, found, repaired))
     put_out(args, tables)
     if args.plot:
         save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))

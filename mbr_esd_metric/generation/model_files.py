@@ -61,7 +61,7 @@ def model_name(options: EngineOptions) -> str:
     return name
 
 
-def check_folder(options: EngineOptions) -> None:
+def check_model_folder(options: EngineOptions) -> None:
     """Check that the adapter, and a model given as a path, exist; a hub id ("organisation/name") passes.
 
     Raises:

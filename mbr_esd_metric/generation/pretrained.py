@@ -13,7 +13,7 @@ from typing import Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import check_folder
+from mbr_esd_metric.generation.model_files import check_model_folder
 from mbr_esd_metric.generation.quiet import quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
 
@@ -166,7 +166,7 @@ def problem_of(options: EngineOptions) -> str | None:
     if (problem := missing_package()) is not None:
         return problem
     try:
-        check_folder(options)
+        check_model_folder(options)
     except EngineError as error:
         return str(error)
     return _unknown_architecture(options) or _lacks_memory(options)

@@ -134,7 +134,7 @@ def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
     return _counted(gold > 0.5, said > 0.5)
 
 
-def calibrated(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
+def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
     """The threshold of a score with the highest MCC; of several such thresholds the highest.
 
     Args:

@@ -71,7 +71,7 @@ def rated_sources(sheet: Sheet, name: str) -> list[str]:
     ]
 
 
-def summary_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
+def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[Row] = []
     for level in LEVELS:

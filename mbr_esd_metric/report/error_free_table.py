@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
-from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ErrorFree, calibrated, error_free, gold_labels, unmarked
+from mbr_esd_metric.metaeval.error_free import (
+    ESA_THRESHOLD,
+    ErrorFree,
+    best_threshold,
+    error_free,
+    gold_labels,
+    unmarked,
+)
 from mbr_esd_metric.report.leaderboard_table import row_name
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
@@ -35,7 +42,7 @@ def error_free_table(
         if metric.ratings is not None:
             said = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
             rows.append((Cell(shown), Cell("no span"), *_cells(error_free(labels, said)), Cell(), Cell()))
-        best = calibrated(labels, metric.scores)
+        best = best_threshold(labels, metric.scores)
         auc = Cell(None if math.isnan(best.auc) else best.auc)
         if threshold is None:
             where = Cell(None if math.isinf(best.threshold) else best.threshold)

@@ -35,7 +35,7 @@ def precision_recall_curves(
     return found
 
 
-def summary_table(
+def precision_recall_table(
     test_set: TestSet, measure: str, curves: Mapping[str, PrecisionRecallCurve], notes: Sequence[str]
 ) -> Table:
     """The area under each curve, all spans, and the best threshold; `notes` say what was repaired in the metrics."""

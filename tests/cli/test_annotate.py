@@ -12,7 +12,7 @@ import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
-from mbr_esd_metric.adapters.ratings import PersonRating, read_ratings
+from mbr_esd_metric.adapters.ratings import PersonRating, read_person_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.pages import browser
@@ -199,7 +199,8 @@ def test_what_people_click_comes_back(
     assert "anna passed 0 of 1 attention check" in said
     assert "ben passed 1 of 1 attention check" in said
     found = {
-        (one.rating.rater, one.rating.system, int(one.rating.segment) - 1): one for one in read_ratings("ratings.jsonl")
+        (one.rating.rater, one.rating.system, int(one.rating.segment) - 1): one
+        for one in read_person_ratings("ratings.jsonl")
     }
     assert len(found) == 24
 

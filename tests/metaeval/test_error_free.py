@@ -9,7 +9,7 @@ import pytest
 
 from mbr_esd_metric import ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.error_free import ErrorFree, calibrated, error_free, gold_labels, unmarked
+from mbr_esd_metric.metaeval.error_free import ErrorFree, best_threshold, error_free, gold_labels, unmarked
 
 SPAN = [ErrorSpan(0, 2, "minor")]
 
@@ -48,7 +48,7 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     labels = (rng.random((3, 12)) < 0.3).astype(float)
     scores = np.round(labels + rng.normal(scale=1.0, size=labels.shape), 0)  # many ties
     labels[0, 3] = np.nan
-    found = calibrated(labels, scores)
+    found = best_threshold(labels, scores)
     rated = ~np.isnan(labels)
     every = [error_free(labels, (scores >= t).astype(float)).mcc for t in (*np.unique(scores[rated]), math.inf)]
     assert found.result.mcc == pytest.approx(max(every), abs=1e-12)
@@ -59,7 +59,7 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
 
 
 def test_one_kind_of_translation_has_no_area() -> None:
-    assert math.isnan(calibrated([[1.0, 1.0]], [[0.0, 1.0]]).auc)
+    assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
 
 
 def test_what_does_not_fit_is_refused() -> None:

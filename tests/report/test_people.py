@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
-from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion, write_ratings
+from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion, write_person_ratings
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.report.people import agreement, compared, people_tables
 from mbr_esd_metric.report.tables import Table
@@ -31,7 +31,7 @@ RATINGS = [
 
 
 def _tables(tmp_path: Path) -> dict[str, Table]:
-    write_ratings(tmp_path / "r.jsonl", RATINGS)
+    write_person_ratings(tmp_path / "r.jsonl", RATINGS)
     return {table.title: table for table in people_tables(RATINGS, [tmp_path / "r.jsonl"])}
 
 

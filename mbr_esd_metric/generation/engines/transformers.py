@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.engine import (
     Sample,
     Sampling,
 )
-from mbr_esd_metric.generation.model_files import check_folder, model_identity
+from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
 from mbr_esd_metric.generation.pretrained import (
     in_fast_type,
     load_merged,
@@ -79,7 +79,7 @@ class TransformersEngine(Engine):
             )
         if (problem := missing_package()) is not None:
             raise EngineError(problem)
-        check_folder(options)
+        check_model_folder(options)
         import torch
 
         self._options = options

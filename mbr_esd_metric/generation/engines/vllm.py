@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.engine import (
     Sampling,
 )
 from mbr_esd_metric.generation.merged import merged_folder
-from mbr_esd_metric.generation.model_files import check_folder, model_identity
+from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
 from mbr_esd_metric.generation.server.job import sample_seed
 
 #: The context unless `max_model_len` sets it; the prompt, a long segment and its answer fit in.
@@ -63,7 +63,7 @@ class VllmEngine(Engine):
             EngineError: the model cannot be downloaded or does not fit.
         """
         require_vllm()
-        check_folder(options)
+        check_model_folder(options)
         if options.data_parallel > 1:
             raise OptionError(
                 "engine=vllm runs one copy of the model; for several start a server (mbr-esd serve "
@@ -92,7 +92,7 @@ class VllmEngine(Engine):
         """Why vLLM cannot run the model here; None if it can."""
         try:
             require_vllm()
-            check_folder(options)
+            check_model_folder(options)
         except EngineError as error:
             return str(error)
         if _is_cpu_build():

@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
 from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
-from mbr_esd_metric.adapters.ratings import read_ratings, write_ratings
+from mbr_esd_metric.adapters.ratings import read_person_ratings, write_person_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -52,8 +52,8 @@ def test_what_is_left_out_is_shown_as_missing_and_keeps_its_place_in_the_source(
     )
     assert [one.fate for one in rating.suggested or ()] == ["kept", "kept"]
     assert rating.added == 0
-    write_ratings(tmp_path / "r.jsonl", [rating])
-    assert read_ratings(tmp_path / "r.jsonl") == (rating,)
+    write_person_ratings(tmp_path / "r.jsonl", [rating])
+    assert read_person_ratings(tmp_path / "r.jsonl") == (rating,)
 
 
 def test_fates() -> None:
