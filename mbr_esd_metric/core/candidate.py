@@ -63,7 +63,7 @@ class ExpectedSpans:
     as a span of severity s begins at each word that is marked s where the word before it is not. Given m_1 ... m_{i-1},
     term i is the probability that one begins at word i. So, by the law of total expectation, the mean of e_s over walks
     is an unbiased estimate of the model's expected number of spans. The condition is that marks are drawn at
-    temperature 1 with nothing cut (no top-k, top-p, min-p or epsilon); e_s of a greedy answer is that of its prefixes
+    temperature 1 with nothing cut (no top-k, top-p or min-p); e_s of a greedy answer is that of its prefixes
     alone. Where errors are rare, e_s varies much less from walk to walk than the number of spans. It may vary more
     where one error makes another less likely: if just one of two words is wrong, there is always one span, but e_s is
     not always 1.

@@ -35,8 +35,6 @@ class Sampling:
         seed: sample i of a request is a function of (seed, request, i).
         min_p: drops the tokens whose probability, after the temperature, is below this share of the likeliest
             token's; 0 keeps all.
-        epsilon: drops the tokens whose probability, after temperature and top-k, is below this; the likeliest token
-            always stays; 0 keeps all.
     """
 
     temperature: float = 2.0
@@ -45,13 +43,11 @@ class Sampling:
     max_tokens: int = 512
     seed: int = 0
     min_p: float = 0.0
-    epsilon: float = 0.0
 
     @property
     def keyed(self) -> dict[str, float]:
-        """The settings that are part of a candidate's key. Newer ones count only when set: older keys lack them."""
-        late = ("min_p", "epsilon")
-        return {name: value for name, value in asdict(self).items() if value or name not in late}
+        """The settings that are part of a candidate's key. Min-p counts only when set: older keys lack it."""
+        return {name: value for name, value in asdict(self).items() if value or name != "min_p"}
 
     @property
     def greedy(self) -> bool:
@@ -255,7 +251,7 @@ class Engine(ABC):
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
         """The names of the settings of `sampling` that this engine does not support and leaves out."""
-        return ("epsilon",) if sampling.epsilon else ()
+        return ()
 
     @classmethod
     def samples_a_request(cls, options: EngineOptions) -> int | None:

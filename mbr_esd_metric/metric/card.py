@@ -137,7 +137,6 @@ class ModelCard:
     min_p: float = _option(
         0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all", short="minp"
     )
-    epsilon: float = _option(0.0, _number(0, 1), "least probability of a token; 0 keeps all", short="eps")
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
     role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")
@@ -185,7 +184,7 @@ class ModelCard:
         """How candidates are drawn; a rule that takes one candidate decodes it greedily, at temperature 0."""
         if self.decision.decided_by.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, top_p=1.0, max_tokens=self.max_tokens, seed=0)
-        return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed, self.min_p, self.epsilon)
+        return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed, self.min_p)
 
     @property
     def samples(self) -> int:

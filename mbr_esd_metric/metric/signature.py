@@ -69,7 +69,8 @@ def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
         drawn: dict[str, object] = {"temperature": float(sampling.temperature)}
         if not sampling.greedy:
             drawn |= {name: getattr(sampling, name) for name in ("top_k", "top_p", "seed")}
-        drawn |= {name: value for name in ("min_p", "epsilon") if (value := getattr(sampling, name))}
+        if sampling.min_p:
+            drawn["min_p"] = sampling.min_p
         drawn |= dict.fromkeys(left_out, "-")
         fields += [(_short(name), value) for name, value in drawn.items()]
         fields.append(("max", sampling.max_tokens))

@@ -217,7 +217,6 @@ def test_log_probabilities_are_those_of_a_plain_forward_pass(
         Sampling(0.5, 2, seed=2),
         Sampling(1.5, 0, 0.8, seed=3),
         Sampling(2.0, 0, seed=4, min_p=0.4),
-        Sampling(2.0, 0, seed=5, epsilon=0.2),
     ],
     ids=str,
 )

@@ -202,9 +202,9 @@ def test_the_signature_of_candidates_from_a_file_claims_no_model(tmp_path: Path)
         signature([(card, "replay")])
 
 
-def test_min_p_and_epsilon_are_in_the_key_only_where_they_are_set() -> None:
+def test_min_p_is_in_the_key_only_where_it_is_set() -> None:
     card = load_card("mbr-esd-demo")
     assert set(card.sampling.keyed) == {"temperature", "top_k", "top_p", "max_tokens", "seed"}
-    changed = load_card("mbr-esd-demo?min_p=0.1&epsilon=0.02").sampling
-    assert changed.keyed == {**card.sampling.keyed, "min_p": 0.1, "epsilon": 0.02}
+    changed = load_card("mbr-esd-demo?min_p=0.1").sampling
+    assert changed.keyed == {**card.sampling.keyed, "min_p": 0.1}
     assert load_card("mbr-esd-demo?min_p=0.1&decision=greedy").sampling.keyed["temperature"] == 0

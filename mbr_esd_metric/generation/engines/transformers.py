@@ -111,11 +111,6 @@ class TransformersEngine(Engine):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         return {"engine": cls.name, **model_identity(options)}
 
-    @classmethod
-    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        """Nothing: it draws every token itself."""
-        return ()
-
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
             with _reported(request), self._no_grad():
@@ -292,7 +287,7 @@ def _uniform(seed: int, key: str, index: int, step: int) -> float:
 
 
 def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Tensor:
-    """One token for each row of the masked logits (B, V): temperature, top-k, min-p, epsilon, top-p, inverse CDF."""
+    """One token for each row of the masked logits (B, V): temperature, top-k, min-p, top-p, inverse CDF."""
     import torch
 
     if sampling.greedy:
@@ -300,10 +295,9 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     kept = min(sampling.top_k or scores.shape[1], scores.shape[1])
     values, tokens = scores.topk(kept)
     shares = (values.double() / sampling.temperature).softmax(1)
-    if sampling.min_p or sampling.epsilon:
-        # The likeliest, which comes first, always stays.
-        least = (shares[:, :1] * sampling.min_p).clamp(min=sampling.epsilon).minimum(shares[:, :1])
-        shares = shares.masked_fill(shares < least, 0)
+    if sampling.min_p:
+        # The likeliest comes first.
+        shares = shares.masked_fill(shares < shares[:, :1] * sampling.min_p, 0)
         shares = shares / shares.sum(1, keepdim=True)
     below = shares.cumsum(1)
     if sampling.top_p < 1:

@@ -153,8 +153,6 @@ class Dialect(ABC):
             names.append("top_k")
         if sampling.min_p and not (able.min_p and able.sampling):
             names.append("min_p")
-        if sampling.epsilon:
-            names.append("epsilon")
         if not able.seed and not sampling.greedy:
             names.append("seed")
         return tuple(names)

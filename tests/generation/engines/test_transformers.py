@@ -200,15 +200,13 @@ def test_temperature_then_top_k_then_top_p() -> None:
     assert shares(scores, Sampling(top_k=10, top_p=0.01)) == [0, 0, 0, 1, 0]
 
 
-def test_min_p_and_epsilon_drop_the_tail() -> None:
+def test_min_p_drops_the_tail() -> None:
     scores = [0.0, 2.0, float("-inf"), 4.0, 1.0]
     hot = [torch.tensor(value / 2.0).exp().item() for value in (0, 2, 4, 1)]
     two = [0, hot[1], 0, hot[2], 0]
-    # The others have 0.37, 0.22 and 0.14 of the likeliest one's probability, and 0.21, 0.13 and 0.08 of the whole.
-    for kept in (Sampling(top_k=0, min_p=0.3), Sampling(top_k=0, epsilon=0.15), Sampling(top_k=3, epsilon=0.2)):
-        assert shares(scores, kept) == pytest.approx([e / sum(two) for e in two], abs=1e-4)
-    for kept in (Sampling(top_k=0, min_p=1.0), Sampling(top_k=0, epsilon=0.99)):
-        assert shares(scores, kept) == [0, 0, 0, 1, 0]
+    # The others have 0.37, 0.22 and 0.14 of the likeliest one's probability.
+    assert shares(scores, Sampling(top_k=0, min_p=0.3)) == pytest.approx([e / sum(two) for e in two], abs=1e-4)
+    assert shares(scores, Sampling(top_k=0, min_p=1.0)) == [0, 0, 0, 1, 0]
     assert shares(scores, Sampling(top_k=0, min_p=0.3, top_p=0.5)) == [0, 0, 0, 1, 0]
 
 
