@@ -20,7 +20,7 @@ settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.load_profile("untimed")
 
 #: Files that take minutes: begun first, so that no worker is left alone with one of them at the end.
-LONGEST = ("test_miniature.py", "test_vllm.py")
+LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py", "test_model_class_demo.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
