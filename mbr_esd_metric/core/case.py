@@ -21,10 +21,11 @@ class Case:
 
     Args:
         hypotheses: of the candidates.
-        length: L, the translation's characters.
+        length: L, the translation's characters, and those of the source where both texts are compared.
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
         supports: support hypotheses, if they are given separately; None if the candidates are the supports.
+        source_length: how many of the characters are the source's.
 
     Attributes:
         supports: the support hypotheses.
@@ -44,9 +45,11 @@ class Case:
         utility: Similarity,
         weighting: str = "uniform",
         supports: Hypotheses | None = None,
+        source_length: int = 0,
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
         self._weighting = weighting
+        self._lengths = length - source_length, source_length
         self.apart = supports is not None
         self.supports = hypotheses if supports is None else supports
         n = len(hypotheses)
@@ -88,7 +91,9 @@ class Case:
                 said = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
                 scores = np.array(
                     [
-                        score.of(spans) if isinstance(score, LearntScore) else conditional_score(spans, annotation, mqm)
+                        score.of(spans)
+                        if isinstance(score, LearntScore)
+                        else conditional_score(spans, annotation, self._lengths, mqm)
                         for spans, annotation in zip(self.supports.expected, said, strict=True)
                     ]
                 )

@@ -89,21 +89,31 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     return max(placed + without, table.floor)
 
 
-def conditional_score(expected: ExpectedSpans, annotation: Annotation, weights: str | MqmWeights) -> float:
-    """The MQM score of expected numbers of spans, ``max(w_maj * e_maj + w_min * e_min, alpha)``.
+def conditional_score(
+    expected: ExpectedSpans, annotation: Annotation, lengths: tuple[int, int], weights: str | MqmWeights
+) -> float:
+    """The MQM score of expected numbers of spans, with long errors as a part of a non-translation.
 
-    What is expected has no category, so the weights are those of plain minor and major spans; a non-translation that
-    the walk's own annotation has counts as one. The mean over walks is unbiased for the expected sum of the weights
-    (see `ExpectedSpans`); where the floor alpha is reached, it is not for the expected score, as the floor is then
-    taken of an expectation.
+        max(w_maj * e_maj + w_min * e_min + sum_k min(0, x_k w_non - w_maj), alpha)
+
+    k runs over the major spans that the walk marks, x_k is the share of its text that span k covers, and w_non the
+    weight of a non-translation. So where w_non is -25, an error over half of a text counts as 12.5, one over all of it
+    as 25, and one over less than a fifth as every major error; where w_non is w_maj, as in the paper, the sum is 0.
+    What is expected has no category: the weights are those of plain minor and major spans. The mean over walks is
+    unbiased for the expected value (see `ExpectedSpans`), but for the floor alpha, which is taken of an expectation.
 
     Args:
         expected: along one walk.
-        annotation: what that walk marks.
+        annotation: what that walk marks; places in the source come behind those in the translation, as in one text.
+        lengths: characters of the translation and of the source.
         weights: as for `mqm_score`.
     """
     table = weights_of(weights)
-    more = sum(table.of(span) - table.major for span in annotation if span.severity == "major")
+    more = sum(
+        min(0.0, table.non_translation * (span.end - span.start) / lengths[span.start >= lengths[0]] - table.major)
+        for span in annotation
+        if span.severity == "major"
+    )
     return max(table.major * expected.major + table.minor * expected.minor + more, table.floor)
 
 

@@ -175,8 +175,8 @@ def read_case(
         others, _ = _hypotheses(given, translation, source, parser, options)
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
-    length = len(translation) + len(source or "")
-    case = Case(folded, length, options.similarity, options.weights, others)
+    length, of_source = len(translation) + len(source or ""), len(source or "")
+    case = Case(folded, length, options.similarity, options.weights, others, of_source)
     return case, counts
 
 

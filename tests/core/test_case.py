@@ -73,11 +73,20 @@ def test_the_conditional_score_of_one_answer_is_that_of_its_marks() -> None:
     assert decide(COUNTED[1:2], TEXT, mqm="google", score="conditional").score == pytest.approx(-0.8)
 
 
-def test_a_non_translation_that_a_candidate_marks_counts_as_one() -> None:
-    whole = Candidate(annotation=[ErrorSpan(0, 10, "major", "non-translation")], expected=ExpectedSpans(0.2, 0.9))
-    assert decide([whole], TEXT, score="conditional").score == pytest.approx(-4.7)
-    assert decide([whole], TEXT, mqm="google", score="conditional").score == pytest.approx(-24.7)
-    assert decide([whole, COUNTED[0]], TEXT, mqm="google", score="conditional").score == pytest.approx(-12.4)
+def test_a_long_error_counts_as_a_part_of_a_non_translation() -> None:
+    def score(*spans: ErrorSpan, source: str | None = None, mqm: str = "google") -> float:
+        one = Candidate(annotation=spans, expected=ExpectedSpans(0.2, 0.9))
+        options = DecisionOptions(score="conditional", mqm=mqm, format="marked-omissions" if source else "marked")
+        return decide([one], TEXT, options, source=source).score
+
+    # -0.2 - 5 * 0.9, and what an error over x of its text weighs more than a short one: max(0, 25 x - 5).
+    assert score(ErrorSpan(0, 10, "major")) == pytest.approx(-24.7)
+    assert score(ErrorSpan(0, 10, "major"), mqm="paper") == pytest.approx(-4.7)
+    assert score(ErrorSpan(5, 10, "major")) == pytest.approx(-12.2)
+    assert score(ErrorSpan(0, 2, "major")) == score(ErrorSpan(0, 10, "minor")) == pytest.approx(-4.7)
+    missing = ErrorSpan(0, 10, "major", "omission", side="source")
+    assert score(missing, source="x" * 20) == pytest.approx(-12.2)
+    assert score(missing, ErrorSpan(0, 10, "major"), source="x" * 20) == -25.0
 
 
 def test_candidates_that_agree_keep_their_own_expectations_and_weights() -> None:

@@ -296,24 +296,6 @@ def test_marks_say_places_not_texts() -> None:
         assert isinstance(parser.parse(wrong), Invalid)
 
 
-@pytest.mark.parametrize(
-    ("marks", "category"),
-    [("+++++", "non-translation"), ("++++=", "non-translation"), ("=++++", "non-translation"),
-     ("+++==", None), ("++=++", None), ("-----", None), ("++++", None)],
-)  # fmt: skip
-def test_a_major_error_over_nearly_all_words_is_a_non_translation(marks: str, category: str | None) -> None:
-    words = ("eins", "zwei", "drei", "vier", "fünf")[: len(marks)]
-    answer = " ".join(word + mark for word, mark in zip(words, marks, strict=True))
-    read = get_format("marked").parser(" ".join(words)).annotations([answer])[0]
-    assert isinstance(read, Annotation)
-    assert {span.category for span in read} == {category}
-    both = get_format("marked-omissions").parser(" ".join(words), source="a b c d e")
-    read = both.annotations([answer + "\nSource: a+ b+ c+ d+ e+"])[0]
-    assert isinstance(read, Annotation)
-    assert {span.category for span in read.on("translation")} == {category}
-    assert [span.category for span in read.on("source")] == ["omission"]
-
-
 def test_part_of_a_word_marks_the_word() -> None:
     marked, text = get_format("marked"), "Sie gehte nach Hause"
     assert marked.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause="

@@ -5,9 +5,6 @@ are given, each mark is one choice among three, and an error's place needs no se
 error, with the white space between them. The answer is as long as the translation, but all of it save the marks is
 known beforehand, so that an engine reads the words instead of sampling them (see `Walk`).
 
-A major error over nearly the whole translation is a non-translation, as MQM calls it: another sentence's translation,
-or a copy of the source. Its category says so, and `mqm=google` gives it -25.
-
 Words are those of `mbr_esd_metric.elicit.grounded.pieces`: punctuation stands apart, and in scripts without spaces a
 character is a word.
 
@@ -36,8 +33,6 @@ _CHOICE = r"(=|-|\+)"
 _TRANSLATION = re.compile(r"\{(?:translation|target_seg)\}")
 #: The whole answer where there is no word to mark.
 _NO_WORDS = "="
-#: A major error over this share of a translation's words, of this many words or more, is a non-translation.
-_NEARLY_ALL, _FEWEST = 0.8, 5
 #: What stands between translation and source.
 BETWEEN = "\nSource: "
 
@@ -132,11 +127,6 @@ class MarkedParser(PlainParser):
         rest = text[at:]
         if rest.strip(" \n") if self._units else rest != _NO_WORDS:
             return Invalid(f"more than the words of the {self._units[-1][0] if self._units else 'translation'}")
-        words = sum(side == "translation" for side, _, _ in self._units)
-        for at, (span, marks) in enumerate(spans):
-            whole = span.side == "translation" and span.severity == "major" and len(marks) >= _NEARLY_ALL * words
-            if whole and words >= _FEWEST:
-                spans[at] = replace(span, category="non-translation"), marks
         return spans
 
 
