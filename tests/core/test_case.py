@@ -74,19 +74,22 @@ def test_the_conditional_score_of_one_answer_is_that_of_its_marks() -> None:
 
 
 def test_a_long_error_counts_as_a_part_of_a_non_translation() -> None:
-    def score(*spans: ErrorSpan, source: str | None = None, mqm: str = "google") -> float:
+    def score(*spans: ErrorSpan, length: int = 100, source: str | None = None, mqm: str = "google") -> float:
         one = Candidate(annotation=spans, expected=ExpectedSpans(0.2, 0.9))
         options = DecisionOptions(score="conditional", mqm=mqm, format="marked-omissions" if source else "marked")
-        return decide([one], TEXT, options, source=source).score
+        return decide([one], "x" * length, options, source=source).score
 
     # -0.2 - 5 * 0.9, and what an error over x of its text weighs more than a short one: max(0, 25 x - 5).
-    assert score(ErrorSpan(0, 10, "major")) == pytest.approx(-24.7)
-    assert score(ErrorSpan(0, 10, "major"), mqm="paper") == pytest.approx(-4.7)
-    assert score(ErrorSpan(5, 10, "major")) == pytest.approx(-12.2)
-    assert score(ErrorSpan(0, 2, "major")) == score(ErrorSpan(0, 10, "minor")) == pytest.approx(-4.7)
-    missing = ErrorSpan(0, 10, "major", "omission", side="source")
-    assert score(missing, source="x" * 20) == pytest.approx(-12.2)
-    assert score(missing, ErrorSpan(0, 10, "major"), source="x" * 20) == -25.0
+    assert score(ErrorSpan(0, 100, "major")) == pytest.approx(-24.7)
+    assert score(ErrorSpan(0, 100, "major"), mqm="paper") == pytest.approx(-4.7)
+    assert score(ErrorSpan(50, 100, "major")) == pytest.approx(-12.2)
+    assert score(ErrorSpan(0, 20, "major")) == score(ErrorSpan(0, 100, "minor")) == pytest.approx(-4.7)
+    missing = ErrorSpan(0, 100, "major", "omission", side="source")
+    assert score(missing, source="x" * 200) == pytest.approx(-12.2)
+    assert score(missing, ErrorSpan(0, 100, "major"), source="x" * 200) == -25.0
+    # A text of a few words is too short for its share to say much.
+    assert score(ErrorSpan(0, 10, "major"), length=10) == pytest.approx(-4.7)
+    assert score(ErrorSpan(0, 25, "major"), length=25) == pytest.approx(-12.2)
 
 
 def test_candidates_that_agree_keep_their_own_expectations_and_weights() -> None:
