@@ -87,16 +87,12 @@ class Case:
             weights = self.supports.candidate_weights(self._weighting)
             if score == "given":
                 scores = np.array(self.supports.stated)
+            elif isinstance(score, LearntScore):
+                scores = np.array([score.of(spans) for spans in self.supports.expected])
             else:
                 said = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
-                scores = np.array(
-                    [
-                        score.of(spans)
-                        if isinstance(score, LearntScore)
-                        else conditional_score(spans, annotation, self._lengths, mqm)
-                        for spans, annotation in zip(self.supports.expected, said, strict=True)
-                    ]
-                )
+                walks = zip(self.supports.expected, said, strict=True)
+                scores = np.array([conditional_score(*walk, self._lengths, mqm) for walk in walks])
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 
