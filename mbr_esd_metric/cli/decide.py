@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         options,
         workers=args.workers,
         skip_invalid=args.skip_invalid,
-        progress=not args.quiet and sys.stderr.isatty(),
+        progress=not args.quiet,
     )
     if not args.quiet:
         said = f"{number_of(summary.segments, 'segment')} decided"

@@ -107,12 +107,6 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print(f"mbr-esd: interrupted; {KEPT}", file=sys.stderr)
         return 130
-    except MbrEsdError as error:
-        print(f"mbr-esd {chosen.verb}: error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"mbr-esd {chosen.verb}: error: {error}; {KEPT}", file=sys.stderr)
-        return 1
 
 
 def _complete() -> None:
@@ -167,9 +161,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _run(verb: str, words: Sequence[str]) -> int:
-    """Read the verb's arguments, and do its work."""
+    """Read the verb's arguments, and do its work; says in one line why it could not."""
     module_name, text = VERBS[verb]
-    module = importlib.import_module(f"mbr_esd_metric.cli.{module_name}")
     parser = _Parser(prog=f"mbr-esd {verb}", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    module.configure(parser)
-    return int(module.run(parser.parse_args(words)))
+    args = argparse.Namespace(prog=parser.prog)
+    try:
+        module = importlib.import_module(f"mbr_esd_metric.cli.{module_name}")
+        module.configure(parser)
+        return int(module.run(parser.parse_args(words, args)))
+    except MbrEsdError as error:
+        print(f"{args.prog}: error: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"{args.prog}: error: {error}; {KEPT}", file=sys.stderr)
+    return 1

@@ -14,7 +14,7 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.report.tables import Cell, Column, Table, render_all
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.metaeval.comparison import Comparison, Drawn
+    from mbr_esd_metric.metaeval.comparison import Drawn, SystemPair
 
 #: Fields of `DecisionOptions` that are options here.
 _OPTIONS = ("rule", "utility", "weights", "invalid", "mqm", "location", "format", "score")
@@ -145,7 +145,7 @@ def _pairs(systems: Mapping[str, Mapping[tuple[str, int], Drawn]], notes: tuple[
     return Table("pairs of systems", columns, tuple(rows), notes)
 
 
-def _intervals(found: Comparison) -> tuple[Cell, Cell]:
+def _intervals(found: SystemPair) -> tuple[Cell, Cell]:
     low, high = found.same_segments
     least, most = found.other_segments
     return Cell(f"{low:+.3f} to {high:+.3f}"), Cell(f"{least:+.3f} to {most:+.3f}")

@@ -6,8 +6,8 @@ import argparse
 
 from mbr_esd_metric.cli.analysis import add_rater_arguments, check_outputs, put_out
 from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.cli.progress import Progress
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.progress import Progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -116,7 +116,7 @@ def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, st
         module = importlib.import_module(f"mbr_esd_metric.cli.{name}")
         one = found.add_parser(verb, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.configure(one)
-        one.set_defaults(run_verb=module.run)
+        one.set_defaults(run_verb=module.run, prog=one.prog)
 
 
 def run_verb(args: argparse.Namespace) -> int:

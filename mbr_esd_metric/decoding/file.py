@@ -35,6 +35,7 @@ from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.journal import Journal
 from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, candidate_record, json_line, raw_records
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -109,7 +110,8 @@ def decide_file(
         if journal.done:
             _check_done(journal, candidates)
         blocks = _blocks(Path(candidates), journal.done)
-        for checksum, line in _shown(_decided(blocks, options, workers, skip_invalid), journal.done, progress):
+        lines = _decided(blocks, options, workers, skip_invalid)
+        for checksum, line in progress_bar("deciding", " segments", iterable=lines, done=journal.done, shown=progress):
             journal.append(checksum, line)
         if not journal.done:
             raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
@@ -331,12 +333,3 @@ def _finish(journal: Journal, output: Path, options: DecisionOptions) -> Summary
             invalid += int(counts[2])
     same = float(next(iter(scores))) if len(scores) == 1 < segments else None
     return Summary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank, same)
-
-
-def _shown(lines: Iterable[_Entry], done: int, progress: bool) -> Iterable[_Entry]:
-    if not progress:
-        return lines
-    from tqdm import tqdm
-
-    bar: Iterable[_Entry] = tqdm(lines, desc="deciding", unit=" segments", initial=done)
-    return bar

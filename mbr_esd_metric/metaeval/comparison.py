@@ -85,7 +85,7 @@ def drawn_score(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SystemPair:
     """System b against system a on the segments that both have.
 
     Attributes:
@@ -138,7 +138,7 @@ class Comparison:
         )
 
 
-def compare(a: Sequence[Drawn], b: Sequence[Drawn]) -> Comparison:
+def compare(a: Sequence[Drawn], b: Sequence[Drawn]) -> SystemPair:
     """Compare two systems segment by segment.
 
     Args:
@@ -151,4 +151,4 @@ def compare(a: Sequence[Drawn], b: Sequence[Drawn]) -> Comparison:
         raise InputError(f"a comparison needs two or more segments that both systems have, not {len(a)} and {len(b)}")
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])
     noise = sum(one.variance for one in (*a, *b))
-    return Comparison(len(d), float(d.mean()), math.sqrt(noise) / len(d), math.sqrt(float(d.var(ddof=1)) / len(d)))
+    return SystemPair(len(d), float(d.mean()), math.sqrt(noise) / len(d), math.sqrt(float(d.var(ddof=1)) / len(d)))

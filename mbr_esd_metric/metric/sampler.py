@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.generation.claims import Claims
 from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample
 from mbr_esd_metric.generation.store import CandidateStore
@@ -58,8 +59,6 @@ class Sampler:
     def draw(self, requests: Sequence[Request]) -> None:
         """Put every missing sample of these requests into the store; what another process is about to put there is
         waited for."""
-        from tqdm import tqdm
-
         self._wanted = sum(request.n for request in requests)
         lacking = self._lacking(requests)
         if not lacking:
@@ -73,13 +72,12 @@ class Sampler:
             turn = _Turn(self._store, claims)
             if self._engine is None:
                 self._engine = self._plan.engine_class(self._plan.options)
-            with tqdm(
+            with progress_bar(
+                "sampling",
+                "segment",
                 total=len(requests),
-                initial=len(requests) - len(lacking),
-                unit="segment",
-                desc="sampling",
-                file=sys.stderr,
-                disable=not self._progress,
+                done=len(requests) - len(lacking),
+                shown=self._progress,
                 smoothing=0.1,
             ) as bar:
                 watch.moved(self._next_step(len(lacking)))

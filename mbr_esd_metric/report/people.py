@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.metaeval.comparison import Comparison, Drawn, compare
+from mbr_esd_metric.metaeval.comparison import Drawn, SystemPair, compare
 from mbr_esd_metric.report.tables import Column, Row, Table, table_of
 
 #: Resamples of an interval.
@@ -76,7 +76,7 @@ def _systems(ratings: Sequence[PersonRating]) -> Table:
     return table_of("what people say", sorted(rows, key=lambda row: -float(row[score] or 0.0)))
 
 
-def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], Comparison]:
+def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPair]:
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
     names = sorted({one.rating.system for one in ratings})

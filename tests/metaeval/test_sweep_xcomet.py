@@ -22,7 +22,7 @@ def test_sweep_of_xcomet_spans(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     texts = [[" ".join(rng.permutation(sentence.split())) for sentence in SENTENCES] for _ in range(SYSTEMS)]
     samples = [{"src": SENTENCES[0], "mt": text, "ref": SENTENCES[1]} for row in texts for text in row]
-    output = model.predict(samples, batch_size=8, gpus=0, progress_bar=False, num_workers=1)
+    output = model.predict(samples, batch_size=8, gpus=0, progress_bar=False)
     found = [Annotation(spans) for spans in output.metadata.error_spans]
     predicted = [found[i * len(SENTENCES) : (i + 1) * len(SENTENCES)] for i in range(SYSTEMS)]
     lengths = np.array([[len(text) for text in row] for row in texts])

@@ -433,7 +433,7 @@ def test_the_verb(test_set: TestSet, candidates: Path, tmp_path: Path, capsys: p
     assert "0.500" in shown
     figures.write_text("[1]", encoding="utf-8")
     assert main(command) == 1
-    assert capsys.readouterr().err.startswith("mbr-esd reproduce: error: ")
+    assert capsys.readouterr().err.startswith("mbr-esd reproduce paper: error: ")
 
 
 def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path) -> None:

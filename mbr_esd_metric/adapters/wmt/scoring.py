@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, MissingCandidatesError
 from mbr_esd_metric.files.journal import Journal
+from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.files.streams import write_whole
 
 #: References and outliers as well.
@@ -152,10 +152,8 @@ def _score_systems(
     if scorer.whole:
         every = [text for part in texts.values() for text in part]
         return _split(scorer.score(every, progress), texts)
-    from tqdm import tqdm
-
     results: dict[str, Mapping[str, Scored]] = {}
-    for system, part in tqdm(texts.items(), unit="system", disable=not progress, file=sys.stderr):
+    for system, part in progress_bar("scoring", "system", shown=progress, iterable=texts.items()):
         kept = partial.get(part)
         if kept is None:
             kept = scorer.score(part, False)

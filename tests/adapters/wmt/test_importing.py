@@ -216,7 +216,7 @@ def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.Capture
     missing = str(tmp_path / "none.tsv")
     command = ["wmt", "import", missing, "--test-set", "t", "--lp", "en-de", "-o", str(tmp_path)]
     assert main(command) == 1
-    assert capsys.readouterr().err == f"mbr-esd wmt: error: {missing}: no such file or directory\n"
+    assert capsys.readouterr().err == f"mbr-esd wmt import: error: {missing}: no such file or directory\n"
     assert main([*command, "--rename", "ab"]) == 1
     assert "--rename ab: write OLD=NEW" in capsys.readouterr().err
 
