@@ -10,6 +10,7 @@ import pytest
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
 from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import CandidateRecord
 
 CHAT_TEMPLATE = (
@@ -27,18 +28,20 @@ def _need_training() -> None:
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A two-layer Llama of random weights and a byte-level tokenizer."""
+    """A two-layer Llama of random weights and a small byte-level tokenizer."""
     _need_training()
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    raw = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(special + alphabet)}, merges=[]))
+    raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
-    raw.add_special_tokens(special)
+    # Words of the prompt, and those of a translation, are tokens: byte by byte, training would take five times as long.
+    words = trainers.BpeTrainer(vocab_size=1000, special_tokens=special, initial_alphabet=alphabet, show_progress=False)
+    raw.train_from_iterator([load_prompt().render("", "Der Hund laut " * 9, "en-de")], words)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=raw,
         bos_token="<|im_start|>",

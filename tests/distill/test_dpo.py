@@ -113,7 +113,7 @@ def test_every_setting_can_be_changed(tiny_model: Path, pair_folder: Path, tmp_p
 
 def test_no_answer_is_cut(tiny_model: Path, pair_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="which would cut answers; set max_length to") as error:
-        build_trainer(pair_folder, tmp_path, options(tiny_model, max_length=300))
+        build_trainer(pair_folder, tmp_path, options(tiny_model, max_length=100))
     fits = int(str(error.value).split("set max_length to ")[1].split()[0])
     trainer = build_trainer(pair_folder, tmp_path, options(tiny_model, max_length=fits))
     tokenizer = trainer.processing_class
