@@ -80,21 +80,21 @@ class Size:
 SIZES = {
     "ci": Size(
         CorpusSize(
-            sft=(24, 48, 24),
+            sft=(12, 24, 12),
             lengths=(120, 80, 80),
             characters=80,
             sources=2,
-            systems=6,
+            systems=4,
             ted_sources=1,
-            ted_systems=4,
-            pair_segments=12,
+            ted_systems=3,
+            pair_segments=10,
         ),
         n=(4, 8),
         ted_n=4,
         pair_n=8,
         max_tokens=64,
-        options=SftOptions(epochs=1, batch_size=8, per_device=8, save_steps=8, warmup_steps=2, learning_rate=2e-3),
-        distillation={"learning_rate": 1e-4, "warmup_steps": 1, "batch_size": 4, "per_device": 2, "epochs": 2},
+        options=SftOptions(epochs=1, batch_size=4, per_device=4, save_steps=8, warmup_steps=2, learning_rate=2e-3),
+        distillation={"learning_rate": 1e-4, "warmup_steps": 1, "batch_size": 2, "per_device": 2, "epochs": 1},
     ),
     "full": Size(
         CorpusSize(

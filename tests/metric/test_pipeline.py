@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -211,48 +205,6 @@ def test_missing_asks_for_each_gap_once() -> None:
     have = [None, sample, None, None, sample, None]
     assert [(part.first, part.n) for part in missing(request, have)] == [(0, 1), (2, 2), (5, 1)]
     assert list(missing(request, [sample] * 6)) == []
-
-
-def _samples_in(store: Path) -> int:
-    try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
-            return int(connection.execute("SELECT count(*) FROM sample").fetchone()[0])
-    except sqlite3.Error:
-        return 0
-
-
-@pytest.mark.model
-def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same(
-    tmp_path: Path, ted_pairs: list[tuple[str, str]]
-) -> None:
-    """The real engine and model, killed in the middle: the next run goes on, byte for byte."""
-    pairs = sorted(ted_pairs, key=lambda pair: len(pair[0]))[:6]
-    (tmp_path / "src").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
-    (tmp_path / "mt").write_text("".join(f"{translation}\n" for _, translation in pairs), encoding="utf-8")
-    model = "mbr-esd-demo?n=4&max_tokens=64&invalid=empty"
-
-    def command(store: str) -> subprocess.Popen[bytes]:
-        words = ["score", "-s", "src", "-t", "mt", "--model", model, "--to_json", f"{store}.json", "--quiet"]
-        return subprocess.Popen(
-            [sys.executable, "-m", "mbr_esd_metric", *words],
-            cwd=tmp_path,
-            env={**os.environ, "MBR_ESD_STORE": str(tmp_path / store)},
-            stdout=subprocess.PIPE,
-        )
-
-    undisturbed, _ = command("whole").communicate(timeout=300)
-    killed = command("killed")
-    deadline = time.monotonic() + 300
-    while _samples_in(tmp_path / "killed") == 0 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    stored = _samples_in(tmp_path / "killed")
-    assert 0 < stored < 24
-    resumed, _ = command("killed").communicate(timeout=300)
-    assert resumed.replace(b"killed.json", b"whole.json") == undisturbed
-    assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
-    assert _samples_in(tmp_path / "killed") == 24
 
 
 def test_a_prompt_that_could_name_the_languages_says_so_once(

@@ -83,7 +83,7 @@ def test_the_distilled_folder_scores_with_the_stock_command(work: Path, tmp_path
     (tmp_path / "s.txt").write_text("Here are two.\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("Hier sind zwei.\n", encoding="utf-8")
     done = subprocess.run(
-        [str(command), "-s", "s.txt", "-t", "t.txt", "--model", str(work / "dpo"), "--gpus", "0"],
+        [str(command), "-s", "s.txt", "-t", "t.txt", "--model", f"{work / 'dpo'}?engine=transformers", "--gpus", "0"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

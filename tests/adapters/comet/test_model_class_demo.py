@@ -18,7 +18,7 @@ pytest.importorskip("comet.models")
 pytestmark = [pytest.mark.comet, pytest.mark.model]
 
 #: The same settings as the card's, but for a limit that most answers keep and that makes the test half as long.
-MODEL = "mbr-esd-demo?max_tokens=96&lp=en-de"
+MODEL = "mbr-esd-demo?max_tokens=64&lp=en-de"
 #: COMET's command in a process where no language model can be loaded.
 NO_MODEL = """
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
