@@ -385,4 +385,4 @@ def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
 
 def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     """Last in the file, as it kills the server."""
-    comet_score_goes_on_after_kills(server, CARD, ted_pairs[:2], 12, tmp_path)
+    comet_score_goes_on_after_kills(server, CARD, ted_pairs[:4], 8, tmp_path)
