@@ -79,10 +79,8 @@ def _only_code(folder: str, names: list[str]) -> list[str]:
 
 def run(site: Path, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A program in an interpreter with that folder and this one's other packages, but without this one's of ours."""
-    start = f"import runpy, sys; sys.path[:0] = [{str(site)!r}]; sys.argv = {[program, *arguments]!r}; "
-    start += (
-        "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in f'{f}{getattr(f, \"__module__\", 0)}']; "
-    )
+    start = f"import runpy, sys; sys.argv = {[program, *arguments]!r}; "
+    start += f"sys.path[:] = [{str(site)!r}, *(path for path in sys.path if path not in ('', {str(ROOT)!r}))]; "
     script = site.parent / program
     start += f"runpy.run_path({str(script)!r}, run_name='__main__')" if script.exists() else program
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")}
