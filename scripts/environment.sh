@@ -23,6 +23,7 @@ fi
 folder=${2:-${MBR_ESD_VENVS:-.venvs}/$1}
 unless_ready "$folder" "$0" "$scripts/../setup.cfg" "$scripts/../pyproject.toml" "$constraints"
 python=$(a_python "$lowest" "$highest")
+echo "installing into $folder: about three minutes"
 environment "$folder" "$python"
 # Compiled when it is imported; most of what is installed never is.
 export PIP_NO_COMPILE=1 PIP_CONSTRAINT=$constraints
@@ -47,6 +48,6 @@ for package in sys.argv[1:]:
 PYTHON
   install "$folder" --no-warn-conflicts --requirement "$folder/requirements.txt" --editable "$scripts/..[$extras]"
   # Compiled here, once, what every start of vLLM would else compile again where Python is told to write no bytecode.
-  [ -z "$vllm" ] || env -u PYTHONDONTWRITEBYTECODE "$folder/bin/python" -c 'import vllm; vllm.LLM; print("vLLM", vllm.__version__)'
+  [ -z "$vllm" ] || env -u PYTHONDONTWRITEBYTECODE VLLM_LOGGING_LEVEL=ERROR "$folder/bin/python" -c 'import vllm; vllm.LLM; print("vLLM", vllm.__version__)'
 fi
 ready

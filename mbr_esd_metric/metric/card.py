@@ -311,7 +311,9 @@ def options_help() -> str:
     rows = [(name, engines if name == "engine" else takes, meaning) for name, takes, meaning in rows]
     for option, name in _DECISION.items():
         valid = option_choices(name)
-        similarities = "one of " + ", ".join(similarity_names()) + ", or several joined by +"
-        takes = str(FIELDS[name].metadata["takes"]) or similarities if valid is None else "one of " + ", ".join(valid)
+        if name == "utility":
+            takes = "one of " + ", ".join(similarity_names()) + ", or several joined by +"
+        else:
+            takes = str(FIELDS[name].metadata["takes"]) if valid is None else "one of " + ", ".join(valid)
         rows.append((option, takes, FIELDS[name].metadata["help"]))
     return "\n".join(f"  {name:<18}{meaning} ({takes})" for name, takes, meaning in rows)

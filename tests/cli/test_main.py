@@ -36,6 +36,12 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
+def test_a_page_says_what_a_verb_is_for(verb: str) -> None:
+    pages = (Path(__file__).parents[2] / "docs").glob("*.md")
+    assert any(re.search(rf"\bmbr-esd {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_an_option_that_a_verb_s_line_names_is_one_of_its_own(verb: str) -> None:
     module, line = VERBS[verb]
     parser = argparse.ArgumentParser()

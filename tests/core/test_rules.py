@@ -15,6 +15,7 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
+from mbr_esd_metric.decoding.presets import PRESETS
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord
@@ -107,7 +108,15 @@ def test_a_preset_settles_its_options_and_takes_no_others() -> None:
         decide(CANDIDATES, TEXT, preset="released-code", supports=CANDIDATES)
 
 
+def test_a_preset_that_decides_by_itself_settles_all_that_it_does_not_take() -> None:
+    for name, preset in PRESETS.items():
+        if preset.decide is not None:
+            assert {*preset.settles} == {*FIELDS} - {"rule", "utility", "preset", "format"}, name
+
+
 def test_options_say_what_they_are() -> None:
+    for name, option in FIELDS.items():
+        assert option.metadata["valid"] or option.metadata["takes"] or name == "utility", f"give {name} valid or takes"
     assert list(DecisionOptions().described()) == list(FIELDS)
     assert DecisionOptions(utility=get_similarity("softf1+f1")).described()["utility"] == "softf1+f1"
     with pytest.raises(OptionError, match=r"rule=oracle needs human annotations"):

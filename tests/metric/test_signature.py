@@ -55,16 +55,14 @@ def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_option_of_a_decision_is_in_it(name: str) -> None:
-    """So that two scores with one signature were decided alike; a new option needs nothing for that."""
+    """So that two scores with one signature were decided alike; and the documentation says what it is called there."""
+    examples = {"utility": "f1", "score": "expected", "rule": "map", "preset": "gemba"}
     choices = [value for value in option_choices(name) or () if value != FIELDS[name].default]
-    value = {
-        "utility": "f1",
-        "score": "expected",
-        "rule": "map",
-        "preset": "gemba",
-    }.get(name)
-    model = f"mbr-esd-llama?{'decision' if name == 'rule' else name}={value or choices[0]}"
-    assert signature([(load_card("mbr-esd-llama"), "server")]) != signature([(load_card(model), "server")])
+    assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
+    model = f"mbr-esd-llama?{'decision' if name == 'rule' else name}={examples.get(name) or choices[0]}"
+    said = signature([(load_card(model), "server")])
+    assert said != signature([(load_card("mbr-esd-llama"), "server")])
+    assert names_in(said) <= explained(), "docs/comet.md, What the signature says"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +74,16 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     ],
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
+    assert names_in(signature([(load_card(model), "transformers")])) <= explained()
+
+
+def names_in(said: str) -> set[str]:
+    """The names of the fields of a signature."""
+    return {field.partition(":")[0] for field in said.split("|")[1:]}
+
+
+def explained() -> set[str]:
+    """The names that the documentation explains."""
     page = (Path(__file__).parents[2] / "docs" / "comet.md").read_text(encoding="utf-8")
     rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
-    explained = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    said = {field.partition(":")[0] for field in signature([(load_card(model), "transformers")]).split("|")[1:]}
-    assert said <= explained
+    return {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
