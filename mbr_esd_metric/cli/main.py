@@ -98,8 +98,9 @@ def _main(argv: Sequence[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal or UTF-8 has not is shown by its number; it would end the run.
             stream.reconfigure(errors="backslashreplace")
+    args = argparse.Namespace(prog=f"mbr-esd {chosen.verb}")  # until a verb below it says its own
     try:
-        return _run(chosen.verb, chosen.rest)
+        return _run(chosen.verb, chosen.rest, args)
     except BrokenPipeError:
         # The reader (`head`, a pager) has ended. Keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -107,6 +108,12 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print(f"mbr-esd: interrupted; {KEPT}", file=sys.stderr)
         return 130
+    except MbrEsdError as error:
+        print(f"{args.prog}: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{args.prog}: error: {error}; {KEPT}", file=sys.stderr)
+        return 1
 
 
 def _complete() -> None:
@@ -160,19 +167,10 @@ class _Parser(argparse.ArgumentParser):
         return f"; did you mean {near[0]}?" if near else ""
 
 
-def _run(verb: str, words: Sequence[str]) -> int:
-    """Read the verb's arguments, and do its work; says in one line why it could not."""
+def _run(verb: str, words: Sequence[str], args: argparse.Namespace) -> int:
+    """Read the verb's arguments into `args`, and do its work."""
     module_name, text = VERBS[verb]
-    parser = _Parser(prog=f"mbr-esd {verb}", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args = argparse.Namespace(prog=parser.prog)
-    try:
-        module = importlib.import_module(f"mbr_esd_metric.cli.{module_name}")
-        module.configure(parser)
-        return int(module.run(parser.parse_args(words, args)))
-    except MbrEsdError as error:
-        print(f"{args.prog}: error: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        print(f"{args.prog}: error: {error}; {KEPT}", file=sys.stderr)
-    return 1
+    module = importlib.import_module(f"mbr_esd_metric.cli.{module_name}")
+    parser = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    module.configure(parser)
+    return int(module.run(parser.parse_args(words, args)))

@@ -13,15 +13,7 @@ PAUSE = 30.0
 
 
 def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
-    """A bar of `tqdm`.
-
-    Args:
-        doing: what is being done.
-        unit: what is counted.
-        done: how many of them were done before.
-        shown: False shows nothing.
-        options: such as `iterable` or `total`, see `tqdm`.
-    """
+    """A bar of `tqdm`, which begins with those `done` before; `options` are its own, such as `iterable` or `total`."""
     from tqdm import tqdm
 
     if not sys.stderr.isatty():

@@ -17,6 +17,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import VERBS, main
 from mbr_esd_metric.errors import EngineError, unknown
+from tests.helpers.document import ROOT
 
 
 def test_without_a_verb_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,7 +38,7 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_page_says_what_a_verb_is_for(verb: str) -> None:
-    pages = (Path(__file__).parents[2] / "docs").glob("*.md")
+    pages = (ROOT / "docs").glob("*.md")
     assert any(re.search(rf"\bmbr-esd {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
 
 
