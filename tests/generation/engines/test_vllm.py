@@ -159,7 +159,7 @@ def here() -> Iterator[TransformersEngine]:
 def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what our commands with `engine=vllm` wrote in vLLM's environment.
 
-    greedy.json: decisions of SEGMENTS. mild.jsonl, paper.jsonl: 32 and 16 free candidates of the first of them.
+    greedy.json: decisions of SEGMENTS. mild.jsonl, paper.jsonl: 64 and 16 free candidates of the first of them.
     tokens.json: of every sample, in order.
     """
     folder = tmp_path_factory.mktemp("in_process")
@@ -174,7 +174,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     commands = [
         command("score", "all", "decision=greedy", "--to_json", "greedy.json"),
-        command("sample", "one", "n=32&temperature=1", "-o", "mild.jsonl"),
+        command("sample", "one", "n=64&temperature=1", "-o", "mild.jsonl"),
         command("sample", "one", "n=16&temperature=2&top_k=10", "-o", "paper.jsonl"),
     ]
     done = subprocess.run(
@@ -250,8 +250,8 @@ def _logprobs_here(
 def test_all_engines_draw_from_one_grammar_and_distribution(
     server: RealServer, here: TransformersEngine, in_process: Path
 ) -> None:
-    """At N = 32: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
-    n, (request, *_) = 32, wanted(32)
+    """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
+    n, (request, *_) = 64, wanted(64)
     (record,) = read_candidates(in_process / "mild.jsonl")
     drawn = {
         "transformers": _texts(here.generate([request], MILD)),
