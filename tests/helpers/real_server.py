@@ -139,6 +139,7 @@ def stored(path: Path) -> list[tuple[Any, ...]]:
     """(request, number, text) of the samples in a store that another process may be writing to."""
     if not path.exists():
         return []
-    with contextlib.closing(sqlite3.connect(path)) as connection, contextlib.suppress(sqlite3.OperationalError):
+    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    with contextlib.closing(reading) as connection, contextlib.suppress(sqlite3.OperationalError):
         return connection.execute("SELECT request, number, text FROM sample").fetchall()
     return []

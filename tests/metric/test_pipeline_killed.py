@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -12,13 +11,7 @@ from pathlib import Path
 
 import pytest
 
-
-def _samples_in(store: Path) -> int:
-    try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
-            return int(connection.execute("SELECT count(*) FROM sample").fetchone()[0])
-    except sqlite3.Error:
-        return 0
+from tests.helpers.real_server import stored
 
 
 @pytest.mark.model
@@ -43,13 +36,12 @@ def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same
     undisturbed, _ = command("whole").communicate(timeout=300)
     killed = command("killed")
     deadline = time.monotonic() + 300
-    while _samples_in(tmp_path / "killed") == 0 and time.monotonic() < deadline:
+    while not stored(tmp_path / "killed") and time.monotonic() < deadline:
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    stored = _samples_in(tmp_path / "killed")
-    assert 0 < stored < 12
+    assert 0 < len(stored(tmp_path / "killed")) < 12
     resumed, _ = command("killed").communicate(timeout=300)
     assert resumed.replace(b"killed.json", b"whole.json") == undisturbed
     assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
-    assert _samples_in(tmp_path / "killed") == 12
+    assert len(stored(tmp_path / "killed")) == 12

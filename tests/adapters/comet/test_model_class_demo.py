@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.real_server import stored
 
 pytest.importorskip("comet.models")
 pytestmark = [pytest.mark.comet, pytest.mark.model]
@@ -58,22 +58,12 @@ def comet_score(out: str, *program: str) -> subprocess.Popen[str]:
     )
 
 
-def stored() -> set[tuple[int, int, bytes]]:
-    """What the store holds so far."""
-    if not Path("store.sqlite").is_file():
-        return set()
-    with closing(sqlite3.connect("file:store.sqlite?mode=ro", uri=True)) as store:
-        try:
-            return set(store.execute("SELECT request, number, text FROM sample"))
-        except sqlite3.OperationalError:  # the tables are being made
-            return set()
-
-
 def test_real_translations(systems: list[tuple[str, str]]) -> None:
     script = str(Path(sys.executable).with_name("comet-score"))
 
     first = comet_score("never.json", script)
-    while not stored() and first.poll() is None:
+    store = Path("store.sqlite")
+    while not stored(store) and first.poll() is None:
         time.sleep(0.2)
     first.send_signal(signal.SIGINT)
     _, err = first.communicate()
@@ -81,15 +71,15 @@ def test_real_translations(systems: list[tuple[str, str]]) -> None:
     assert "Traceback" not in err
     assert "comet-score: interrupted; what was computed is kept" in err
     assert not Path("never.json").exists()
-    kept = stored()
+    kept = set(stored(store))
     assert 0 < len(kept) < 16 * len(systems)
 
     second = comet_score("sampled.json", script)
     out, err = second.communicate()
     assert second.returncode == 0, err
     assert "mbr-esd|" in err
-    assert kept < stored()
-    assert len(stored()) == 16 * len(systems)
+    assert kept < set(stored(store))
+    assert len(stored(store)) == 16 * len(systems)
     rows = [row for rows in json.loads(Path("sampled.json").read_text(encoding="utf-8")).values() for row in rows]
     assert [(row["src"], row["mt"]) for row in rows] == systems
     for row in rows:
