@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class MortalEngine(Engine):
         for one in requests:
             if one.prompt == "always" or (one.prompt == "die" and not self._mark.exists()):
                 self._mark.touch()
+                time.sleep(1)  # what the process returned before is on its way and would be lost too
                 os._exit(1)
             numbers = range(one.first, one.first + one.n)
             yield Generated(one.key, one.first, tuple(Sample(f"{one.key} {i}", 0.0, 1) for i in numbers))
