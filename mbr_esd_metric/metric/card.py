@@ -136,7 +136,7 @@ class ModelCard:
     min_p: float = _option(
         0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all", short="minp"
     )
-    max_tokens: int = _option(512, _whole(1), "longest answer in tokens")
+    max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
     role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")
     grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
@@ -144,7 +144,9 @@ class ModelCard:
     lp: str | None = _option(None, _text, "language pair such as en-de, so that the prompt can name the languages")
     shots: str | None = _option(None, _text, "JSON lines of annotated translations, given to the model as examples")
     nearest: int = _option(0, _whole(0), "how many of them, those with the nearest sources; 0 takes all")
-    calibration: str | None = _option(None, _text, "file of `mbr-esd calibrate` that recalibrates the confidences")
+    calibration: str | None = _option(
+        None, _text, "file of `mbr-esd calibrate` that recalibrates the confidences", short="cal"
+    )
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
     device: str = _option("auto", _text, "auto, cpu, cuda, cuda:1, or a device map")
     server: tuple[str, ...] = _option((), _urls, "URL of an OpenAI-compatible server", place=True)

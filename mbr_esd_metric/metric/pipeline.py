@@ -42,7 +42,7 @@ class Annotated:
 
     Attributes:
         decisions: one for each segment, in order.
-        signature: of how they came about.
+        signature: of how they came about; "" where there are none.
         origins: of models joined by ``+``, for each segment the models that have each span; else empty.
         summary: what was lost, and what helps.
     """
@@ -67,7 +67,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     """
     card, *_ = cards = members(card)
     if not segments:
-        return Annotated([], signature([(one, one.engine) for one in cards]))
+        return Annotated([], "")
     learnt = None if card.calibration is None else read_learnt(Recalibration, card.calibration)
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
@@ -78,7 +78,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         told = summary(card, plans[0].engine, decisions, pool.expected_scores)
         if learnt is not None:
             decisions = [replace(one, annotation=learnt.annotation(one.annotation)) for one in decisions]
-        return Annotated(decisions, signature([(one.card, one.engine) for one in plans]), found, told)
+        return Annotated(decisions, signature(plans), found, told)
 
 
 @dataclass(frozen=True, slots=True)

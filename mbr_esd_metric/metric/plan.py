@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Prompt
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.join import Place, occurrences
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.registry import engine_class
@@ -66,7 +66,8 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     """Choose the engine and fold identical segments; loads no model.
 
     Raises:
-        OptionError, EngineError: no engine fits the card on this machine; says what does.
+        OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there; says
+            what helps.
     """
     engine = choose_engine(card)
     if card.adaptive:
@@ -79,6 +80,8 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             "use engine=transformers, or format=json or compact"
         )
     options = card.engine_options(engine)
+    if not cls.stored and (problem := cls.problem(options)):
+        raise EngineError(problem)
     _check_abilities(card, answers, cls, options)
     shots = NO_SHOTS if card.shots is None else Shots.read(card.shots, answers, card.nearest)
     identity = cls.identity(options)

@@ -3,120 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engines.replay import ReplayEngine
+from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.model_files import file_digest, model_name
-from mbr_esd_metric.generation.registry import ENGINES, engine_class
-from mbr_esd_metric.metric.card import OPTIONS, ModelCard
+from mbr_esd_metric.metric.card import OPTIONS
+from mbr_esd_metric.metric.plan import Plan
 
-#: Options of a decision that are said in a place of their own. Every other one is said where it is not at its default.
-_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "preset")
+#: Options of a decision that are said whatever their value is, or that others say. Every other one is said where it is
+#: not at its default.
+_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "score", "preset")
 
 
-def signature(runs: Sequence[tuple[ModelCard, str]]) -> str:
-    """The signature of a run: of a model and its engine, or of several that are pooled.
+def signature(plans: Sequence[Plan]) -> str:
+    """The signature of a run of one model, or of several that are pooled.
 
-    Raises:
-        EngineError, OptionError: as `signature_fields`.
+    ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``: everything that can change a
+    score; what is at its default and rarely changed is left out. Of candidates from a file (``engine=replay``) nobody
+    knows what sampled them, so eight digits of the file's SHA-256 stand for model, sampling and prompt:
+    ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
     """
-    return joined([signature_fields(card, engine) for card, engine in runs])
+    return f"{joined([_fields(one) for one in plans])}|v:{__version__}"
 
 
 def joined(read: Sequence[Mapping[str, str]]) -> str:
-    """The fields of one run or of several: what they share once, where they differ one value for each; the version
-    last."""
-    names = sorted(dict.fromkeys(name for fields in read for name in fields), key=lambda name: name == "v")
+    """The fields of one run or of several: what they share once, where they differ one value for each."""
+    names = dict.fromkeys(name for fields in read for name in fields)
     values = {name: [fields.get(name, "-") for fields in read] for name in names}
     shown = (f"{name}:{found[0] if len(set(found)) == 1 else '+'.join(found)}" for name, found in values.items())
     return "|".join(["mbr-esd", *shown])
 
 
-def signature_fields(card: ModelCard, engine: str) -> Mapping[str, str]:
-    """Name -> value: ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``.
+def _fields(todo: Plan) -> Mapping[str, str]:
+    """Name -> value, the version apart."""
+    sampled, decision = todo.engine_class.stored, todo.card.decision
+    fields = {
+        **(_model(todo) if sampled else {"candidates": _digest(todo.options.model)}),
+        "engine": todo.engine,
+        **_said(decision, "rule"),
+        **_number(todo),
+        **(_sampling(todo) if sampled else {}),
+        **(_utility(decision) if decision.decided_by.by_utility else {}),
+        "mqm": decision.described()["mqm"],
+        **(_question(todo) if sampled else {}),
+        **_changed(decision, "format"),
+        **_said(decision, "location", "invalid", "blank"),
+        **_changed(decision, "score"),
+        **({} if todo.card.calibration is None else {_short("calibration"): _digest(todo.card.calibration)}),
+        **_changed(decision, *(name for name in FIELDS if name not in _PLACED)),
+        **_changed(decision, "preset"),
+    }
+    return {name: str(value) for name, value in fields.items()}
 
-    Everything that can change a score is in it; what is at its default and rarely changed is left out. Of candidates
-    from a file (``engine=replay``) nobody knows what sampled them, so eight digits of the file's SHA-256 stand for
-    model, sampling and prompt: ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
 
-    Raises:
-        EngineError: the file of candidates, or the adapter's folder, does not exist.
-        OptionError: no file of candidates is named.
-    """
-    replayed = engine == "replay"
-    sampling, decision = card.sampling, card.decision
-    fields: list[tuple[str, object]] = []
-    left_out: tuple[str, ...] = ()
-    if replayed:
-        fields.append(("candidates", _digest(card)))
-    else:
-        options = card.engine_options(engine, fetch=False)
-        fields.append(("model", model_name(options)))
-        if engine in ENGINES.names():  # "auto" where there is nothing to sample
-            identity = engine_class(engine).identity(options)
-            fields += [(name, identity[name]) for name in ("dialect", "reasoning_effort") if name in identity]
-            left_out = engine_class(engine).left_out(options, sampling)
-    n = f"auto/{card.samples}" if card.adaptive else card.samples
-    fields += [("engine", engine), ("d", decision.rule), ("n", n)]
-    if card.role != "both":
-        fields.append(("role", card.role))
-    if not replayed:
-        drawn: dict[str, object] = {"temperature": float(sampling.temperature)}
-        if not sampling.greedy:
-            drawn |= {name: getattr(sampling, name) for name in ("top_k", "top_p", "seed")}
-        if sampling.min_p:
-            drawn["min_p"] = sampling.min_p
-        drawn |= dict.fromkeys(left_out, "-")
-        fields += [(_short(name), value) for name, value in drawn.items()]
-        fields.append(("max", sampling.max_tokens))
-        if card.dtype != "auto":
-            fields.append(("dtype", card.dtype))
-    if decision.decided_by.by_utility:
-        fields += [("u", decision.maximised), ("w", decision.weights), ("b", f"{BETA:g}"), ("g", f"{GAMMA:g}")]
-    fields.append(("mqm", decision.described()["mqm"]))
-    if not replayed:
-        fields.append(("prompt", get_format(decision.format).prompt(card.prompt).version))
-        if card.shots is not None:
-            fields.append(
-                ("shots", file_digest(Path(card.shots)).hex()[:8] + (f"/{card.nearest}" if card.nearest else ""))
-            )
-        if card.grounded:
-            fields.append(("grounded", "true"))
-        if card.lp:
-            fields.append(("lp", card.lp))
-    if decision.format != "json":
-        fields.append(("format", decision.format))
-    fields += [("loc", decision.location), ("invalid", decision.invalid), ("blank", decision.blank)]
-    changed = _changed(decision)
-    if "score" in changed:
-        fields.append(("score", changed.pop("score")))
-    if card.calibration is not None:
-        fields.append(("cal", file_digest(Path(card.calibration)).hex()[:8]))
-    fields += changed.items()
-    if decision.preset is not None:
-        fields.append(("preset", decision.preset))
-    fields.append(("v", __version__))
-    return {key: str(value) for key, value in fields}
+def _model(todo: Plan) -> dict[str, object]:
+    model, options = todo.card.model, todo.options
+    if model in EMBEDDED:  # by its hub id, not the folder of the download
+        options = replace(options, model=model)
+    identity = todo.engine_class.identity(todo.options)
+    told = {name: identity[name] for name in ("dialect", "reasoning_effort") if name in identity}
+    return {"model": model_name(options), **told}
+
+
+def _number(todo: Plan) -> dict[str, object]:
+    n = f"auto/{todo.card.samples}" if todo.card.adaptive else todo.card.samples
+    return {"n": n, **({} if todo.card.role == "both" else {"role": todo.card.role})}
+
+
+def _sampling(todo: Plan) -> dict[str, object]:
+    sampling, dtype = todo.sampling, todo.card.dtype
+    drawn: dict[str, object] = {"temperature": float(sampling.temperature)}
+    if not sampling.greedy:
+        drawn |= {name: getattr(sampling, name) for name in ("top_k", "top_p", "seed")}
+    if sampling.min_p:
+        drawn["min_p"] = sampling.min_p
+    drawn |= dict.fromkeys(todo.engine_class.left_out(todo.options, sampling), "-")
+    drawn["max_tokens"] = sampling.max_tokens
+    return {_short(name): value for name, value in drawn.items()} | ({} if dtype == "auto" else {"dtype": dtype})
+
+
+def _utility(decision: DecisionOptions) -> dict[str, object]:
+    return {_short("utility"): decision.maximised, **_said(decision, "weights"), "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+
+
+def _question(todo: Plan) -> dict[str, object]:
+    card = todo.card
+    fields: dict[str, object] = {"prompt": todo.prompt.version}
+    if card.shots is not None:
+        fields["shots"] = _digest(card.shots) + (f"/{card.nearest}" if card.nearest else "")
+    if card.grounded:
+        fields["grounded"] = "true"
+    if card.lp:
+        fields["lp"] = card.lp
+    return fields
+
+
+def _said(decision: DecisionOptions, *names: str) -> dict[str, object]:
+    return {_short(name): getattr(decision, name) for name in names}
+
+
+def _changed(decision: DecisionOptions, *names: str) -> dict[str, object]:
+    """Those of these options that are not at their default."""
+    return _said(decision, *(name for name in names if getattr(decision, name) != FIELDS[name].default))
 
 
 def _short(name: str) -> str:
-    """What a signature calls an option of a model."""
-    return str(OPTIONS[name].metadata["short"] or name)
+    """What a signature calls an option."""
+    return str((OPTIONS.get(name) or FIELDS[name]).metadata["short"] or name)
 
 
-def _changed(decision: DecisionOptions) -> dict[str, object]:
-    """The options of a decision that have no place of their own above and are not at their default."""
-    values = {name: getattr(decision, name) for name in FIELDS if name not in _PLACED}
-    return {name: value for name, value in values.items() if value != FIELDS[name].default}
-
-
-def _digest(card: ModelCard) -> str:
-    options = card.engine_options("replay")
-    if problem := ReplayEngine.problem(options):
-        raise EngineError(problem)
-    return file_digest(Path(options.model)).hex()[:8]
+def _digest(path: str) -> str:
+    return file_digest(Path(path)).hex()[:8]

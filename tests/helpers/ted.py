@@ -89,7 +89,7 @@ def main(mqm_folder: Path) -> None:
                 candidates.append([spans, round(sample.logprob, 3) if sample else None])
             items.append({"segment": rating.segment, "system": rating.system, "candidates": candidates})
     lines = ",\n".join(json.dumps(item) for item in items)
-    STORED.write_text(f'{{"made by": {json.dumps(signature(card, todo.engine))},\n"segments": [\n{lines}\n]}}\n')
+    STORED.write_text(f'{{"made by": {json.dumps(signature([todo]))},\n"segments": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

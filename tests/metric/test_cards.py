@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
 
@@ -194,12 +196,13 @@ def test_the_signature_of_candidates_from_a_file_claims_no_model(tmp_path: Path)
     path.write_bytes(b"abc")
     card = load_card(f"mbr-esd-demo?engine=replay&candidates={path}&n=8&lp=en-de")
     rule = "d:mbr|n:8|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|loc:first|invalid:drop|blank:worst"
-    assert signature([(card, "replay")]) == f"mbr-esd|candidates:ba7816bf|engine:replay|{rule}|v:{__version__}"
+    replayed = signature([plan(replace(card, engine="replay"), [])])
+    assert replayed == f"mbr-esd|candidates:ba7816bf|engine:replay|{rule}|v:{__version__}"
     model = r"\|model:HuggingFaceTB/SmolLM2-135M-Instruct\+adapter-[0-9a-f]{8}\|"
-    assert re.search(model, signature([(card, "transformers")]))
+    assert re.search(model, signature([plan(replace(card, engine="transformers"), [])]))
     path.unlink()
     with pytest.raises(EngineError, match="give candidates=PATH"):
-        signature([(card, "replay")])
+        signature([plan(replace(card, engine="replay"), [])])
 
 
 def test_min_p_is_in_the_key_only_where_it_is_set() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.engine_choice import ways
 from mbr_esd_metric.metric.estimate import estimates
 from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from tests.helpers.chat_server import FakeServer
 
@@ -116,4 +117,4 @@ def test_a_second_question_mark_shows_no_password() -> None:
 
 def test_the_signature_has_the_models_name() -> None:
     card = load_card("mbr-esd-server?model=mine&server=http://127.0.0.1:9/v1&dialect=vllm")
-    assert signature([(card, "server")]).startswith("mbr-esd|model:mine|engine:server|")
+    assert signature([plan(replace(card, engine="server"), [])]).startswith("mbr-esd|model:mine|engine:server|")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import FIELDS, option_choices
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
 SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0|max:512"
@@ -50,7 +52,7 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
 )
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
     card = load_card(f"mbr-esd-llama?{options}" if options else "mbr-esd-llama")
-    assert signature([(card, "server")]) == f"{expected}|v:{__version__}"
+    assert signature([plan(replace(card, engine="server"), [])]) == f"{expected}|v:{__version__}"
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -60,8 +62,8 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     choices = [value for value in option_choices(name) or () if value != FIELDS[name].default]
     assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
     model = f"mbr-esd-llama?{'decision' if name == 'rule' else name}={examples.get(name) or choices[0]}"
-    said = signature([(load_card(model), "server")])
-    assert said != signature([(load_card("mbr-esd-llama"), "server")])
+    said = signature([plan(replace(load_card(model), engine="server"), [])])
+    assert said != signature([plan(replace(load_card("mbr-esd-llama"), engine="server"), [])])
     assert names_in(said) <= explained(), "docs/comet.md, What the signature says"
 
 
@@ -74,7 +76,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     ],
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
-    assert names_in(signature([(load_card(model), "transformers")])) <= explained()
+    assert names_in(signature([plan(replace(load_card(model), engine="transformers"), [])])) <= explained()
 
 
 def names_in(said: str) -> set[str]:

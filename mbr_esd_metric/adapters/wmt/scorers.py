@@ -161,8 +161,8 @@ class MbrEsdScorer(Scorer):
     whole = True
 
     def __init__(self, model: str, name: str | None) -> None:
-        from mbr_esd_metric.metric.engine_choice import choose_engine
         from mbr_esd_metric.metric.metric import Metric
+        from mbr_esd_metric.metric.plan import plan
         from mbr_esd_metric.metric.signature import signature
 
         card = load_card(model)
@@ -172,7 +172,7 @@ class MbrEsdScorer(Scorer):
             )
         self._metric = Metric(card)
         self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: signature([(one, choose_engine(one)) for one in members(card)])}
+        self.signatures = {self._name: signature([plan(one, []) for one in members(card)])}
 
     def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""

@@ -31,7 +31,7 @@ from mbr_esd_metric.generation.server.dialect import Ask, Settings
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from tests.helpers.asking import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
@@ -272,8 +272,8 @@ def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_
     assert '{"errors": [' in found["key0", 0].text
     assert found["key0", 0].tokens > 1000
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
-    assert "|reasoning_effort:low|" in signature([(card, "server")])
-    assert "|t:-|k:-|" in signature([(card, "server")])
+    assert "|reasoning_effort:low|" in signature([plan(dataclasses.replace(card, engine="server"), [])])
+    assert "|t:-|k:-|" in signature([plan(dataclasses.replace(card, engine="server"), [])])
 
 
 @pytest.mark.parametrize("name", ["openai", "plain"])
