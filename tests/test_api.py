@@ -41,6 +41,8 @@ ITEMS = [
 FIELDS = [field.name for field in fields(DecisionOptions)]
 
 USER = """
+from typing import Any
+
 import mbr_esd_metric
 from mbr_esd_metric import Candidate, Decision, DecisionOptions, ErrorSpan, InputError, Metric, decide, decide_many
 from mbr_esd_metric import decide_corpus, f1, load_metric, metaeval, mqm_score
@@ -51,7 +53,7 @@ many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
 metric: Metric = load_metric("mbr-esd-small")
 score: float = metric.corpus_score(["a"], ["b"]).score
 metric.predict([{"src": "a", "mt": "b"}], 8, 0)
-metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0)
+spans: list[list[dict[str, Any]]] = metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0).metadata.error_spans
 values: float = f1([span], [span], 4) + mqm_score([span])
 """
 #: Line that is wrong -> a part of mypy's message.
@@ -60,6 +62,7 @@ WRONG = {
     'decide([Candidate("{}")], "text", rule=3)': 'Argument "rule" to "decide" has incompatible type "int"',
     'decide([Candidate("{}")], "text", "map")': 'Argument 3 to "decide" has incompatible type "str"',
     'metric.predict([{"src": "a", "mt": "b"}], batch_sise=8)': 'Unexpected keyword argument "batch_sise"',
+    "metric.predict([]).scorez": '"Prediction" has no attribute "scorez"; maybe "scores"?',
     "mbr_esd_metric.decode": 'Module has no attribute "decode"',
 }
 
@@ -132,6 +135,22 @@ def test_a_test_set_is_decided(workers: int) -> None:
     assert len(decide_many(segments, rule="mbr-corpus", workers=workers)) == 3
     with pytest.raises(InputError, match="segment 2: "):
         decide_many([(ITEMS, MT), ([Candidate()], MT)], workers=workers)
+
+
+@pytest.mark.parametrize("name", ["mbr-esd-llama", "mbr-esd-small", "mbr-esd-llama+mbr-esd-phi4"])
+def test_no_samples_need_no_engine(name: str) -> None:
+    found = load_metric(name).predict([], 8, 0)
+    assert (found.scores, found.metadata.error_spans, found.metadata.signature) == ([], [], "")
+    with pytest.raises(AttributeError, match="this has scores, system_score, metadata, not 'scorez'"):
+        found.scorez  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_repr_says_what_a_metric_was_told() -> None:
+    said = repr(load_metric("mbr-esd-llama?temperature=1&lp=en-de&grounded=true&seed=4&decision=map"))
+    for option in ("n=256", "temperature=1.0", "lp=en-de", "grounded=True", "seed=4", "decision=map", "engine=auto"):
+        assert option in said
+    assert "top_p" not in said
+    assert "server=https://***@host/v1" in repr(load_metric("mbr-esd-server?model=m&server=https://me:secret@host/v1"))
 
 
 def test_a_metric_is_like_comets(tmp_path: Path) -> None:

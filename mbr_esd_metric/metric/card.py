@@ -242,6 +242,8 @@ class ModelCard:
 _HOSTED = {entry.model for entry in CATALOGUE if entry.hosted}
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
+#: Fields that describe the model; no options.
+DESCRIBED = tuple(f.name for f in fields(ModelCard) if f.name not in {*OPTIONS, "decision", "others"})
 #: Option of the query -> field of `DecisionOptions`.
 _DECISION = {"decision" if name == "rule" else name: name for name in FIELDS}
 
@@ -300,7 +302,7 @@ def _spelled(name: str, value: str) -> str:
 
 def settings(card: ModelCard) -> dict[str, object]:
     """The settings of a card: its description, and the value of every option of a model name."""
-    values = {f.name: getattr(card, f.name) for f in fields(ModelCard) if f.name not in ("decision", "others")}
+    values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
     decided = card.decision.described()
     return values | {option: decided[name] for option, name in _DECISION.items()}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, OptionError, printable
-from mbr_esd_metric.metric.card import ModelCard, settings
+from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -19,29 +20,69 @@ from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.suspects import counted, suspicion
 
 
-class Prediction(dict[str, Any]):
-    """A dict whose keys are attributes too, with the structure of COMET's ``Prediction``.
+class _Result(dict[str, Any]):
+    """A dict whose keys are attributes too, as COMET's ``Prediction`` is. Type checkers see those that are declared."""
 
-    Keys: ``scores`` (a list, in [0, 1], higher is better; NaN for what `blank=skip` leaves out), ``system_score``
-    (the mean of those that are numbers), ``metadata`` with ``error_spans``, ``mqm_scores`` (as ``scores``), ``mqm``
-    (Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates, and its standard
-    deviation in ``mqm_sd``), ``expected_utility`` (of the chosen annotation), ``valid``, ``distinct`` and ``invalid``
-    (numbers of candidates), ``dropped`` (error spans of all valid candidates that are not in the translation) and
-    ``suspects`` (what looks like a mistake in a pair, or None), each a list with one item for each sample;
-    ``summary`` (how many candidates and spans were lost, in a line), ``advice`` (lines about what makes the scores say
-    little, and the options that help) and ``signature``. Of a model that says what is left out of the
-    source also ``omissions`` (as ``error_spans``, of the source) and ``unplaced`` (how many omissions are among the
-    dropped).
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self[name]
+            except KeyError:
+                raise AttributeError(f"this has {', '.join(self)}, not {name!r}") from None
+
+
+class Metadata(_Result):
+    """What else is known of the samples.
+
+    Attributes:
+        error_spans: of each sample, as xCOMET's dicts; see `error_spans`.
+        omissions: the same of the source, where the model says what is left out of it; else missing.
+        mqm_scores: as the scores of the `Prediction`.
+        mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates.
+        mqm_sd: its standard deviation where it is a mean; else missing.
+        expected_utility: of the chosen annotations.
+        valid, distinct, invalid: numbers of candidates.
+        dropped: error spans of all valid candidates that are not in the translation, or the source.
+        unplaced: how many of these are omissions; missing as `omissions`.
+        suspects: what looks like a mistake in a pair, or None.
+        summary: how many candidates and spans were lost, in a line.
+        advice: lines about what makes the scores say little, and the options that help.
+        signature: what the scores depend on.
     """
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"a prediction has {', '.join(self)}, not {name!r}") from None
+    error_spans: list[list[dict[str, Any]]]
+    omissions: list[list[dict[str, Any]]]
+    mqm_scores: list[float]
+    mqm: list[float]
+    mqm_sd: list[float | None]
+    expected_utility: list[float]
+    valid: list[int]
+    distinct: list[int]
+    invalid: list[int]
+    dropped: list[int]
+    unplaced: list[int]
+    suspects: list[str | None]
+    summary: str
+    advice: list[str]
+    signature: str
 
 
-#: Settings of a model that `repr` shows.
+class Prediction(_Result):
+    """What `Metric.predict` returns, with the structure of COMET's ``Prediction``.
+
+    Attributes:
+        scores: in [0, 1], higher is better; NaN for what `blank=skip` leaves out.
+        system_score: the mean of those that are numbers.
+        metadata: lists with one item for each sample, and what is known of the run.
+    """
+
+    scores: list[float]
+    system_score: float
+    metadata: Metadata
+
+
+#: Settings of a model that `repr` shows even where they are at their default.
 _SHOWN = ("model", "n", "decision", "utility", "format", "score", "engine")
 
 
@@ -81,9 +122,13 @@ class Metric:
         return annotate(self.card, segments, progress=progress)
 
     def __repr__(self) -> str:
-        values = settings(self.card)
-        said = ", ".join(f"{name}={values[name]}" for name in _SHOWN)
-        return f"Metric({self.card.name}: {said})"
+        usual = settings(ModelCard(self.card.name))
+        said = [
+            f"{name}={','.join(map(shown, value)) if isinstance(value, tuple) else value}"
+            for name, value in settings(self.card).items()
+            if name not in DESCRIBED and (name in _SHOWN or value != usual[name])
+        ]
+        return f"Metric({self.card.name}: {', '.join(said)})"
 
     def predict(
         self,
@@ -161,7 +206,7 @@ class Metric:
         return Prediction(
             scores=scores,
             system_score=mean(scores),
-            metadata=Prediction(
+            metadata=Metadata(
                 error_spans=spans,
                 **({"omissions": left_out} if both else {}),
                 mqm_scores=list(scores),
