@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,7 +93,8 @@ def _public() -> str:
     import mbr_esd_metric
 
     rows = []
-    for name in mbr_esd_metric._PUBLIC:
+    public = mbr_esd_metric._PUBLIC
+    for name in (*public, *(one for one in mbr_esd_metric.__all__ if one not in public and not one.startswith("_"))):
         about = (getattr(mbr_esd_metric, name).__doc__ or "").strip().split("\n\n")[0]
         rows.append(f"| [`{name}`][{_defined(name)}] | {' '.join(about.split()).replace('|', chr(92) + '|')} |")
     return f"""# Reference
@@ -112,7 +114,8 @@ def _defined(name: str) -> str:
     """The full name of a public name where it is defined, which a package's ``__init__`` may only pass on."""
     import mbr_esd_metric
 
-    return f"{getattr(mbr_esd_metric, name).__module__}.{name}"
+    value = getattr(mbr_esd_metric, name)
+    return value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{name}"
 
 
 def _modules(folder: str, title: str) -> str:
