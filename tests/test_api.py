@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import inspect
 import subprocess
@@ -23,6 +24,7 @@ from mbr_esd_metric import (
     decide_many,
     load_metric,
 )
+from mbr_esd_metric.cli.decide import configure
 from mbr_esd_metric.cli.shared_options import spelled
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
 from mbr_esd_metric.decoding.options import DecisionFields
@@ -92,7 +94,11 @@ def test_one_option_is_one_field() -> None:
     declared = {field.name: field.type for field in fields(DecisionOptions)}
     assert {name: hint.__forward_arg__ for name, hint in DecisionFields.__annotations__.items()} == declared
     assert {"decision" if name == "rule" else name for name in FIELDS} <= set(settings(load_card("mbr-esd-demo")))
-    assert len({spelled(name) for name in FIELDS}) == len(FIELDS)
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    words = [word for name in FIELDS for word in (spelled(name), name)]
+    read = vars(parser.parse_args(["candidates", "-o", "out", *words]))
+    assert {name for name in FIELDS if name in read.values()} == set(FIELDS)
 
 
 def test_options_and_fields_are_the_same() -> None:

@@ -23,33 +23,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     from mbr_esd_metric.cli.shared_options import add_decision_options
-    from mbr_esd_metric.core.rules import rules
-    from mbr_esd_metric.core.similarities import similarity_names
     from mbr_esd_metric.decoding.options import FIELDS
 
     parser.epilog = _EXAMPLE
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
-    add_decision_options(
-        parser,
-        tuple(FIELDS),
-        rule="; ".join(f"{name}: {rule.description}" for name, rule in rules(references=False).items())
-        + " (default mbr)",
-        utility="similarity that MBR maximises, and that the other rules report (default softf1): "
-        f"{', '.join(similarity_names())}, or a mean of some such as softf1+scoresim or 0.7*softf1+0.3*scoresim; not "
-        "for a rule over the whole file",
-        weights="of the supports: uniform (default), or model for its probabilities",
-        invalid="candidates that cannot be parsed: drop (default) leaves them out, empty takes them for 'no error'",
-        mqm="weights of the score: paper (default) or google",
-        location="of a span text: its first occurrence (default), or successive",
-        preset="released-code: decide as the code that the paper's authors released, to the last tie; sets every "
-        "other option of the decision but rule and utility; gemba: the score of GEMBA-MQM's own reading",
-        score="chosen (default): the MQM score of the answer; expected: the mean over the candidates, and its standard "
-        "deviation as score_sd; conditional: the same of the errors that the model expected at each word (format "
-        "marked); given: the same of the scores that the answers state (formats esa and gemba-mqm)",
-        blank="a blank translation of a source that is not blank: worst (default) gives it the lowest score, skip "
-        "leaves it out, perfect takes it for one without an error, as the paper does",
-    )
+    add_decision_options(parser, tuple(FIELDS))
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--skip-invalid",

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pairs = steps.add_parser("pairs", help="stored candidates -> preference pairs, chosen and rejected by MBR")
     pairs.add_argument("candidates", nargs="+", help="files of candidates, JSON lines or .gen.json")
     pairs.add_argument("-o", "--output", required=True, metavar="FOLDER", help="gets train and validation")
-    add_decision_options(pairs, _DECISION, rule="what is preferred: mbr (default)")
+    add_decision_options(pairs, _DECISION)
     pairs.add_argument("--prompt", default="v1", help="prompt that the candidates were sampled with")
     pairs.add_argument("--lp", help="language pair such as en-de, if the prompt named the languages")
     pairs.add_argument("--validation", type=float, default=0.1, help="share held out, by source (default: %(default)s)")
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sft.add_argument(
         "--choices", nargs="+", default=[], metavar="CANDIDATES", help="learn what MBR chooses of these, too"
     )
-    add_decision_options(sft, _DECISION, rule="what chooses of the candidates: mbr (default), majority, ...")
+    add_decision_options(sft, _DECISION)
     sft.add_argument("-o", "--output", required=True, metavar="FOLDER", help="of the trained model")
     sft.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M-Instruct", help="hub id or folder")
     sft.add_argument("--lp", help="language pair such as en-de, where the annotations do not say it")

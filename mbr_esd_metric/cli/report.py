@@ -42,11 +42,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
     )
-    add_decision_options(
-        parser,
-        _READING,
-        location="of a span text in candidates, as of `mbr-esd decide`: its first occurrence (default), or successive",
-    )
+    add_decision_options(parser, _READING)
     add_data_arguments(parser, optional=True)
     add_raters(parser)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.mqm import WEIGHTS
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, say, useless
 from mbr_esd_metric.generation.server.address import shown
 
@@ -63,21 +63,12 @@ def _short_forms(args: argparse.Namespace) -> dict[str, str]:
     return {name: value for name in ("engine", "server") if (value := getattr(args, name)) is not None}
 
 
-def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str], **meanings: str) -> None:
-    """Add ``--NAME`` for each of these fields; for `format` it is ``--answers``.
-
-    Args:
-        parser: gets them; the value is None if an option is not given.
-        names: fields of `DecisionOptions`.
-        **meanings: help texts that replace the one of a field and its choices.
-    """
+def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Add ``--NAME`` for each of these fields of `DecisionOptions`; for `format` it is ``--answers``. The value is None
+    if an option is not given."""
     for name in names:
-        field, choices = FIELDS[name], option_choices(name)
-        meaning = meanings.get(name)
-        if meaning is None:
-            meaning = str(field.metadata["help"]) + (" where their file does not say it" if name == "format" else "")
-            meaning += f": {', '.join(choices)}" if choices else ""
-            meaning += f" (default {field.default})" if field.default is not None else ""
+        default = FIELDS[name].default
+        meaning = option_help(name) + (f" (default {default})" if default is not None else "")
         parser.add_argument(spelled(name), metavar=name.upper(), help=meaning)
 
 

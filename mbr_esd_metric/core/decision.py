@@ -39,7 +39,7 @@ class Decision:
         score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
         expected_utilities: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
             it, and the other rules report it.
-        value: the expected utility of the annotation.
+        expected_utility: that of the annotation.
         valid, distinct, invalid: numbers of valid candidates, of different annotations among them, and of invalid
             candidates.
         dropped: error spans of the valid candidates that could not be located in the translation, or in the source.
@@ -54,7 +54,7 @@ class Decision:
     annotation: Annotation
     score: float
     expected_utilities: tuple[float, ...]
-    value: float
+    expected_utility: float
     valid: int
     distinct: int
     invalid: int
@@ -119,7 +119,7 @@ def decided(
         annotation=annotation,
         score=mean,
         expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.of]),
-        value=value,
+        expected_utility=value,
         valid=len(hypotheses.of) - invalid,
         distinct=len(hypotheses),
         invalid=invalid,

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights, weights_of
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
-from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity
+from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity, similarity_names
 from mbr_esd_metric.decoding.presets import PRESETS, Preset, get_preset
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
@@ -33,10 +33,12 @@ def _option(
     default: str | None,
     meaning: str,
     valid: Callable[[], Iterable[str]] | None = None,
+    *,
+    takes: str | Callable[[], str] = "",
     kind: str = "",
-    takes: str = "",
+    short: str = "",
 ) -> Any:
-    metadata = {"help": meaning, "valid": valid, "kind": kind, "takes": takes}
+    metadata = {"help": meaning, "valid": valid, "takes": takes, "kind": kind, "short": short}
     return field(default=default, metadata=metadata)
 
 
@@ -70,25 +72,82 @@ class DecisionOptions:
             rule or utility that the preset does not have.
     """
 
-    rule: str = _option("mbr", "the rule that picks one candidate", lambda: rules(references=False), "rule")
-    utility: str | Similarity = _option(
-        "softf1", "the similarity that MBR maximises and the other rules report, such as softf1+scoresim"
+    rule: str = _option(
+        "mbr",
+        "the rule that picks the answer",
+        lambda: rules(references=False),
+        takes=lambda: "; ".join(f"{name}: {rule.description}" for name, rule in rules(references=False).items()),
+        short="d",
     )
-    weights: str = _option("uniform", "weights of the support hypotheses", lambda: WEIGHTINGS, "weights")
-    invalid: str = _option("drop", "what a malformed candidate counts as", lambda: INVALID_MODES, "invalid")
-    mqm: str | MqmWeights = _option("paper", "MQM weights", lambda: WEIGHTS, "MQM weights")
-    location: str = _option("first", "which occurrence of a span's text is meant", lambda: LOCATIONS, "location")
-    preset: str | None = _option(None, "several of these options at once", lambda: PRESETS, "preset")
-    format: str = _option("json", "how candidates say their errors", lambda: FORMATS.names(), "format")
+    utility: str | Similarity = _option(
+        "softf1",
+        "the similarity that MBR maximises, and that the other rules report",
+        takes=lambda: f"{', '.join(similarity_names())}, or a mean such as softf1+scoresim or 0.7*softf1+0.3*scoresim",
+        short="u",
+    )
+    weights: str = _option(
+        "uniform",
+        "weights of the supports",
+        lambda: WEIGHTINGS,
+        takes="uniform, or model for its probabilities",
+        kind="weights",
+        short="w",
+    )
+    invalid: str = _option(
+        "drop",
+        "a candidate that cannot be read",
+        lambda: INVALID_MODES,
+        takes="drop leaves it out, empty takes it for 'no error'",
+        kind="invalid",
+    )
+    mqm: str | MqmWeights = _option("paper", "weights of the MQM score", lambda: WEIGHTS, kind="MQM weights")
+    location: str = _option(
+        "first",
+        "which occurrence of a span's text is meant",
+        lambda: LOCATIONS,
+        takes="first, or successive for the next one each time",
+        kind="location",
+        short="loc",
+    )
+    preset: str | None = _option(
+        None,
+        "several of these options at once",
+        lambda: PRESETS,
+        takes="released-code decides as the code that the paper's authors released, to the last tie; gemba takes the "
+        "score of GEMBA-MQM's own reading",
+        kind="preset",
+    )
+    format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())
     score: str | LearntScore = _option(
         "chosen",
-        "whose score: that of the answer (chosen), or the mean over the supports of theirs (expected), of what the "
-        "model expected (conditional), of what a file learnt to make of that, or of what they state (given)",
-        takes="chosen, expected, conditional, given, or a file of `mbr-esd calibrate --score`, FILE.json",
+        "whose score is given",
+        takes="chosen: that of the answer; expected: the mean over the supports, with its standard deviation; "
+        "conditional: the same of the errors that the model expected at each word (format marked); given: the same of "
+        f"the scores that the answers state (formats esa and gemba-mqm); or a file of `mbr-esd calibrate --score`, "
+        f"FILE{SUFFIX}",
     )
-    blank: str = _option("worst", "what a blank translation counts as", lambda: BLANK_MODES, "blank")
-    merge: str = _option("none", "which overlapping spans count once in the score", lambda: MERGE_MODES, "merge")
-    unplaced: str = _option("drop", "what an omission counts as that has no place", lambda: UNPLACED_MODES, "unplaced")
+    blank: str = _option(
+        "worst",
+        "a blank translation of a source that is not blank",
+        lambda: BLANK_MODES,
+        takes="worst gives it the lowest score, skip leaves it out, perfect takes it for one without an error, as the "
+        "paper does",
+        kind="blank",
+    )
+    merge: str = _option(
+        "none",
+        "spans that overlap, in the score",
+        lambda: MERGE_MODES,
+        takes="none counts each, nested counts one inside another of the same or a worse severity once",
+        kind="merge",
+    )
+    unplaced: str = _option(
+        "drop",
+        "an omission whose words are not in the source",
+        lambda: UNPLACED_MODES,
+        takes="drop leaves it out of the score, count counts it",
+        kind="unplaced",
+    )
 
     def __post_init__(self) -> None:
         RULES.check(self.rule)
@@ -249,8 +308,8 @@ def _score(value: str | LearntScore) -> str | LearntScore:
     return read_learnt(LearntScore, value)
 
 
-#: Option -> its field, with the metadata "help", "valid" (the names that it takes, or None), "kind", and "takes": what
-#: it takes where that is no list of names.
+#: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
+#: words, where that is more than these names; "kind", what messages call a value; "short", its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
 #: Option -> the names that it takes, for those that never change: other packages add rules and formats, and a preset is
 #: looked up when it is applied.
@@ -265,3 +324,10 @@ def option_choices(name: str) -> tuple[str, ...] | None:
     """The names that an option takes, or None if they are not a list."""
     valid = FIELDS[name].metadata["valid"]
     return None if valid is None else tuple(valid())
+
+
+def option_help(name: str) -> str:
+    """What an option is, and what it takes, for people."""
+    takes = FIELDS[name].metadata["takes"]
+    said = takes() if callable(takes) else takes
+    return f"{FIELDS[name].metadata['help']}: {said or ', '.join(option_choices(name) or ())}"

@@ -90,7 +90,7 @@ def decide_released(
         annotation=with_confidence(annotations[chosen], table, slice(0, len(folded)), folded.weights()),
         score=scores[chosen],
         expected_utilities=tuple(utilities),
-        value=utilities[chosen],
+        expected_utility=utilities[chosen],
         valid=len(columns) - invalid,
         distinct=len(folded),
         invalid=invalid,

@@ -181,7 +181,7 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         return ONE_ANNOTATION
     utilities = decision.expected_utilities
     lowest = min(value for value in utilities if value == value)  # invalid candidates have NaN
-    if decision.value - lowest <= TIE:
+    if decision.expected_utility - lowest <= TIE:
         return EQUAL_UTILITY
     if decision.index is None:
         raise OptionError(f"pairs need a rule that chooses a candidate, not {options.decision.rule!r}")
@@ -196,7 +196,7 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         prompt.render(record.src, record.mt, options.lp),
         record.texts[decision.index],
         record.texts[rejected],
-        decision.value,
+        decision.expected_utility,
         utilities[rejected],
     )
 

@@ -187,7 +187,7 @@ class DecisionRecord:
             decision.score,
             decision.annotation,
             tuple(sides[span.side][span.start : span.end] for span in decision.annotation),
-            decision.value,
+            decision.expected_utility,
             decision.valid,
             decision.distinct,
             decision.invalid,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.core.similarities import similarity_names
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
@@ -305,15 +304,9 @@ def settings(card: ModelCard) -> dict[str, object]:
 
 
 def options_help() -> str:
-    """One line for each option: name, values, meaning."""
-    rows = [(name, f.metadata["convert"].__doc__ or "", f.metadata["help"]) for name, f in OPTIONS.items()]
-    engines = "one of " + ", ".join(["auto", *ENGINES.names()])
-    rows = [(name, engines if name == "engine" else takes, meaning) for name, takes, meaning in rows]
-    for option, name in _DECISION.items():
-        valid = option_choices(name)
-        if name == "utility":
-            takes = "one of " + ", ".join(similarity_names()) + ", or several joined by +"
-        else:
-            takes = str(FIELDS[name].metadata["takes"]) if valid is None else "one of " + ", ".join(valid)
-        rows.append((option, takes, FIELDS[name].metadata["help"]))
-    return "\n".join(f"  {name:<18}{meaning} ({takes})" for name, takes, meaning in rows)
+    """One line for each option: name, meaning, values."""
+    takes = {name: f.metadata["convert"].__doc__ or "" for name, f in OPTIONS.items()}
+    takes["engine"] = ", ".join(["auto", *ENGINES.names()])
+    rows = [(name, f"{f.metadata['help']}: {takes[name]}") for name, f in OPTIONS.items()]
+    rows += [(option, option_help(name)) for option, name in _DECISION.items()]
+    return "\n".join(f"  {name:<18}{meaning}" for name, meaning in rows)

@@ -167,7 +167,7 @@ class Metric:
                 mqm_scores=list(scores),
                 mqm=mqm,
                 **({"mqm_sd": [decision.score_sd for decision in decisions]} if averaged else {}),
-                expected_utility=[decision.value for decision in decisions],
+                expected_utility=[decision.expected_utility for decision in decisions],
                 valid=[decision.valid for decision in decisions],
                 distinct=[decision.distinct for decision in decisions],
                 invalid=[decision.invalid for decision in decisions],

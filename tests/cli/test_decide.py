@@ -236,7 +236,7 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, tmp_path: Path) -> None
     expected = decide_corpus(((record.candidates, record.mt) for record in read), DecisionOptions("mbr-corpus"))
     assert [row["index"] for row in rows(out)] == [decision.index for decision in expected.decisions]
     assert summary.ratios == pytest.approx(expected.ratios)
-    utilities = [decision.value for decision in expected.decisions]
+    utilities = [decision.expected_utility for decision in expected.decisions]
     assert [row["expected_utility"] for row in rows(out)] == pytest.approx(utilities)
 
 

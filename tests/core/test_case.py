@@ -28,7 +28,11 @@ def test_the_expected_score_is_the_mean_over_the_candidates_whatever_is_chosen(r
     assert decision.score == pytest.approx(statistics.fmean(scores))
     assert decision.score_sd == pytest.approx(statistics.pstdev(scores))
     chosen = decide(ITEMS, TEXT, rule=rule)
-    assert (chosen.annotation, chosen.index, chosen.value) == (decision.annotation, decision.index, decision.value)
+    assert (chosen.annotation, chosen.index, chosen.expected_utility) == (
+        decision.annotation,
+        decision.index,
+        decision.expected_utility,
+    )
     assert chosen.score_sd is None
 
 

@@ -97,7 +97,7 @@ def test_the_whole_set_is_never_below_mbr_corpus(weights: str) -> None:
         assert consensus.ratios[-1] >= mbr.ratios[-1] - 1e-12
         better += consensus.ratios[-1] > mbr.ratios[-1] + 1e-9
         # At the optimum a - F b of all segments adds up to nothing.
-        assert sum(decision.value for decision in consensus.decisions) == pytest.approx(0, abs=1e-9)
+        assert sum(decision.expected_utility for decision in consensus.decisions) == pytest.approx(0, abs=1e-9)
     assert better > 20
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import ClassVar
 
 import pytest
@@ -14,7 +15,7 @@ from mbr_esd_metric.core.decision import choose
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices, option_help
 from mbr_esd_metric.decoding.presets import PRESETS
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import OptionError
@@ -56,19 +57,19 @@ def test_the_value_is_the_expected_utility_of_the_annotation(name: str) -> None:
     if isinstance(rule, CorpusRule):
         decision = decide_corpus([(candidates, TEXT)], DecisionOptions(name)).decisions[0]
         assert decision.index is not None
-        assert decision.value == decision.expected_utilities[decision.index]
+        assert decision.expected_utility == decision.expected_utilities[decision.index]
         return
     references = [c.annotation or () for c in CANDIDATES] if rule.needs_references else None
     decision = decide(candidates, TEXT, rule=name, references=references)
     expected = 1.0 if rule.candidates == "one" else mean(decision.annotation)
-    assert decision.value == pytest.approx(expected, abs=1e-12)
+    assert decision.expected_utility == pytest.approx(expected, abs=1e-12)
 
 
 def test_an_answer_need_not_be_a_candidate() -> None:
     hypotheses = Hypotheses([c.annotation for c in CANDIDATES])  # type: ignore[misc]
     decision = choose(Case(hypotheses, len(TEXT), get_similarity("softf1")), All())
     assert (decision.index, decision.annotation, decision.score) == (None, BOTH, -6.0)
-    assert decision.value == pytest.approx(mean(BOTH), abs=1e-12)
+    assert decision.expected_utility == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
     assert (decision.valid, decision.distinct, len(decision.expected_utilities)) == (4, 3, 4)
     record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
@@ -78,7 +79,7 @@ def test_an_answer_need_not_be_a_candidate() -> None:
 
 def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
     decision = choose(Case(Hypotheses([B, BOTH]), len(TEXT), get_similarity("f1")), All())
-    assert (decision.index, decision.value) == (1, decision.expected_utilities[1])
+    assert (decision.index, decision.expected_utility) == (1, decision.expected_utilities[1])
     empty = decide(CANDIDATES, TEXT, rule="empty")
     assert (empty.index, empty.annotation) == (3, Annotation())
     assert decide(CANDIDATES[:3], TEXT, rule="empty").index is None
@@ -87,7 +88,7 @@ def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
 def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
     texts = ['{"errors": []}']
     decision = decide([Candidate(texts[0], logprob=-1.0)], TEXT, preset="released-code")
-    assert math.isnan(decision.value)  # of one candidate the released code has no mean over the others
+    assert math.isnan(decision.expected_utility)  # of one candidate the released code has no mean over the others
     record = DecisionRecord.of(
         CandidateRecord("1", "", TEXT, CandidateColumns(tuple(texts), (-1.0,), (False,))), decision
     )
@@ -116,7 +117,9 @@ def test_a_preset_that_decides_by_itself_settles_all_that_it_does_not_take() -> 
 
 def test_options_say_what_they_are() -> None:
     for name, option in FIELDS.items():
-        assert option.metadata["valid"] or option.metadata["takes"] or name == "utility", f"give {name} valid or takes"
+        assert option.metadata["valid"] or option.metadata["takes"], f"give {name} valid or takes"
+        said = option_help(name)
+        assert [value for value in option_choices(name) or () if not re.search(rf"\b{value}\b", said)] == [], name
     assert list(DecisionOptions().described()) == list(FIELDS)
     assert DecisionOptions(utility=get_similarity("softf1+f1")).described()["utility"] == "softf1+f1"
     with pytest.raises(OptionError, match=r"rule=oracle needs human annotations"):

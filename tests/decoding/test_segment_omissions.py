@@ -84,8 +84,8 @@ def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
     texts = [Candidate('{"errors": []}', format=name) for name in ("json-omissions",)] * 3
     spans = [Candidate(annotation=[WRONG]), Candidate(annotation=[])]
     alone, both = decide(spans, MT), decide(spans, MT, source=SRC)
-    assert alone.value != both.value
-    assert both.value == decide(spans, MT + SRC).value
+    assert alone.expected_utility != both.expected_utility
+    assert both.expected_utility == decide(spans, MT + SRC).value
     assert decide(texts, MT, source=SRC).annotation == Annotation()
 
 

@@ -177,7 +177,7 @@ def test_hypotheses_come_from_one_setting_and_supports_from_another(
     assert "|role:hypotheses+supports|" in run.signature
     if rule == "mbr":
         alone = decide([Candidate(said("ist"))], TRANSLATION, supports=[Candidate(said("Laden"))])
-        assert decision.value == alone.value < 1
+        assert decision.expected_utility == alone.expected_utility < 1
 
 
 def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
