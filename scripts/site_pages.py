@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,12 +58,12 @@ def on_config(config: Any) -> Any:
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """Turn relative links that lead out of the site into links to its pages or to the repository. The first page opens
-    as the README does, down to its first command."""
+    as the README does, down to its first commands."""
     here = page.file.src_uri
     source = next((s for s, made in PAGES.items() if made == here), f"docs/{here}")
     if here != "README.md":
         return _turned(markdown, source, here, config["repo_url"])
-    opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Install\n")[0]
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n### Other ways to install\n")[0]
     markdown = markdown.replace("# Documentation\n", "## All pages\n", 1)
     repository = config["repo_url"]
     return _turned(opening, "README.md", here, repository) + "\n" + _turned(markdown, source, here, repository)
@@ -92,7 +93,8 @@ def _public() -> str:
     import mbr_esd_metric
 
     rows = []
-    for name in mbr_esd_metric._PUBLIC:
+    public = mbr_esd_metric._PUBLIC
+    for name in (*public, *(one for one in mbr_esd_metric.__all__ if one not in public and not one.startswith("_"))):
         about = (getattr(mbr_esd_metric, name).__doc__ or "").strip().split("\n\n")[0]
         rows.append(f"| [`{name}`][{_defined(name)}] | {' '.join(about.split()).replace('|', chr(92) + '|')} |")
     return f"""# Reference
@@ -112,7 +114,8 @@ def _defined(name: str) -> str:
     """The full name of a public name where it is defined, which a package's ``__init__`` may only pass on."""
     import mbr_esd_metric
 
-    return f"{getattr(mbr_esd_metric, name).__module__}.{name}"
+    value = getattr(mbr_esd_metric, name)
+    return value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{name}"
 
 
 def _modules(folder: str, title: str) -> str:

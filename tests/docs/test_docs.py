@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.cli.main import VERBS
 from mbr_esd_metric.decoding.options import FIELDS
+from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents, same_output, steps_of
 
 
@@ -99,11 +103,46 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
 
 
+def _words(page: Path) -> int:
+    """What there is to read; the tables of the evidence are looked things up in."""
+    lines = page.read_text("utf-8").split("\n")
+    return sum(len(line.split()) for line in lines if page.parent.name != "evidence" or not line.startswith("|"))
+
+
 def test_pages_are_short() -> None:
-    """What a reader has time for; how things were measured, in docs/evidence, may be longer."""
-    pages = {path: len(path.read_text("utf-8").split()) for path in sorted((ROOT / "docs").glob("*.md"))}
-    assert {path.name: words for path, words in pages.items() if words > 1200} == {}
+    """What a reader has time for. `evidence/map-or-mbr.md` is made by a script."""
+    top, evidence = ((ROOT / folder).glob("*.md") for folder in ("docs", "docs/evidence"))
+    pages = {path: _words(path) for path in (*top, *evidence) if path != ROOT / "docs/evidence/map-or-mbr.md"}
     assert sum(pages.values()) <= 25_000
+    pages |= {path: _words(path) for path in (ROOT / "README.md", ROOT / "mbr_esd_metric/README.md")}
+    assert {str(path.relative_to(ROOT)): words for path, words in pages.items() if words > 1200} == {}
+
+
+def _options(parser: argparse.ArgumentParser, verb: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """A verb's options, and those of the verbs below it, each by all its names."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from _options(below, f"{verb} {name}")
+        elif action.option_strings and action.help != argparse.SUPPRESS:
+            yield verb, action.option_strings
+
+
+def test_every_option_stands_in_some_page() -> None:
+    """By one of its names; what a parser has by itself, as --help, need not."""
+    text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    said = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)) | {"--help"}
+    missing = []
+    for verb, (module, _) in VERBS.items():
+        parser = argparse.ArgumentParser(verb)
+        importlib.import_module(f"mbr_esd_metric.cli.{module}").configure(parser)
+        missing += [(verb, names) for verb, names in _options(parser, verb) if not said.intersection(names)]
+    assert missing == []
+
+
+def test_the_options_of_a_model_stand_in_some_page() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert [name for name in OPTIONS if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)] == []
 
 
 def test_the_table_of_decision_options_is_whole() -> None:

@@ -1,7 +1,7 @@
 """The benchmark of generation: it runs, and the client stays cheap.
 
-The bar of 3,000 candidates a second is for a quiet machine; docs/engines.md has the figures. Processor time depends
-less on what else runs: at 3,000 a second on one core, a request of 16 takes 5.3 ms. Twice as much fails here.
+The bar of 3,000 candidates a second is for a quiet machine; docs/evidence/engines.md has the figures. Processor time
+depends less on what else runs: at 3,000 a second on one core, a request of 16 takes 5.3 ms. Twice as much fails here.
 """
 
 from __future__ import annotations
