@@ -239,7 +239,7 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     if suffix == ".zst":
         pytest.importorskip("zstandard")
     line = (
-        '{"direction": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
+        '{"lp": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
         '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}'
     )
     path = tmp_path / f"bio.jsonl{suffix}"

@@ -59,7 +59,7 @@ READERS: dict[str, tuple[str, dict[str, Any], Callable[[Path], object]]] = {
     "bio-MQM": (
         "jsonl",
         {
-            "direction": "en-de",
+            "lp": "en-de",
             "system": "A",
             "doc": "d",
             "seg_id": "1",

@@ -17,7 +17,7 @@ _SPANS = "start_indices\tend_indices\terror_types"
 #: What a file begins with -> its kind.
 BEGINNINGS = [
     ("system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment", "mqm"),
-    (json.dumps({"direction": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
+    (json.dumps({"lp": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
     ("mt_system\tdoc_id\tseg_id\tannotator_id\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
     ("lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
     ("A\td\t1\tr\tdog\tHund\t-1\t-1\tno-error", "qe"),
