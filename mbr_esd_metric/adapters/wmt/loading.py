@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, packed_file
 from mbr_esd_metric.adapters.wmt.rating_sets import RatingsReader, check_blocks
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, choose_ratings
-from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, gold_there, info_of
+from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, gold_there, info_of
 from mbr_esd_metric.errors import InputError
 
 Array = npt.NDArray[np.float64]
