@@ -245,6 +245,8 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"bio.jsonl{suffix}"
     write_whole(path, line + "\n")
     (rating,) = read_mqm(path)
+    write_whole(path, line.replace('"lp"', '"direction"') + "\n")
+    assert tuple(read_mqm(path)) == (rating,)
     assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
     path = tmp_path / "bad.jsonl"
