@@ -28,7 +28,7 @@ from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import Raters
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
-from mbr_esd_metric.report.tables import TABLE_FORMATS, Cell, Column, Table, render
+from mbr_esd_metric.report.tables import TABLE_FORMATS, Cell, Column, Table, render_table
 
 Matrix = list[list[Annotation | None]]
 
@@ -134,7 +134,7 @@ def main() -> None:
         panel = Panel(ratings, args.leave_out)
     except InputError as error:
         raise InputError(f"{args.tsv}: {error}") from None
-    print(render(table(panel, "human ceiling"), args.format), end="")
+    print(render_table(table(panel, "human ceiling"), args.format), end="")
 
 
 if __name__ == "__main__":

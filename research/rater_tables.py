@@ -27,7 +27,13 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.severity import BETA, GAMMA, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.metaeval.calibration import LEVELS, Level, Predicted, calibration_error, predicted_spans
+from mbr_esd_metric.metaeval.calibration import (
+    CALIBRATION_LEVELS,
+    CalibrationLevel,
+    Predicted,
+    calibration_error,
+    predicted_spans,
+)
 from mbr_esd_metric.metaeval.span_measures import SpanMeasure, span_measure
 from mbr_esd_metric.metaeval.synthetic import EDITS, decline_ratio
 from mbr_esd_metric.report.calibration_tables import cross_fitted
@@ -206,7 +212,7 @@ def decisions(items: Sequence[Item], table: Table) -> None:
     print(f"\nThe first mbr-corpus marks something else than the union in {differ} of {len(cases)} cases.")
 
 
-def calibrated(cases: Sequence[Case], level: Level) -> tuple[Predicted, Predicted]:
+def calibrated(cases: Sequence[Case], level: CalibrationLevel) -> tuple[Predicted, Predicted]:
     """The confidences of a decision over two raters, held against the third; and recalibrated by what is learnt on the
     other half of the source segments."""
     chosen = [decide([Candidate(annotation=x) for x in (a, b)], i.text, utility="softdice") for i, a, b, _ in cases]
@@ -223,7 +229,7 @@ def confidences(items: Sequence[Item]) -> None:
     """How far confidences are from the share that the third rater confirms."""
     print("| rule | per | predicted | mean confidence | confirmed | ECE | ECE, learnt on the other half |")
     print("|---|---|---|---|---|---|---|")
-    for level in LEVELS:
+    for level in CALIBRATION_LEVELS:
         given, learnt = calibrated(cases_of(items), level)
         values = (given.confidence.mean(), given.confirmed.mean(), *map(calibration_error, (given, learnt)))
         print(f"| mbr softdice | {level} | {len(given)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")

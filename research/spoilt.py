@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.elicit.formats.marked import units
+from mbr_esd_metric.elicit.formats.marked import words_of
 
 Place = tuple[int, int]
 #: What follows a clause.
@@ -150,7 +150,7 @@ class Spoiler:
 
     def cut(self, pair: Pair, rng: random.Random) -> Spoilt | None:
         """The end left out, or now and then the beginning."""
-        words = units(pair.translation)
+        words = words_of(pair.translation)
         if len(words) < 6:
             return None
         at = words[rng.randint(round(0.3 * len(words)), round(0.75 * len(words)))].start
@@ -164,7 +164,7 @@ class Spoiler:
 
     def words(self, pair: Pair, rng: random.Random) -> Spoilt | None:
         """One to five words less, where it is known what they translate."""
-        found = units(pair.translation)
+        found = words_of(pair.translation)
         count = rng.randint(1, 5)
         if not pair.links or len(found) < count + 4:
             return None
@@ -210,7 +210,7 @@ class Spoiler:
 
     def half_twice(self, pair: Pair, rng: random.Random) -> Spoilt | None:
         """A part of three words or more said twice; the second time is wrong."""
-        words = units(pair.translation)
+        words = words_of(pair.translation)
         if len(words) < 6:
             return None
         count = rng.randint(3, max(3, 2 * len(words) // 3))
@@ -224,7 +224,7 @@ class Spoiler:
         parts = pair.translation.split()
         blank = " " if len(parts) > 2 else ""
         if not blank:
-            parts = [word.text.strip() for word in units(pair.translation)]
+            parts = [word.text.strip() for word in words_of(pair.translation)]
         if len(parts) < 5:
             return None
         rng.shuffle(parts)
@@ -260,7 +260,7 @@ def _lost(pair: Pair, gone: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]
     Where links are known, a word is missing if all that it is linked to is gone; a word without a link has what both
     its neighbours have. Where none are known, texts are taken to run side by side.
     """
-    words = units(pair.source)
+    words = words_of(pair.source)
     states: list[bool | None] = []
     for word in words:
         if pair.links:

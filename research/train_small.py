@@ -43,7 +43,7 @@ from mbr_esd_metric.distill.planted import Planter
 from mbr_esd_metric.distill.supervision import HumanAnnotation
 from mbr_esd_metric.distill.walks import EncodedWalk
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.formats.marked import units
+from mbr_esd_metric.elicit.formats.marked import words_of
 from mbr_esd_metric.elicit.prompt import load_prompt
 
 #: How often a language pair, and a kind, is drawn from; 1 where nothing stands.
@@ -214,14 +214,14 @@ def drawn(walk: EncodedWalk, row: Row) -> Drawn:
     texts = [row.translation, row.source] if row.both else [row.translation]
     chosen, silent, decisive = iter(walk.row.chosen), [], set()
     for number, text in enumerate(texts):
-        words = units(text)
+        words = words_of(text)
         places = [next(chosen) for _ in words]
         for start, end in row.unsure if number else ():
             silent += [at for at, word in zip(places, words, strict=True) if start < word.end and end > word.start]
         for start, end in row.decisive[number]:
             inside = [at for at, word in zip(places, words, strict=True) if start < word.end and end > word.start]
             decisive.update(inside[:1])
-    taught = walk.row.chosen[: len(units(row.translation))] if row.kind == "human" else ()
+    taught = walk.row.chosen[: len(words_of(row.translation))] if row.kind == "human" else ()
     return Drawn(row.kind, walk, tuple(silent), tuple(sorted(decisive)), taught)
 
 

@@ -226,7 +226,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
 def read_mqm_json(path: str | Path) -> MqmData:
     """Read ratings as JSON lines, plain or compressed: those of `adapters.ratings`, or others in this form.
 
-    Each line is an object with direction, system, doc, seg_id, rater, src, mt and errors, each of these with
+    Each line is an object with lp (or direction), system, doc, seg_id, rater, src, mt and errors, each of these with
     start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
     and the offsets in src, or none.
 
@@ -278,7 +278,7 @@ def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> 
         str(item["src"]).rstrip(),
         target,
         tuple(errors),
-        str(item["direction"]),
+        str(item["direction" if "direction" in item else "lp"]),
     )
 
 

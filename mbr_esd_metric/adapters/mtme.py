@@ -20,16 +20,16 @@ from mbr_esd_metric.adapters.wmt.rating_sets import fitted
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation, fold_severity
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanScores, evaluate_spans
 
 #: System -> for each segment the toolkit's ``Rating``, an annotation, or None.
-Predicted = Mapping[str, Sequence[Any]]
+SystemSpans = Mapping[str, Sequence[Any]]
 
 
 def metrics_of(
-    evs: Any, metrics: Sequence[str] = (), raters: Sequence[str] = (), spans: Mapping[str, Predicted] | None = None
+    evs: Any, metrics: Sequence[str] = (), raters: Sequence[str] = (), spans: Mapping[str, SystemSpans] | None = None
 ) -> MetricSet:
     """The metrics of an ``EvalSet``, for `mbr_esd_metric.metaeval.leaderboard.compute_leaderboard`.
 
@@ -60,7 +60,7 @@ def metrics_of(
     for name in chosen:
         predicted = _predicted(evs, spans[name], systems) if spans and name in spans else None
         scores = _matrix(evs.Scores("seg", name), systems)
-        entries.append(Entry(evs.BaseMetric(name), bool(evs.ReferencesUsed(name)), scores, predicted))
+        entries.append(MetricEntry(evs.BaseMetric(name), bool(evs.ReferencesUsed(name)), scores, predicted))
     human, notes = _human(evs, systems, raters)
     for name in () if metrics else sorted(set(evs.metric_names) - set(names)):
         why = f"the standard reference is {evs.std_ref}" if evs.Scores("seg", name) else "it has no scores of segments"
@@ -70,7 +70,7 @@ def metrics_of(
 
 def evaluate_spans_of(
     evs: Any,
-    predicted: Predicted,
+    predicted: SystemSpans,
     raters: Sequence[str] = (),
     measures: Sequence[str] = DEFAULT_MEASURES,
     aggregation: Raters = "mean",
@@ -143,7 +143,7 @@ def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[lis
     return [grid for grid, _ in cut], [note] if changed else []
 
 
-def _predicted(evs: Any, ratings: Predicted, systems: Sequence[str]) -> AnnotationMatrix:
+def _predicted(evs: Any, ratings: SystemSpans, systems: Sequence[str]) -> AnnotationMatrix:
     """As `_grid`, for a metric: its spans are cut at the end of the translation."""
     return _cut(_grid(ratings, systems, len(evs.src)), _lengths(evs, systems))[0]
 
@@ -164,6 +164,6 @@ def _cut(grid: AnnotationMatrix, lengths: npt.NDArray[np.int64]) -> tuple[list[l
     return rows, changed
 
 
-def _grid(ratings: Predicted, systems: Sequence[str], segments: int) -> AnnotationMatrix:
+def _grid(ratings: SystemSpans, systems: Sequence[str], segments: int) -> AnnotationMatrix:
     unrated = [None] * segments
     return [[annotation_of(rating) for rating in ratings.get(system, unrated)] for system in systems]

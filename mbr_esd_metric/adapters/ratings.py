@@ -2,7 +2,7 @@
 
 A line a translation and person::
 
-    {"direction", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category"}],
+    {"lp", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category"}],
      "score", "seconds", "suggested": [{..., "confidence", "fate"}] or null, "added", "checks": [passed, shown]}
 
 `read_mqm` and `read_esa` read these files as well, so that every verb for ratings of people takes them. An error
@@ -60,7 +60,7 @@ class PersonRating:
         one = self.rating
         suggested = None if self.suggested is None else [_span(s.span) | {"fate": s.fate} for s in self.suggested]
         return {
-            "direction": one.lp,
+            "lp": one.lp,
             "system": one.system,
             "doc": one.doc,
             "seg_id": one.segment,

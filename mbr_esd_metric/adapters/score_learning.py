@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.core.learnt_score import LearntScore, mean
+from mbr_esd_metric.core.learnt_score import LearntScore, mean_expected
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates
@@ -35,7 +35,7 @@ def learn_score(candidates: Iterable[Path], ratings: Sequence[Path]) -> LearntSc
         for record in read_candidates(path):
             expected = [one for one in record.columns.expected or () if one is not None]
             if (record.src, record.mt) in people and expected:
-                known[record.src, record.mt] = mean(expected)
+                known[record.src, record.mt] = mean_expected(expected)
     if not known:
         raise InputError(
             "no candidate that says what the model expected (format=marked on engine=transformers) is of a translation "

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown, useless
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output
+    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.report.sheet import Column, Sheet
+    from mbr_esd_metric.report.sheet import OpinionColumn, Sheet
 
 _EPILOG = """\
 examples:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the campaign."""
     from pathlib import Path
 
-    from mbr_esd_metric.adapters.pearmut.campaign import Plan, campaign
+    from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, campaign
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.learnt_file import read_learnt
     from mbr_esd_metric.files.paths import check_output, file_name
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     checks = _checks(documents, args.lp, args.checks * len(annotators), rng)
     bare = {d.name for d in rng.sample(documents, round(args.bare * len(documents)))}
     documents = [_without_spans(document) if document.name in bare else document for document in documents]
-    plan = Plan(name, args.lp, annotators, args.each, args.protocol, args.names, args.seed)
+    plan = CampaignPlan(name, args.lp, annotators, args.each, args.protocol, args.names, args.seed)
     write_whole(args.output, json_text(campaign(documents, checks, plan), indent=1))
     items = [item for document in documents for item in document.items]
     spans = sum(len(output.spans or ()) for item in items for output in item.outputs.values())
@@ -119,7 +119,7 @@ def _test_set(args: argparse.Namespace) -> TestSet | None:
     return load_test_set(args.data, args.test_set, args.lp, choice=SystemChoice(outliers=True), blind=True)
 
 
-def _prefilling(sheet: Sheet, name: str | None) -> Column | None:
+def _prefilling(sheet: Sheet, name: str | None) -> OpinionColumn | None:
     """The column whose spans are marked beforehand."""
     if name == "none":
         return None
@@ -138,7 +138,7 @@ def _prefilling(sheet: Sheet, name: str | None) -> Column | None:
 
 
 def _marked(
-    sheet: Sheet, column: Column | None, by: Recalibration | None, least: float | None
+    sheet: Sheet, column: OpinionColumn | None, by: Recalibration | None, least: float | None
 ) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
     from mbr_esd_metric.core.annotation import Annotation
@@ -164,10 +164,10 @@ def _marked(
 
 def _documents(
     sheet: Sheet, annotations: Sequence[Annotation | None], args: argparse.Namespace, test_set: TestSet | None
-) -> list[Document]:
+) -> list[Screen]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""
-    from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output
+    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
     from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.report.worth import chosen
 
@@ -198,7 +198,7 @@ def _documents(
         own = [(sheet.rows[row], annotations[row]) for row in segments[number]]
         outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in own}
         grouped[names[number]].append(Item(labels[number], own[0][0].source, outputs))
-    return [Document(name, tuple(items)) for name, items in grouped.items()]
+    return [Screen(name, tuple(items)) for name, items in grouped.items()]
 
 
 def _annotators(given: Sequence[str]) -> tuple[str, ...]:
@@ -211,9 +211,9 @@ def _annotators(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _checks(documents: Sequence[Document], lp: str, wanted: int, rng: random.Random) -> list[Document]:
+def _checks(documents: Sequence[Screen], lp: str, wanted: int, rng: random.Random) -> list[Screen]:
     """Segments again, with an error planted in a translation in which no span is marked."""
-    from mbr_esd_metric.adapters.pearmut.campaign import Document
+    from mbr_esd_metric.adapters.pearmut.campaign import Screen
     from mbr_esd_metric.core.annotation import EMPTY
     from mbr_esd_metric.distill.planted import Planter
     from mbr_esd_metric.distill.supervision import HumanAnnotation
@@ -228,7 +228,7 @@ def _checks(documents: Sequence[Document], lp: str, wanted: int, rng: random.Ran
         if not output.spans
     ]
     planter = Planter(example for example, _, _ in clean)
-    found: list[Document] = []
+    found: list[Screen] = []
     # One in each translation first; a second round plants another error, where there is room for one.
     for example, item, system in rng.sample(clean, len(clean)) * 3:
         if len(found) == wanted:
@@ -241,7 +241,7 @@ def _checks(documents: Sequence[Document], lp: str, wanted: int, rng: random.Ran
         output = replace(item.outputs[system], text=one.translation, check=planted)
         outputs: Mapping[str, Output] = {**item.outputs, system: output}
         check: Item = replace(item, outputs=outputs)
-        found.append(Document(f"check {len(found) + 1}", (check,)))
+        found.append(Screen(f"check {len(found) + 1}", (check,)))
     if len(found) < wanted:
         raise InputError(
             f"errors can be planted in {len(found)} translations without marked spans, and {wanted} attention checks "
@@ -250,7 +250,7 @@ def _checks(documents: Sequence[Document], lp: str, wanted: int, rng: random.Ran
     return found
 
 
-def _without_spans(document: Document) -> Document:
+def _without_spans(document: Screen) -> Screen:
     items = tuple(
         replace(item, outputs={name: replace(output, spans=None) for name, output in item.outputs.items()})
         for item in document.items

@@ -99,13 +99,13 @@ def _learn_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.score_learning import learn_score
     from mbr_esd_metric.files.learnt_file import write_learnt
     from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.report.inputs import kind_of
+    from mbr_esd_metric.report.inputs import kind_of_input
 
     paths = [Path(text) for text in args.inputs]
     if len(paths) < 2:
         raise InputError("--score needs files of candidates, and human ratings of the same translations")
     check_output(args.score, list(paths))
-    sampled = {path for path in paths if kind_of(path) == "candidates"}
+    sampled = {path for path in paths if kind_of_input(path) == "candidates"}
     learnt = learn_score(sorted(sampled), [path for path in paths if path not in sampled])
     write_learnt(args.score, learnt)
     print(f"{args.score}: {learnt}, learnt on {learnt.learnt_on}", file=sys.stderr)

@@ -126,7 +126,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
         InputError: a file that is not there, or of another kind.
     """
     from mbr_esd_metric.files.paths import plain_name
-    from mbr_esd_metric.report.inputs import Source, kind_of, tell_apart
+    from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
 
     named = getattr(args, "metric", None)
     if not isinstance(named, list):
@@ -145,7 +145,7 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
         if not is_file:
             continue
         source = next(files)
-        if kind_of(source.path) != "comet":
+        if kind_of_input(source.path) != "comet":
             raise InputError(
                 f"{source.path}: a metric is a name, or a file that comet-score --to_json or mbr-esd score --to_json "
                 "wrote"

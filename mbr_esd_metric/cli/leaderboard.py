@@ -167,12 +167,12 @@ def _view(args: argparse.Namespace) -> tuple[str, str]:
 def _board(args: argparse.Namespace, _said: str) -> list[Table]:
     from mbr_esd_metric.adapters.wmt.comparability import missing_notes
     from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
-    from mbr_esd_metric.metaeval.leaderboard import Settings, compute_leaderboard
+    from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table, win_panels
     from mbr_esd_metric.report.plots import plot_wins, save
 
     measuring = measuring_of(args)
-    settings = Settings(
+    settings = LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
         seed=args.seed,
         measures=measuring.measures,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: How most cards decide; a card that decides otherwise says so on its line.
 _USUAL = "N = 256, mbr-softf1"
 #: Package -> its use, and the extra that installs it; in addition to those of the engines.
-FEATURES = {
+_OPTIONAL_PACKAGES = {
     "unbabel-comet": ("comet-score with our models", "comet"),
     "trl": ("distillation", "train"),
     "matplotlib": ("plots", "report"),
@@ -29,7 +29,7 @@ def packages() -> dict[str, tuple[str, str]]:
     """Package -> its use, and the extra that installs it ("" if there is none)."""
     from mbr_esd_metric.generation.registry import ENGINES
 
-    found = dict(FEATURES)
+    found = dict(_OPTIONAL_PACKAGES)
     for name, cls in ENGINES.all().items():
         found |= dict.fromkeys(cls.packages, (f"engine={name}", cls.extra))
     return found

@@ -89,11 +89,11 @@ def run(args: argparse.Namespace) -> int:
     """Write the page."""
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.streams import write_whole
-    from mbr_esd_metric.report.viewer import render
+    from mbr_esd_metric.report.viewer import render_page
 
     check_output(args.output, input_paths(args))
     sheet = read_inputs(args, args.metric)
-    page = render(sheet, args.title or _title(args, sheet), args.mqm)
+    page = render_page(sheet, args.title or _title(args, sheet), args.mqm)
     write_whole(args.output, page)
     rows, columns = number_of(len(sheet.rows), "segment"), number_of(len(sheet.columns), "column")
     print(f"{args.output}: {rows}, {columns}, {len(page) / 1e6:.1f} MB")

@@ -20,7 +20,7 @@ from mbr_esd_metric.metric.estimate import Estimate
 from mbr_esd_metric.metric.grid import Measured, Setting, grid, measure, planned
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
-from mbr_esd_metric.report.tables import Column, Row, Table, Value, render, table_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, Value, render_table, table_of
 
 #: Of scores, and of spans, where there is gold.
 _STATISTICS = {"seg-pearson-none": "Pearson", "seg-spearman-none": "Spearman"}
@@ -48,9 +48,9 @@ def run_grid(
         table = grid_table(settings, found, named, test_set)
     else:
         table = plan_table(settings, plans, len(segments))
-    print(render(table), end="")
+    print(render_table(table), end="")
     if args.output is not None:
-        write_whole(Path(args.output), render(table, "json"))
+        write_whole(Path(args.output), render_table(table, "json"))
     return 0
 
 
@@ -98,7 +98,7 @@ def grid_table(
 ) -> Table:
     """What each setting gave."""
     gold = None if test_set is None else _Gold(test_set, named)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for setting, one in zip(settings, found, strict=True):
         told = one.run.summary
         valid = told.candidates - told.cut - told.unreadable

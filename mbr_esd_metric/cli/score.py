@@ -17,7 +17,7 @@ from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours
-from mbr_esd_metric.report.tables import Column, Row, Table, table_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +137,7 @@ def _show(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[di
 
 def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
     """Each system's score, and its error spans."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for path, segments in data.items():
         spans = [error["severity"] for row in segments for error in row.get("errors", ())]
         rows.append(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
 
 #: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
-Row = Mapping[str, Any]
+WrittenSegment = Mapping[str, Any]
 
 
 def add_texts(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +137,7 @@ class Texts:
             raise InputError(f"{path}, unit {name}: {error}; or name the language pair with --lp") from None
         return with_options(card, {"lp": pair})
 
-    def write(self, data: Mapping[str, Sequence[Row]], table: str | None, output: str | None) -> None:
+    def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> None:
         """Write one error a row, and the translator's file with its errors."""
         if table:
             ids = None if self.document is None else [unit.id for unit in self.document.units]
@@ -170,13 +170,13 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     return translations
 
 
-def _errors(row: Row) -> list[dict[str, Any]]:
+def _errors(row: WrittenSegment) -> list[dict[str, Any]]:
     """The errors of both sides."""
     omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
     return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
 
 
-def _csv(data: Mapping[str, Sequence[Row]], ids: Sequence[str]) -> str:
+def _csv(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     fields = ("severity", "category", "side", "start", "end", "text", "confidence")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.wmt.kind import KINDS, kind_of
+from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.cli.data import given_of
 from mbr_esd_metric.cli.shared_options import add_mqm_option
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
@@ -38,7 +38,7 @@ _WEIGHTS = {"mqm": "google", "esa": "google", "qe": "paper", "task": "google"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which files, where to, and what they do not say themselves."""
     parser.usage = "mbr-esd wmt import FILE [FILE ...] --test-set T --data DATA [options]"
-    kinds = "; ".join(f"{kind}: {text}" for kind, text in KINDS.items())
+    kinds = "; ".join(f"{kind}: {text}" for kind, text in IMPORT_KINDS.items())
     parser.add_argument("files", nargs="+", metavar="FILE", help="plain or compressed; several of esa")
     parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")
     parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
@@ -46,7 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
     )
     parser.add_argument(
-        "--kind", choices=list(KINDS), metavar="KIND", help=f"what the files are, where they do not say it: {kinds}"
+        "--kind",
+        choices=list(IMPORT_KINDS),
+        metavar="KIND",
+        help=f"what the files are, where they do not say it: {kinds}",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores, or the metric")
     parser.add_argument("--quoted", action="store_true", help="fields of a table are quoted as in CSV")
@@ -89,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
 
     check_folder(args.data)
     _renamed(args)
-    kinds = {file: args.kind or kind_of(file, quoted=args.quoted, submission=bool(args.name)) for file in args.files}
+    kinds = {
+        file: args.kind or kind_of_import(file, quoted=args.quoted, submission=bool(args.name)) for file in args.files
+    }
     if len(set(kinds.values())) > 1:
         said = ", ".join(f"{file} is {kind}" for file, kind in kinds.items())
         raise InputError(f"one kind of file is imported at a time: {said}")
@@ -210,7 +215,7 @@ def _comet(args: argparse.Namespace, kind: str) -> None:
 
 def _check_name(args: argparse.Namespace, kind: str) -> None:
     if not args.name:
-        raise OptionError(f"{args.files[0]} is {KINDS[kind]}; name its metric with --name")
+        raise OptionError(f"{args.files[0]} is {IMPORT_KINDS[kind]}; name its metric with --name")
 
 
 def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Iterator[TestSet]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from mbr_esd_metric.core.annotation import AnnotationLike
 from mbr_esd_metric.errors import InputError
 
-Value = TypeVar("Value")
+_T = TypeVar("_T")
 
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
 WEIGHTINGS = ("uniform", "model")
@@ -146,7 +146,7 @@ class CandidateColumns:
     def picked(self, indices: Sequence[int]) -> CandidateColumns:
         """The candidates with these indices; one may come several times."""
 
-        def of(column: Sequence[Value]) -> list[Value]:
+        def of(column: Sequence[_T]) -> list[_T]:
             return [column[i] for i in indices]
 
         return CandidateColumns(

@@ -71,7 +71,7 @@ class CharacterSums:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AnnotationPairs:
     """Pairs of annotations, each of a translation of its own.
 
     Attributes:

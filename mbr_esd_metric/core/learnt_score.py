@@ -164,7 +164,7 @@ def features(expected: ExpectedSpans) -> list[float]:
     return [*spans, *(e / math.sqrt(n) for e in spans), *(e / n for e in spans), expected.surprisal / n]
 
 
-def mean(expected: Sequence[ExpectedSpans]) -> ExpectedSpans:
+def mean_expected(expected: Sequence[ExpectedSpans]) -> ExpectedSpans:
     """The mean over candidates of one translation."""
     first = expected[0]
     m, big, missing = (sum(getattr(one, name) for one in expected) / len(expected) for name in FEATURES[:3])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.annotation import Annotation
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.character_sums import Pairs
+    from mbr_esd_metric.core.character_sums import AnnotationPairs
     from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
 #: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
@@ -59,7 +59,7 @@ class Similarity(ABC):
         """
         return None
 
-    def each(self, pairs: Pairs) -> Floats:
+    def each(self, pairs: AnnotationPairs) -> Floats:
         """`scalar` of each pair, of different translations, shape (pairs,)."""
         import numpy as np
 
@@ -111,7 +111,7 @@ class Mean(Similarity):
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
 
-    def each(self, pairs: Pairs) -> Floats:
+    def each(self, pairs: AnnotationPairs) -> Floats:
         return reduce(add, (weight * part.each(pairs) for weight, part in self.parts))
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:

@@ -53,7 +53,7 @@ _COUNTS = re.compile(rb'"valid": (\d+), "distinct": \d+, "invalid": (\d+)\}\n$')
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FileSummary:
     """What a run did.
 
     Attributes:
@@ -82,7 +82,7 @@ def decide_file(
     workers: int = 1,
     skip_invalid: bool = False,
     progress: bool = False,
-) -> Summary:
+) -> FileSummary:
     """Decide every segment of a candidates file.
 
     Args:
@@ -296,7 +296,7 @@ def _corpus_line(record: CandidateRecord, options: DecisionOptions, source: str 
     return json_line({"statistics": segment.shortlist.statistics.tolist(), "decisions": decisions})
 
 
-def _finish(journal: Journal, output: Path, options: DecisionOptions) -> Summary:
+def _finish(journal: Journal, output: Path, options: DecisionOptions) -> FileSummary:
     """Turn the entries of a complete run into the output file."""
     rule = options.decided_by
     chosen: Iterator[int] = iter(())
@@ -332,4 +332,4 @@ def _finish(journal: Journal, output: Path, options: DecisionOptions) -> Summary
             candidates += int(counts[1]) + int(counts[2])
             invalid += int(counts[2])
     same = float(next(iter(scores))) if len(scores) == 1 < segments else None
-    return Summary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank, same)
+    return FileSummary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank, same)

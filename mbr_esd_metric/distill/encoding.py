@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.distill.supervision import Example, messages
+from mbr_esd_metric.distill.supervision import Example, conversation
 from mbr_esd_metric.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Encoded:
         return self.answer_start
 
 
-def encode(example: Example, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None) -> Encoded:
+def encode_example(example: Example, tokenizer: PreTrainedTokenizerBase, max_length: int | None = None) -> Encoded:
     """The example in the tokenizer's chat template.
 
     The answer ends with the token that ends an assistant's turn, so that the model learns to stop.
@@ -48,7 +48,7 @@ def encode(example: Example, tokenizer: PreTrainedTokenizerBase, max_length: int
     Raises:
         InputError: the example is longer than `max_length`.
     """
-    turns = messages(example)
+    turns = conversation(example)
     question: str = tokenizer.apply_chat_template(turns["prompt"], tokenize=False, add_generation_prompt=True)
     head: list[int] = tokenizer(question, add_special_tokens=False)["input_ids"]
     tail: list[int] = tokenizer(example.answer, add_special_tokens=False)["input_ids"]

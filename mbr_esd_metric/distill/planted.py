@@ -61,7 +61,7 @@ _FORMS = {
 _LONG, _ENOUGH = 5, 10
 
 
-class Edit(NamedTuple):
+class PlantedError(NamedTuple):
     """A translation with an error at ``[start, end)``."""
 
     text: str
@@ -99,14 +99,14 @@ class Planter:
     def plant(self, item: HumanAnnotation, rng: random.Random) -> HumanAnnotation | None:
         """`item` with one error of a kind that suits it, drawn by `rng`; None if none does."""
         # The greatest of u^(1/weight), u uniform in [0, 1), is each with a probability in proportion to its weight.
-        for kind in sorted(KINDS, key=lambda kind: -(rng.random() ** (1 / WEIGHTS.get(kind, 1.0)))):
-            edit = KINDS[kind](self, item, rng)
+        for kind in sorted(PLANTED_KINDS, key=lambda kind: -(rng.random() ** (1 / _KIND_WEIGHTS.get(kind, 1.0)))):
+            edit = PLANTED_KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
                 span = ErrorSpan(edit.start, edit.end, edit.severity, f"planted/{kind}")
                 return HumanAnnotation(item.source, edit.text, item.lp, Annotation([span]), item.translation)
         return None
 
-    def number(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def number(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another digit in a number."""
         found = list(re.finditer(r"\d+", item.translation))
         if not found:
@@ -115,30 +115,30 @@ class Planter:
         at = rng.randrange(number.start(), number.end())
         digit = rng.choice([d for d in "123456789" if d != item.translation[at]])
         edit = _replaced(item.translation, _Word(at, at + 1, ""), digit)
-        return Edit(edit.text, number.start(), number.end(), "major")
+        return PlantedError(edit.text, number.start(), number.end(), "major")
 
-    def negation(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def negation(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """A negation less, marked at the word before it, or where the word that denies stood; or one more, after an
         auxiliary."""
         text, language = item.translation, _language(item)
         words = _words(text)
-        less: list[Edit] = []
+        less: list[PlantedError] = []
         for i, word in enumerate(words):
             if i and word.text.lower() in _NEGATIONS.get(language, ()):
                 without = text[: word.start].rstrip(" ") + text[word.end :]
-                less.append(Edit(without, words[i - 1].start, words[i - 1].end, "major"))
+                less.append(PlantedError(without, words[i - 1].start, words[i - 1].end, "major"))
             for denying, plain in _DENYING.get(language, ()):
                 if word.text.lower() == denying:
                     less.append(_replaced(text, word, plain.capitalize() if word.text[0].isupper() else plain))
         for match in _SHORT_NOT.finditer(text) if language == "en" else ():
             start = max(text.rfind(" ", 0, match.start()), text.rfind("\n", 0, match.start())) + 1
-            less.append(Edit(text[: match.start()] + text[match.end() :], start, match.start(), "major"))
+            less.append(PlantedError(text[: match.start()] + text[match.end() :], start, match.start(), "major"))
         if less:
             return rng.choice(less)
         places = [word for word in words if word.text.lower() in _AUXILIARIES.get(language, ())]
         return _inserted(text, rng.choice(places), _NEGATIONS[language][0]) if places else None
 
-    def name(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def name(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another name for one that stands in the source as well."""
         known, names = set(_WORD.findall(item.source)), self._names.get(_language(item), [])
         there = [w for w in _words(item.translation)[1:] if w.text in known and w.text[0].isupper() and len(w.text) > 3]
@@ -146,7 +146,7 @@ class Planter:
             return None
         return _replaced(item.translation, rng.choice(there), rng.choice(names))
 
-    def sense(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def sense(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another word with the same last letters."""
         there = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         if not there:
@@ -155,7 +155,7 @@ class Planter:
         others = self._by_ending.get(_ending(_language(item), word.text), [])
         return _replaced(item.translation, word, rng.choice(others)) if len(others) >= _ENOUGH else None
 
-    def untranslated(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def untranslated(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """A word of the source in the place of another."""
         there = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         foreign = [
@@ -163,16 +163,16 @@ class Planter:
         ]
         return _replaced(item.translation, rng.choice(there), rng.choice(foreign)) if there and foreign else None
 
-    def omission(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def omission(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Two to four words less, marked at the word before them."""
         words, count = _words(item.translation), rng.randint(2, 4)
         if len(words) < count + 4:
             return None
         first = rng.randrange(1, len(words) - count)
         text = item.translation[: words[first].start] + item.translation[words[first + count].start :]
-        return Edit(text, words[first - 1].start, words[first - 1].end, "major")
+        return PlantedError(text, words[first - 1].start, words[first - 1].end, "major")
 
-    def addition(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def addition(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """One to four words of another translation more."""
         words, count = _words(item.translation), rng.randint(1, 4)
         other = rng.choice(self._by_language.get(_language(item), [""]))
@@ -184,7 +184,7 @@ class Planter:
             item.translation, rng.choice(words[:-1]), other[more[first].start : more[first + count - 1].end]
         )
 
-    def order(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def order(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Two neighbours in the wrong order."""
         words = _words(item.translation)
         pairs = [(a, b) for a, b in pairwise(words[1:]) if item.translation[a.end : b.start] == " "]
@@ -194,7 +194,7 @@ class Planter:
         both = _Word(first.start, second.end, "")
         return _replaced(item.translation, both, f"{second.text} {first.text}", "minor")
 
-    def form(self, item: HumanAnnotation, rng: random.Random) -> Edit | None:
+    def form(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """A wrong form of a function word."""
         groups = _FORMS.get(_language(item), ())
         there = [(word, group) for word in _words(item.translation) for group in groups if word.text.lower() in group]
@@ -206,7 +206,7 @@ class Planter:
 
 
 #: Kind of error -> the rule that plants it.
-KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], Edit | None]] = {
+PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], PlantedError | None]] = {
     rule.__name__: rule
     for rule in (
         Planter.number,
@@ -222,7 +222,7 @@ KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], Edit | None
 }
 
 #: How often a kind is tried first, where that is not 1: a small model finds what is missing last.
-WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
+_KIND_WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
 
 
 def planted(annotations: Sequence[HumanAnnotation], share: float, seed: int = 0) -> list[HumanAnnotation]:
@@ -257,9 +257,11 @@ def _ending(language: str, word: str) -> tuple[str, bool, str]:
     return language, word[0].isupper(), word[-2:]
 
 
-def _replaced(text: str, word: _Word, new: str, severity: Severity = "major") -> Edit:
-    return Edit(text[: word.start] + new + text[word.end :], word.start, word.start + len(new), severity)
+def _replaced(text: str, word: _Word, new: str, severity: Severity = "major") -> PlantedError:
+    return PlantedError(text[: word.start] + new + text[word.end :], word.start, word.start + len(new), severity)
 
 
-def _inserted(text: str, after: _Word, new: str) -> Edit:
-    return Edit(f"{text[: after.end]} {new}{text[after.end :]}", after.end + 1, after.end + 1 + len(new), "major")
+def _inserted(text: str, after: _Word, new: str) -> PlantedError:
+    return PlantedError(
+        f"{text[: after.end]} {new}{text[after.end :]}", after.end + 1, after.end + 1 + len(new), "major"
+    )

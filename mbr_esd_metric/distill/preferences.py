@@ -92,7 +92,7 @@ class PairOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PreferencePair:
     """A preference: for this question, `chosen` rather than `rejected`.
 
     Attributes:
@@ -127,7 +127,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PreferenceData:
     """The pairs of a corpus.
 
     Attributes:
@@ -135,8 +135,8 @@ class Pairs:
         without: why segments gave no pair, and how many for each reason.
     """
 
-    train: tuple[Pair, ...]
-    validation: tuple[Pair, ...]
+    train: tuple[PreferencePair, ...]
+    validation: tuple[PreferencePair, ...]
     without: Mapping[str, int] = field(default_factory=dict)
 
     def report(self) -> str:
@@ -158,7 +158,7 @@ class Pairs:
         return "\n".join(lines)
 
 
-def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) -> Pair | str:
+def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) -> PreferencePair | str:
     """The pair of one segment, or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
 
     Raises:
@@ -189,7 +189,7 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
         (i for i, value in enumerate(utilities) if value <= lowest + TIE),
         key=lambda i: (-_known(record.columns.logprobs[i]), i),
     )
-    return Pair(
+    return PreferencePair(
         record.id,
         record.system,
         record.src,
@@ -201,14 +201,14 @@ def preference(record: CandidateRecord, prompt: Prompt, options: PairOptions) ->
     )
 
 
-def make_pairs(records: Iterable[CandidateRecord], options: PairOptions) -> Pairs:
+def make_pairs(records: Iterable[CandidateRecord], options: PairOptions) -> PreferenceData:
     """The pairs of all segments, split by source; deterministic.
 
     Raises:
         InputError: no segment gives a pair; or all pairs have the same source, and some must be held out.
     """
     prompt = options.question
-    pairs: list[Pair] = []
+    pairs: list[PreferencePair] = []
     without: Counter[str] = Counter()
     for record in records:
         made = preference(record, prompt, options)
@@ -223,14 +223,14 @@ def make_pairs(records: Iterable[CandidateRecord], options: PairOptions) -> Pair
             "candidates belong to these translations"
         )
     held_out = held_out_groups((pair.source for pair in pairs), options.validation, options.seed)
-    return Pairs(
+    return PreferenceData(
         tuple(pair for pair in pairs if pair.source not in held_out),
         tuple(pair for pair in pairs if pair.source in held_out),
         dict(without),
     )
 
 
-def write_pairs(pairs: Pairs, folder: Path, options: PairOptions, parquet: bool = False) -> list[Path]:
+def write_pairs(pairs: PreferenceData, folder: Path, options: PairOptions, parquet: bool = False) -> list[Path]:
     """Write ``train`` and ``validation`` to `folder` as JSON lines, or parquet, that ``datasets`` loads.
 
     Raises:

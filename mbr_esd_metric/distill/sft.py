@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.distill.encoding import NO_LOSS, collate, encode
+from mbr_esd_metric.distill.encoding import NO_LOSS, collate, encode_example
 from mbr_esd_metric.distill.settings import SftOptions
 from mbr_esd_metric.distill.supervision import Supervision
 from mbr_esd_metric.distill.training import (
@@ -114,7 +114,7 @@ def train_sft(
         collator: Any = WalkCollator(base, walks, tokenizer.pad_token_id)
     else:
         for part in (supervision.train, supervision.validation):
-            parts.append([encode(example, tokenizer, options.max_length) for example in part])
+            parts.append([encode_example(example, tokenizer, options.max_length) for example in part])
         collator = partial(collate, pad=tokenizer.pad_token_id)
     train, validation = parts
     torch.manual_seed(options.seed)

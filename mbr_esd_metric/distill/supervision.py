@@ -223,7 +223,7 @@ def mixed(supervision: Supervision, shares: Mapping[str, float]) -> Supervision:
     return replace(supervision, train=tuple(train), validation=validation, clean=clean)
 
 
-def messages(example: Example) -> dict[str, list[dict[str, str]]]:
+def conversation(example: Example) -> dict[str, list[dict[str, str]]]:
     """The example in the conversational prompt-completion format that TRL reads."""
     return {
         "prompt": [{"role": "user", "content": example.prompt}],

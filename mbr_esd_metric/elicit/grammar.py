@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mbr_esd_metric.elicit.parse import KEYS, OMITTED
-from mbr_esd_metric.elicit.prompt import CATEGORIES, SEVERITIES
+from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
-CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
+STRING_CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 
 
@@ -23,7 +23,7 @@ def _one_of(values: Sequence[str]) -> str:
     return "(" + "|".join(re.escape(value).replace(r"\-", "-") for value in values) + ")"
 
 
-def output_grammar(error_span: str | None = CHARACTERS + "+", omitted_span: str | None = None) -> str:
+def output_grammar(error_span: str | None = STRING_CHARACTERS + "+", omitted_span: str | None = None) -> str:
     """The regular expression of an answer: ``{"errors": [...]}``.
 
     Args:
@@ -31,18 +31,18 @@ def output_grammar(error_span: str | None = CHARACTERS + "+", omitted_span: str 
             None: nothing can be wrong in the translation.
         omitted_span: the same for what the translation leaves out; None: an answer does not say that.
     """
-    spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED, omitted_span)) if words]
+    spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
     error = (
         r"\{"
         + (spans[0] if len(spans) == 1 else f"({'|'.join(spans)})")
         + r', "category": "'
-        + _one_of(CATEGORIES)
+        + _one_of(ASKED_CATEGORIES)
         + r'", "sub_category": "'
         + _SUB_CATEGORY
         + r'", "severity": "'
-        + _one_of(SEVERITIES)
+        + _one_of(ASKED_SEVERITIES)
         + r'"\}'
     )
     return r'\{"errors": \[(' + error + "(, " + error + r")*)?\]\}"
@@ -58,13 +58,13 @@ def output_schema(omissions: bool = False) -> dict[str, Any]:
     def item(first: str) -> dict[str, Any]:
         error = {
             first: {"type": "string"},
-            "category": {"type": "string", "enum": list(CATEGORIES)},
+            "category": {"type": "string", "enum": list(ASKED_CATEGORIES)},
             "sub_category": {"type": "string"},
-            "severity": {"type": "string", "enum": list(SEVERITIES)},
+            "severity": {"type": "string", "enum": list(ASKED_SEVERITIES)},
         }
         return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
 
-    items = {"anyOf": [item(KEYS[0]), item(OMITTED)]} if omissions else item(KEYS[0])
+    items = {"anyOf": [item(KEYS[0]), item(OMITTED_KEY)]} if omissions else item(KEYS[0])
     return {
         "type": "object",
         "properties": {"errors": {"type": "array", "items": items}},

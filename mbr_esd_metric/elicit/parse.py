@@ -27,12 +27,12 @@ from mbr_esd_metric.errors import InputError, unknown
 LOCATIONS = ("first", "successive")
 
 #: The most characters of a candidate that are read; no model's answer is as long.
-LONGEST = 1 << 20
+LONGEST_ANSWER = 1 << 20
 
 #: The keys that every error has, as in the grammar.
 KEYS = ("error_span", "category", "sub_category", "severity")
 #: The first key of what the translation leaves out; its words are the source's.
-OMITTED = "omitted_span"
+OMITTED_KEY = "omitted_span"
 
 #: Severities that carry no penalty; whatever is neither here nor in `core.annotation.SEVERITIES` is no severity.
 _NO_PENALTY = ("neutral",)
@@ -48,7 +48,7 @@ def _fields(string: str, first: str) -> str:
 
 
 #: By whether omissions have words of the source: an error, and one as the grammar has it, with the comma before it.
-_FIRST_KEY = {False: KEYS[0], True: f"{KEYS[0]}|{OMITTED}"}
+_FIRST_KEY = {False: KEYS[0], True: f"{KEYS[0]}|{OMITTED_KEY}"}
 _PIECE = {both: re.compile(_fields(_STRING, first)) for both, first in _FIRST_KEY.items()}
 _ERROR = {both: re.compile(r"(?:, )?\{" + _fields(_ESCAPED, first) + r"\}") for both, first in _FIRST_KEY.items()}
 
@@ -68,8 +68,8 @@ class Invalid:
     reason: str
 
 
-#: What a text beyond `LONGEST` is.
-TOO_LONG = Invalid(f"longer than {LONGEST} characters")
+#: What a text beyond `LONGEST_ANSWER` is.
+TOO_LONG = Invalid(f"longer than {LONGEST_ANSWER} characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class AnswerParser(ABC):
         read = self._texts
         for text in texts:
             if text not in read:
-                read[text] = self._read(text) if len(text) <= LONGEST else TOO_LONG
+                read[text] = self._read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
         return [read[text] for text in texts]
 
     def not_found(self, texts: Sequence[str | None]) -> int:
@@ -248,10 +248,10 @@ class CandidateParser(AnswerParser):
     def _error(self, key: str, text: str, category: str, sub_category: str, severity: str) -> _Error:
         folded = fold_severity(severity)
         name = f"{category}/{sub_category}" if sub_category else category
-        omission = key == OMITTED or is_omission(name)
+        omission = key == OMITTED_KEY or is_omission(name)
         span: ErrorSpan | None = None
         if text and folded is not None:
-            start = -1 if key == OMITTED else self.translation.find(text)
+            start = -1 if key == OMITTED_KEY else self.translation.find(text)
             if start >= 0:
                 span = ErrorSpan(start, start + len(text), folded, name)
             elif omission and self.source is not None and (start := self.source.find(text)) >= 0:
@@ -328,10 +328,10 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
         if not isinstance(item, dict):
             return Invalid("an error that is no object")
         first = KEYS[0]
-        if both and item.get(OMITTED):
+        if both and item.get(OMITTED_KEY):
             if item.get(first):
-                return Invalid(f"an error with {first} and {OMITTED}")
-            first = OMITTED
+                return Invalid(f"an error with {first} and {OMITTED_KEY}")
+            first = OMITTED_KEY
         keys = (first, *KEYS[1:])
         values: list[Any] = [item.get(key) for key in keys]
         if not all(isinstance(value, str) for value in values):

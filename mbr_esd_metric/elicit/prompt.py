@@ -1,6 +1,6 @@
 """The question to the model: a zero-shot MQM prompt in the manner of GEMBA-MQM. It has versions and can be replaced.
 
-A template file can replace the built-in prompt (`prompt=PATH`). It may use the fields of `FIELDS`; each is replaced
+A template file can replace the built-in prompt (`prompt=PATH`). It may use those of `PLACEHOLDERS`; each is replaced
 once, and all other braces stay as they are.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 #: Error categories that prompt and grammar agree on (GEMBA-MQM's taxonomy).
-CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
+ASKED_CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
 #: Severities that prompt and grammar agree on; critical counts as major.
-SEVERITIES = ("critical", "major", "minor")
+ASKED_SEVERITIES = ("critical", "major", "minor")
 
 _TEXTS_V1 = """\
 Source in {source_lang}:
@@ -26,7 +26,7 @@ Source in {source_lang}:
 Translation in {target_lang}:
 {translation}"""
 _KEYS_V1 = f"""\
-category: {", ".join(CATEGORIES)}.
+category: {", ".join(ASKED_CATEGORIES)}.
 sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
 register, inconsistency, awkward, inappropriate for context.
 severity: critical (the meaning is lost or dangerous), major (hard to understand or wrong in meaning), minor (noticed, \
@@ -44,7 +44,7 @@ error_span: the wrong words, copied exactly from the translation.
 _ANSWER_V1 = f"""\
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
 "severity": "..."}}]}}, or {{"errors": []}} without errors. error_span: the wrong words, copied exactly from the \
-translation. category: {", ".join(CATEGORIES)}. severity: {", ".join(SEVERITIES)}."""
+translation. category: {", ".join(ASKED_CATEGORIES)}. severity: {", ".join(ASKED_SEVERITIES)}."""
 #: In the manner of AutoMQM (Fernandes et al. 2023, arXiv 2308.07286), in our own words.
 _AUTOMQM_V1 = f"""\
 {_TEXTS_V1}
@@ -79,7 +79,7 @@ omitted_span: words whose meaning is missing from the translation, copied exactl
 OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}
 
 #: Placeholder -> what it stands for. The second group is the spelling of the authors' released code.
-FIELDS = {
+PLACEHOLDERS = {
     "source": "source",
     "translation": "translation",
     "source_lang": "source_lang",
@@ -87,7 +87,7 @@ FIELDS = {
     "source_seg": "source",
     "target_seg": "translation",
 }
-_FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
+_FIELD = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 #: Names of the languages of the WMT test sets, by ISO 639-1 code.
 LANGUAGES = {
@@ -203,7 +203,7 @@ class Prompt:
     @property
     def names_languages(self) -> bool:
         """Whether it says of what language source and translation are, where that is known."""
-        return any(FIELDS[field].endswith("_lang") for field in _FIELD.findall(self.template))
+        return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None) -> str:
         """The user message for one segment.
@@ -215,7 +215,7 @@ class Prompt:
         """
         source_lang, target_lang = language_names(lp)
         values = {"source": source, "translation": translation, "source_lang": source_lang, "target_lang": target_lang}
-        return _FIELD.sub(lambda match: values[FIELDS[match.group(1)]], self.template)
+        return _FIELD.sub(lambda match: values[PLACEHOLDERS[match.group(1)]], self.template)
 
 
 def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> Prompt:
@@ -241,7 +241,7 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
         template = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"prompt file {path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    shown = {FIELDS[field] for field in _FIELD.findall(template)}
+    shown = {PLACEHOLDERS[field] for field in _FIELD.findall(template)}
     for field in ("source", "translation"):
         if field not in shown:
             raise InputError(f"prompt file {path} has no {{{field}}}; the model would never see the {field}")

@@ -14,7 +14,7 @@ from mbr_esd_metric.errors import InputError, printable
 
 #: The most bytes of a file, and characters of a key or value.
 LARGEST = 1 << 16
-LONGEST = 1000
+LONGEST_VALUE = 1000
 _NULL = ("", "~", "null", "Null", "NULL")
 _BOOLEAN = {"yes": "true", "true": "true", "on": "true", "no": "false", "false": "false", "off": "false"}
 
@@ -64,7 +64,7 @@ def _scalars(path: Path, text: str) -> Iterator[str | None]:
             begun = True
         elif isinstance(event, yaml.ScalarEvent) and plain and begun:
             value = _value(event.value) if event.style is None else event.value
-            if value is not None and (len(value) > LONGEST or (value != printable(value) and "\n" not in value)):
+            if value is not None and (len(value) > LONGEST_VALUE or (value != printable(value) and "\n" not in value)):
                 raise InputError(
                     f"{where}: no option has such a value: {value[:60]!r}; write it on the line of its key"
                 )

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 #: Seconds between two lines where standard error is no terminal; shorter work says nothing there.
-PAUSE = 30.0
+LINE_PAUSE = 30.0
 
 
 def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
@@ -17,7 +17,7 @@ def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = T
     from tqdm import tqdm
 
     if not sys.stderr.isatty():
-        options |= {"mininterval": PAUSE, "delay": PAUSE}
+        options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
     return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)
 
 

@@ -21,6 +21,9 @@ from mbr_esd_metric.elicit.formats import Walk
 CHAT_TEMPLATE_ARGUMENTS: Mapping[str, object] = MappingProxyType(
     {"date_string": "26 Jul 2024", "enable_thinking": False}
 )
+#: The context that vLLM and Ollama reserve if `max_model_len` does not set it: room for the prompt, a long segment and
+#: its answer.
+DEFAULT_CONTEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def load_model(options: EngineOptions) -> Any:
     from mbr_esd_metric.generation import shared_prompt
 
     wait_passively()
-    shared_prompt.register()
+    shared_prompt.register_attention()
     with _loading(options):
         model = AutoModelForCausalLM.from_pretrained(
             options.model,

@@ -14,13 +14,13 @@ import numpy as np
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
-from mbr_esd_metric.metaeval.score_statistics import STATISTICS, score_statistic
+from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, score_statistic
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import Raters, SpanEvaluator, SpanScores
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BreakdownPart:
     """One part of a test set.
 
     Attributes:
@@ -44,7 +44,7 @@ def breakdown(
     missing: Missing = "toolkit",
     *,
     exact: bool = False,
-) -> tuple[Part, ...]:
+) -> tuple[BreakdownPart, ...]:
     """Evaluate every metric on every part.
 
     Args:
@@ -61,7 +61,7 @@ def breakdown(
     segments = data.gold.shape[1]
     if len(labels) != segments:
         raise InputError(f"{len(labels)} labels for {segments} segments; give one each")
-    of_spans = [span_measure(name).name for name in measures if name not in STATISTICS]
+    of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
     spans: dict[Key, SpanScores] = {}
     if data.human and of_spans:
         evaluator = SpanEvaluator(data.human, data.lengths, of_spans, raters)
@@ -84,7 +84,7 @@ def breakdown(
             for entry in data.entries
         }
         rated = int((~np.isnan(data.gold[:, columns])).sum())
-        parts.append(Part(name, int(columns.sum()), rated, values))
+        parts.append(BreakdownPart(name, int(columns.sum()), rated, values))
     return tuple(parts)
 
 

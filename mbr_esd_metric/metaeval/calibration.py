@@ -28,8 +28,8 @@ from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
-Level: TypeAlias = Literal["span", "character"]
-LEVELS: tuple[Level, ...] = ("span", "character")
+CalibrationLevel: TypeAlias = Literal["span", "character"]
+CALIBRATION_LEVELS: tuple[CalibrationLevel, ...] = ("span", "character")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class Predicted:
 
 
 def predicted_spans(
-    predicted: AnnotationMatrix, human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, level: Level = "span"
+    predicted: AnnotationMatrix,
+    human: Sequence[AnnotationMatrix],
+    lengths: npt.ArrayLike,
+    level: CalibrationLevel = "span",
 ) -> Predicted:
     """The predicted spans of a metric about every translation that somebody rated.
 
@@ -77,8 +80,8 @@ def predicted_spans(
             translation, no rating at all; names system and segment (from 1).
         OptionError: another level.
     """
-    if level not in LEVELS:
-        raise unknown("level", level, LEVELS)
+    if level not in CALIBRATION_LEVELS:
+        raise unknown("level", level, CALIBRATION_LEVELS)
     sizes = np.asarray(lengths, dtype=np.int64)
     rows: list[tuple[float, float, float, int]] = []
     found: list[tuple[float, float]] = []

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from mbr_esd_metric.errors import OptionError
 
 #: Two metrics by name: does the second beat the first?
-Pair: TypeAlias = tuple[str, str]
+MetricPair: TypeAlias = tuple[str, str]
 #: Called with the number of further draws that are done.
-Progress: TypeAlias = Callable[[int], None]
+DrawsDone: TypeAlias = Callable[[int], None]
 #: (pairs, number) -> the next draws of each pair; every call takes some of the pairs of the call before.
-Sampler: TypeAlias = Callable[[Sequence[Pair], int], dict[Pair, npt.NDArray[np.float64]]]
+NextDraws: TypeAlias = Callable[[Sequence[MetricPair], int], dict[MetricPair, npt.NDArray[np.float64]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class Contest(ABC):
 
     def tests(
         self,
-        pairs: Sequence[Pair],
+        pairs: Sequence[MetricPair],
         k: int,
         seed: int,
         stop: EarlyStop | None,
         workers: int = 1,
-        progress: Progress | None = None,
-    ) -> dict[Pair, PermBoth]:
+        progress: DrawsDone | None = None,
+    ) -> dict[MetricPair, PermBoth]:
         """`perm_both` for each pair (a, b) by name; all share their draws, as they share the seed.
 
         Args:
@@ -113,7 +113,7 @@ class Contest(ABC):
         """The observed difference, b minus a."""
 
     @abstractmethod
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
+    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
         """Returns a function that draws the next differences under the null hypothesis, for some pairs; at most k."""
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, matched
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, matched
 
 #: Which correlation.
 Coefficient = Literal["pearson", "spearman", "kendall"]
@@ -33,8 +33,6 @@ COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
 #: What is averaged over.
 Grouping = Literal["none", "item", "system"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-
-FloatVector = npt.NDArray[np.float64]
 
 #: Up to so many values Kendall's pairs are listed; beyond that SciPy's merge sort is faster.
 _FEW = 128

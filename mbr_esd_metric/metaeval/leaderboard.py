@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.contest import Progress
+from mbr_esd_metric.metaeval.contest import DrawsDone
 from mbr_esd_metric.metaeval.matrices import Missing
-from mbr_esd_metric.metaeval.metric_set import Entry, Key, MetricSet
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
@@ -44,11 +44,11 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LeaderboardRow:
     """One metric.
 
     Attributes:
-        name, uses_reference, signature: as in `Entry`.
+        name, uses_reference, signature: as in `MetricEntry`.
         results: one for each language pair, None if the metric is missing.
         average: over the language pairs, None if one is missing.
         daggers: the measures in which it beats every rival significantly in every language pair.
@@ -87,7 +87,7 @@ class Leaderboard:
 
     test_set: str
     lps: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LeaderboardRow, ...]
     measures: tuple[str, ...]
     human: tuple[tuple[float, float] | None, ...]
     rivals: tuple[str, ...]
@@ -111,7 +111,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LeaderboardSettings:
     """Everything besides the data that a leaderboard depends on.
 
     Attributes:
@@ -149,7 +149,7 @@ class Settings:
 def compute_leaderboard(
     test_set: str,
     sets: Sequence[MetricSet],
-    settings: Settings | None = None,
+    settings: LeaderboardSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Leaderboard:
     """Evaluate every metric in every language pair, rank, average, and test against rivals.
@@ -165,7 +165,7 @@ def compute_leaderboard(
         InputError: no language pair, or data that do not fit; see `metaeval`.
         OptionError: an unknown measure, or a rival that is not there.
     """
-    settings = settings or Settings()
+    settings = settings or LeaderboardSettings()
     if not sets:
         raise InputError("a leaderboard needs a language pair")
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
@@ -176,7 +176,7 @@ def compute_leaderboard(
     signatures = {key: _signature(evaluated, key) for key in keys}
     rivals = {key: _rivals(key, keys, signatures, settings.against) for key in keys}
     rows = [
-        Row(
+        LeaderboardRow(
             *key,
             signatures[key],
             tuple(one.results.get(key) for one in evaluated),
@@ -218,14 +218,14 @@ def signature_field(signature: str | None, name: str) -> str | None:
 class _Evaluated:
     """One language pair, with everything that depends on no other language pair."""
 
-    entries: Mapping[Key, Entry]
+    entries: Mapping[Key, MetricEntry]
     comparisons: Mapping[str, Comparison]
     spans: Mapping[Key, SpanScores]
     results: Mapping[Key, Result]
     human: tuple[float, float] | None
 
     @classmethod
-    def of(cls, data: MetricSet, settings: Settings, progress: Progress | None) -> _Evaluated:
+    def of(cls, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> _Evaluated:
         entries = {entry.key: entry for entry in data.entries}
         if len(entries) < len(data.entries):
             twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
@@ -264,12 +264,12 @@ class _Evaluated:
         return cls(entries, comparisons, spans, results, human)
 
 
-def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: Settings) -> Comparison:
+def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: LeaderboardSettings) -> Comparison:
     ranking = rank_spans(spans, measure, settings.draws, settings.seed, alpha=settings.alpha)
     return Comparison(ranking, resampled(spans, measure, settings.draws, settings.seed) if settings.draws else None)
 
 
-def _evaluated_spans(evaluator: SpanEvaluator, entry: Entry, lp: str) -> SpanScores:
+def _evaluated_spans(evaluator: SpanEvaluator, entry: MetricEntry, lp: str) -> SpanScores:
     try:
         return evaluator.evaluate(entry.spans or ())
     except InputError as error:
@@ -281,7 +281,9 @@ def _text(key: Key) -> str:
     return f"{key[0]}-{'ref' if key[1] else 'src'}"
 
 
-def _result(name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: Settings) -> Result:
+def _result(
+    name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: LeaderboardSettings
+) -> Result:
     own = {what: one for what, one in comparisons.items() if name in one.ranking.names}
     values = {what: one.ranking.value(name) for what, one in own.items()}
     # As evaluated: sums in another order differ in the last bit.
@@ -290,7 +292,7 @@ def _result(name: str, comparisons: Mapping[str, Comparison], spans: SpanScores 
     return Result(values, ranks, spans.counts if spans else None, intervals)
 
 
-def _averaged(evaluated: Sequence[_Evaluated], settings: Settings) -> dict[str, Comparison]:
+def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Comparison]:
     """Statistic or measure -> the comparison by the mean over the language pairs; empty if nothing was tested."""
     found: dict[str, Comparison] = {}
     for what in (*STATISTICS, *settings.measures) if settings.draws else ():
@@ -362,7 +364,9 @@ def _same_model(a: str | None, b: str | None) -> bool:
     return all(signature_field(a, name) == signature_field(b, name) for name in fields_of_candidates)
 
 
-def _daggers(key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], settings: Settings) -> frozenset[str]:
+def _daggers(
+    key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], settings: LeaderboardSettings
+) -> frozenset[str]:
     """Measures in which `key` beats every rival in every language pair."""
     others = [rival for rival in rivals if rival != key]
     if not others or len(others) < len(rivals) or not settings.draws:
@@ -378,7 +382,7 @@ def _daggers(key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], s
     return frozenset(found)
 
 
-def _beats(one: _Evaluated, measure: str, key: Key, rival: Key, settings: Settings) -> bool:
+def _beats(one: _Evaluated, measure: str, key: Key, rival: Key, settings: LeaderboardSettings) -> bool:
     if measure in STATISTICS:
         ranking = one.comparisons[measure].ranking
         i, j = ranking.names.index(_text(key)), ranking.names.index(_text(rival))

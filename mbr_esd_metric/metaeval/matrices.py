@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, unknown
 
+FloatVector = npt.NDArray[np.float64]
 FloatMatrix = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 

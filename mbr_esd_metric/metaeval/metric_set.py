@@ -16,7 +16,7 @@ Key = tuple[str, bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class MetricEntry:
     """One metric in one language pair.
 
     Attributes:
@@ -56,7 +56,7 @@ class MetricSet:
     gold: Floats
     lengths: npt.NDArray[np.int64]
     human: Sequence[AnnotationMatrix]
-    entries: Sequence[Entry]
+    entries: Sequence[MetricEntry]
     notes: tuple[str, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, PermBoth, Progress
+from mbr_esd_metric.metaeval.contest import Contest, DrawsDone, EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing
 from mbr_esd_metric.metaeval.significance import Statistic, prepare
 
@@ -52,7 +52,7 @@ def rank_metrics(
     missing: Missing = "toolkit",
     exact: bool = False,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: DrawsDone | None = None,
 ) -> Ranking:
     """Order `metrics` by `statistic`, test every pair, and put them in clusters.
 
@@ -84,7 +84,7 @@ def rank_contest(
     alpha: float = 0.05,
     stop: EarlyStop | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: DrawsDone | None = None,
 ) -> Ranking:
     """The ranking of metrics that are prepared for tests; arguments as of `rank_metrics`."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))

@@ -20,19 +20,18 @@ from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
     GROUPINGS,
     Coefficient,
-    FloatVector,
     Grouping,
     correlation,
     pairwise_accuracy,
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, Missing
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.spa import constant_metrics, spa
 
 #: What a statistic compares: scores of systems or of segments. SPA compares systems by the scores of their segments.
-Level = Literal["sys", "seg"]
+StatisticLevel = Literal["sys", "seg"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +92,7 @@ class ScoreStatistic:
         by: grouping of a correlation of segments.
     """
 
-    level: Level
+    level: StatisticLevel
     kind: str
     by: Grouping = "none"
 
@@ -136,7 +135,7 @@ class ScoreStatistic:
 
 
 #: Every statistic by name.
-STATISTICS: Mapping[str, ScoreStatistic] = {
+SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
     str(statistic): statistic
     for statistic in (
         ScoreStatistic("sys", "spa"),
@@ -154,9 +153,9 @@ def score_statistic(name: str) -> ScoreStatistic:
     Raises:
         OptionError: an unknown name, with the nearest ones.
     """
-    if name not in STATISTICS:
-        raise unknown("statistic", name, STATISTICS)
-    return STATISTICS[name]
+    if name not in SCORE_STATISTICS:
+        raise unknown("statistic", name, SCORE_STATISTICS)
+    return SCORE_STATISTICS[name]
 
 
 def evaluate(

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrated, credits, gold_pairs
-from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, Pair, PermBoth, Sampler
+from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, MetricPair, NextDraws, PermBoth
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing, matched, packed
 from mbr_esd_metric.metaeval.spa_contest import SpaContest
 
@@ -107,10 +107,10 @@ class _AccEqContest(Contest):
         lead = np.bincount(group, weights=gain).astype(np.float64)
         return differing, np.asarray(1.0 / (sizes * self._segments)), lead
 
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
-        drawn: dict[Pair, Iterator[np.float64]] = {}
+    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
+        drawn: dict[MetricPair, Iterator[np.float64]] = {}
 
-        def draw(pairs: Sequence[Pair], count: int) -> dict[Pair, npt.NDArray[np.float64]]:
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, npt.NDArray[np.float64]]:
             for pair in pairs:
                 if pair not in drawn:
                     differing, weight, _ = self._gain(*pair)

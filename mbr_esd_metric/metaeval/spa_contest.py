@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.metaeval.contest import Contest, Pair, Sampler, coins
+from mbr_esd_metric.metaeval.contest import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.exact import exact_p_values
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix
 from mbr_esd_metric.metaeval.spa import PERMUTATIONS, pairwise_p_values, signs, spa_of_p_values
@@ -58,13 +58,13 @@ class SpaContest(Contest):
     def _delta(self, a: str, b: str) -> float:
         return float(self._standard_values[b] - self._standard_values[a])
 
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
+    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         systems, segments = next(iter(self._scores.values())).shape
         rooms = [_Room.of(systems, min(_BLOCK, k)) for _ in range(workers)]
         spread: Callable[..., Iterable[Any]] = map if workers == 1 else pool.map
 
-        def draw(pairs: Sequence[Pair], count: int) -> dict[Pair, npt.NDArray[np.float64]]:
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, npt.NDArray[np.float64]]:
             names = list(dict.fromkeys(name for pair in pairs for name in pair))
             # One product for each metric, or for each pair if these are fewer. The sums are exact, so both are equal.
             wanted = names if len(names) < len(pairs) else []
@@ -83,7 +83,7 @@ class SpaContest(Contest):
         return draw
 
     def _differences(
-        self, pairs: Sequence[Pair], room: _Room, coins: BoolMatrix, sums: Mapping[str, npt.NDArray[np.float32]]
+        self, pairs: Sequence[MetricPair], room: _Room, coins: BoolMatrix, sums: Mapping[str, npt.NDArray[np.float32]]
     ) -> list[npt.NDArray[np.float64]]:
         """For each pair the differences of draws with these coins.
 

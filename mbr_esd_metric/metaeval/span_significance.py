@@ -20,16 +20,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.contest import Contest, Pair, Sampler, coins
-from mbr_esd_metric.metaeval.matrices import FloatMatrix
+from mbr_esd_metric.metaeval.contest import Contest, MetricPair, NextDraws, coins
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
-
-FloatVector = npt.NDArray[np.float64]
 
 #: The middle of the resamples that an interval covers.
 _LEVELS = (0.025, 0.975)
@@ -56,11 +53,11 @@ class SpanContest(Contest):
     def _delta(self, a: str, b: str) -> float:
         return self.values[b] - self.values[a]
 
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> Sampler:
+    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         segments = len(next(iter(self._sums.values())))
 
-        def draw(pairs: Sequence[Pair], count: int) -> dict[Pair, FloatVector]:
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
             swapped = coins(rng, count, 1, segments)[:, 0].astype(np.float64)
             moved = {name: swapped @ self._sums[name] for name in {name for pair in pairs for name in pair}}
             found = {}

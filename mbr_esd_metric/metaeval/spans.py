@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
-from mbr_esd_metric.core.character_sums import Pairs
+from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, place
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, SpanMeasure, span_measure
-
-FloatVector = npt.NDArray[np.float64]
 
 #: Systems x segments; None = unrated, or nothing predicted.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
@@ -241,7 +239,7 @@ class SpanEvaluator:
         cells = list(self._gold)
         raters = [self._gold[cells[at]] for at in new]
         each = [at for at, own in zip(new, raters, strict=True) for _ in own]
-        pairs = Pairs(
+        pairs = AnnotationPairs(
             [annotations[at] for at in each],
             [rater for own in raters for rater in own],
             [int(self._lengths[cells[at]]) for at in each],

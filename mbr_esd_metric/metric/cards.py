@@ -17,7 +17,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import OWN_MODEL, ModelCard, with_options
-from mbr_esd_metric.metric.catalogue import CATALOGUE, Entry
+from mbr_esd_metric.metric.catalogue import CATALOGUE, Judge
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, folder_card, is_model_folder
 
 #: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
@@ -29,7 +29,7 @@ def _paper(name: str, description: str, memory_gb: float, model: str, context: i
     return ModelCard(name, description, memory_gb, context, ("vllm", "sglang"), model)
 
 
-def _of_entry(entry: Entry) -> ModelCard:
+def _of_entry(entry: Judge) -> ModelCard:
     """The card of an entry of the catalogue; a hosted model is asked in the dialect of its service."""
     return ModelCard(
         f"mbr-esd-{entry.name}",

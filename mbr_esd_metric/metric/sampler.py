@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 #: Seconds between two looks at what other processes have stored.
-PAUSE = 0.2
+STORE_PAUSE = 0.2
 
 
 def missing(request: Request, have: Sequence[Sample | None]) -> Iterator[Request]:
@@ -91,7 +91,7 @@ class Sampler:
                         watch.moved(f"another process samples for {self._store.path} what {len(left)} segments lack")
                     elif parts is None:
                         # Looking takes a small part of the time, however many there are.
-                        time.sleep(max(PAUSE, 10 * (time.monotonic() - began)))
+                        time.sleep(max(STORE_PAUSE, 10 * (time.monotonic() - began)))
                     lacking = left
 
     def _lacking(self, requests: Sequence[Request]) -> list[Request]:

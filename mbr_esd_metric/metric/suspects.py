@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import first_of
 _REPEATED = 4
 
 #: What can look wrong with a pair, in the order of the checks, and its plural for counts.
-KINDS = {
+SUSPICIONS = {
     "blank translation": "blank translations",
     "blank source": "blank sources",
     "equal to its source": "translations equal to their source",
@@ -31,7 +31,7 @@ _SHARE, _ENOUGH = 0.58, 30
 
 
 def suspicion(source: str, translation: str) -> str | None:
-    """One of `KINDS`, or None if the pair looks like a source and its translation."""
+    """One of `SUSPICIONS`, or None if the pair looks like a source and its translation."""
     source, translation = source.strip(), translation.strip()
     if not translation and source:
         return "blank translation"
@@ -63,7 +63,7 @@ def counted(suspects: Sequence[str | None], labels: Sequence[str]) -> str | None
         named[kind].append(label)
     kinds = [
         f"{len(found)} {kind if len(found) == 1 else several} ({first_of(found)})"
-        for kind, several in KINDS.items()
+        for kind, several in SUSPICIONS.items()
         if (found := named.get(kind))
     ]
     return f"pairs that look wrong: {', '.join(kinds)}" if kinds else None

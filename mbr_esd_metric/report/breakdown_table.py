@@ -9,7 +9,7 @@ from typing import Literal
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
-from mbr_esd_metric.metaeval.score_statistics import STATISTICS
+from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
 from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of
@@ -44,7 +44,7 @@ def breakdown_table(
     columns = [Column(by, by, label=True), Column("segments", "segments"), Column("rated", "rated")]
     columns += [Column("metric", "metric", label=True), Column("input", "input", label=True)]
     for name in names:
-        title = statistic_title(STATISTICS[name]) if name in STATISTICS else MEASURE_TITLES.get(name, name)
+        title = statistic_title(SCORE_STATISTICS[name]) if name in SCORE_STATISTICS else MEASURE_TITLES.get(name, name)
         columns.append(Column(name, title))
     rows = []
     for part in parts:

@@ -12,8 +12,8 @@ import numpy as np
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.metaeval.calibration import (
-    LEVELS,
-    Level,
+    CALIBRATION_LEVELS,
+    CalibrationLevel,
     Predicted,
     calibration_error,
     predicted_spans,
@@ -23,10 +23,10 @@ from mbr_esd_metric.metaeval.calibration import (
 from mbr_esd_metric.report.curves import Curve
 from mbr_esd_metric.report.plots import plot_curves
 from mbr_esd_metric.report.sheet import Opinion, Sheet
-from mbr_esd_metric.report.tables import Column, Row, Table, table_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 
-def sheet_predicted(sheet: Sheet, level: Level = "span") -> dict[str, Predicted]:
+def sheet_predicted(sheet: Sheet, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
     human = [[[_translation(o) for o in column.opinions]] for column in sheet.columns if column.human]
     lengths = [[len(text.translation) for text in sheet.rows]]
@@ -73,8 +73,8 @@ def rated_sources(sheet: Sheet, name: str) -> list[str]:
 
 def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
-    rows: list[Row] = []
-    for level in LEVELS:
+    rows: list[TableRow] = []
+    for level in CALIBRATION_LEVELS:
         for name, found in sheet_predicted(sheet, level).items():
             curve = threshold_curve(found)
             crossed = cross_fitted(found, rated_sources(sheet, name))
@@ -103,11 +103,11 @@ def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int =
     return table_of("calibration of confidences", rows, notes)
 
 
-def reliability_tables(sheet: Sheet, level: Level = "span", bins: int = 10) -> list[Table]:
+def reliability_tables(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
     tables = []
     for name, found in sheet_predicted(sheet, level).items():
-        rows: list[Row] = [
+        rows: list[TableRow] = [
             {
                 Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
                 Column("predicted", "predicted"): b.count,
@@ -125,7 +125,7 @@ def reliability_tables(sheet: Sheet, level: Level = "span", bins: int = 10) -> l
 PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
 
 
-def calibration_curves(sheet: Sheet, level: Level = "span", bins: int = 10) -> Mapping[str, Sequence[Curve]]:
+def calibration_curves(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> Mapping[str, Sequence[Curve]]:
     """The curves of `PANELS`; each has at most 200 points."""
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
@@ -139,7 +139,7 @@ def calibration_curves(sheet: Sheet, level: Level = "span", bins: int = 10) -> M
     return panels
 
 
-def calibration_plot(sheet: Sheet, level: Level = "span", bins: int = 10) -> Any:
+def calibration_plot(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> Any:
     """The figure of these curves, which says of which level it is."""
     curves = calibration_curves(sheet, level, bins)
     return plot_curves(

@@ -15,7 +15,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import NoValidCandidateError
-from mbr_esd_metric.report.sheet import Distribution, Said, Text
+from mbr_esd_metric.report.sheet import AnnotationCount, Distribution, Text
 
 
 def distribution(
@@ -38,7 +38,7 @@ def distribution(
     order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
     # An infinite log-probability is unknown.
     logprobs = [one if math.isfinite(one) else None for one in hypotheses.logprobs.tolist()]
-    said = [Said(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
+    said = [AnnotationCount(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
     valid = int(hypotheses.counts.sum())
     return Distribution(text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, length), said)
 

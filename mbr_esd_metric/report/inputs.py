@@ -95,7 +95,7 @@ def read_sheet(
         for row in _texts(test_set):
             texts[row.system, row.id] = row
         layers += _layout_layers(test_set, ratings, metrics, notes)
-    kinds = {source.path: kind_of(source.path) for source in sources}
+    kinds = {source.path: kind_of_input(source.path) for source in sources}
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         layer, found = candidate_layer(source, options)
@@ -120,7 +120,7 @@ def read_sheet(
     return replace(join(sorted(layers, key=lambda layer: not layer.human), candidates), notes=notes)
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of_input(path: Path) -> Kind:
     """The kind of a file, from its first line.
 
     Raises:

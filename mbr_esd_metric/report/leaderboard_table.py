@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result, Row
+from mbr_esd_metric.metaeval.leaderboard import Leaderboard, LeaderboardRow, Result
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.report.plots import Wins
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, of_columns
@@ -109,7 +109,7 @@ def win_panels(board: Leaderboard) -> dict[str, Wins]:
     }
 
 
-def _row(row: Row, several: bool, measures: Sequence[str], counted: bool) -> list[Cell]:
+def _row(row: LeaderboardRow, several: bool, measures: Sequence[str], counted: bool) -> list[Cell]:
     cells = [Cell(row.name), Cell(input_of(row.uses_reference)), Cell(row.samples)]
     # Daggers are for all language pairs together, so they are in the columns of the average.
     if several:

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt import TestSet
-from mbr_esd_metric.adapters.wmt.joining import joined
+from mbr_esd_metric.adapters.wmt.joining import joined_records
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -91,7 +91,9 @@ class PaperCandidates:
     def _choose(self, path: Path, specs: Sequence[RowSpec], at: int) -> dict[RowSpec, Matrix]:
         """Read a candidates file once, and decide for every row that uses it."""
         test_set, humans = self._test_sets[at], self._human[at]
-        numbers = joined(test_set, ((r.place, number) for number, r in enumerate(read_candidates(path))), str(path))
+        numbers = joined_records(
+            test_set, ((r.place, number) for number, r in enumerate(read_candidates(path))), str(path)
+        )
         wanted: dict[int, list[tuple[int, int]]] = {}
         for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():
             wanted.setdefault(cast("int", numbers[system][segment]), []).append((system, segment))

@@ -14,7 +14,7 @@ from typing import Any
 from mbr_esd_metric.report.paper_rows import MODELS, edit_name, sized, sweep_name, xcomet_name
 
 #: (table, row, column).
-Place = tuple[str, str, str]
+PaperCell = tuple[str, str, str]
 
 _KEYS = {"SPA": "spa", "acc_eq*": "acc_eq", "SoftF1": "softf1", "F1": "f1"}
 _MODELS = {"Llama-3.3-70B-Inst": "llama", "Gemma2-27b-it": "gemma2", "Phi-4": "phi4", "Mistral-Large-Inst": "mistral"}
@@ -73,7 +73,7 @@ def _number(printed: str | float) -> float:
     return float(printed)
 
 
-def _placed() -> Iterator[tuple[Place, float]]:
+def _placed() -> Iterator[tuple[PaperCell, float]]:
     found = figures()
     for table, rows in found.items():
         for row in rows if isinstance(rows, list) else ():
@@ -84,10 +84,10 @@ def _placed() -> Iterator[tuple[Place, float]]:
             yield ("lambda", sweep_name(xcomet_name(*_xcomet(name)), 0.0), key), _number(printed)
 
 
-#: Place -> the paper's figure.
-PAPER: Mapping[Place, float] = dict(_placed())
+#: PaperCell -> the paper's figure.
+PAPER: Mapping[PaperCell, float] = dict(_placed())
 
 #: Places that the paper marks as significantly better than MAP and majority voting.
-PAPER_DAGGERS: frozenset[Place] = frozenset(
+PAPER_DAGGERS: frozenset[PaperCell] = frozenset(
     (*place_of("main", row), _KEYS[name]) for row in figures()["main"] for name in row["dagger"]
 )

@@ -19,7 +19,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.report.sheet import CandidateColumn, Column, Said, Sheet
+from mbr_esd_metric.report.sheet import AnnotationCount, CandidateColumn, OpinionColumn, Sheet
 
 #: A lone surrogate is no character. Two of them would become one character in JavaScript, and offsets would move.
 _LONE = re.compile("[\ud800-\udfff]")
@@ -46,7 +46,7 @@ def payload(sheet: Sheet, weights: str | MqmWeights = "paper") -> dict[str, Any]
     }
 
 
-def encode(data: dict[str, Any]) -> str:
+def encode_payload(data: dict[str, Any]) -> str:
     """`data` as base64 of gzipped JSON; the same data gives the same text."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("ascii"), compresslevel=6, mtime=0)).decode("ascii")
@@ -56,7 +56,7 @@ def _clean(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
-def _column(column: Column, categories: dict[str, int]) -> dict[str, Any]:
+def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
     own: list[float | None] = []
     kept = [None if opinion is None else opinion.kept for opinion in column.opinions]
@@ -103,7 +103,7 @@ def _candidates(column: CandidateColumn) -> dict[str, Any]:
     }
 
 
-def _said(said: Said) -> list[Any]:
+def _said(said: AnnotationCount) -> list[Any]:
     missing = said.annotation.on("source")
     return [
         said.count,

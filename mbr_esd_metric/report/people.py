@@ -16,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import Drawn, SystemPair, compare
-from mbr_esd_metric.report.tables import Column, Row, Table, table_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 #: Resamples of an interval.
 _DRAWS = 1000
@@ -57,7 +57,7 @@ def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], flo
 
 
 def _systems(ratings: Sequence[PersonRating]) -> Table:
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     score = Column("score", "score", best="max", digits=2)
     names = list(dict.fromkeys(one.rating.system for one in ratings))
     for name in names:
@@ -92,7 +92,7 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
 
 
 def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for (a, b), one in compared(ratings).items():
         low, high = one.other_segments
         better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
@@ -132,7 +132,7 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
     shares: dict[Fate, Column] = {
         fate: Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")
     }
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         {
             Column("spans", "spans"): name,
             Column("number", "number"): len(fates),
@@ -153,7 +153,7 @@ def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
     if not groups["marked beforehand"]:
         return None
     rng = np.random.default_rng(seed)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for name, own in groups.items():
         if not own:
             continue
@@ -198,7 +198,7 @@ def _people(ratings: Sequence[PersonRating]) -> Table:
     groups: dict[str, list[PersonRating]] = defaultdict(list)
     for one in ratings:
         groups[one.rating.rater].append(one)
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         {
             Column("annotator", "annotator"): name,
             Column("ratings", "ratings"): len(own),

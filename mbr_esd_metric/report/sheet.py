@@ -83,7 +83,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnnotationCount:
     """One distinct annotation among a segment's candidates: how often, and its best log-probability."""
 
     annotation: Annotation
@@ -108,7 +108,7 @@ class Distribution:
     distinct: int
     invalid: int
     runs: Sequence[tuple[int, int, int]]
-    said: Sequence[Said]
+    said: Sequence[AnnotationCount]
 
     def on(self, text: Text) -> Distribution:
         """The same on a row whose translation differs in white space at the end."""
@@ -132,7 +132,7 @@ class CandidateLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OpinionColumn:
     """A layer on the rows of a sheet; None for rows that it does not have."""
 
     name: str
@@ -158,7 +158,7 @@ class Sheet:
     """
 
     rows: Sequence[Text]
-    columns: Sequence[Column]
+    columns: Sequence[OpinionColumn]
     candidates: Sequence[CandidateColumn]
     unmatched: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
@@ -190,7 +190,7 @@ def join(layers: Iterable[Layer], candidates: Iterable[CandidateLayer] = ()) -> 
             except InputError as error:
                 raise InputError(f"{layer.name}, segment {opinion.text.id}: {error}") from None
             opinions[row] = opinion
-        columns.append(Column(layer.name, layer.human, opinions))
+        columns.append(OpinionColumn(layer.name, layer.human, opinions))
     strips = []
     for said, at in zip(candidates, sampled, strict=True):
         distributions: list[Distribution | None] = [None] * len(rows.texts)

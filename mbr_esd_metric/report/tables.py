@@ -80,18 +80,18 @@ class Table:
 
 
 #: The values of a row, by its columns.
-Row: TypeAlias = Mapping[Column, Value]
+TableRow: TypeAlias = Mapping[Column, Value]
 
 
 def table_of(
-    title: str, rows: Sequence[Row], notes: Sequence[str] = (), beside: Mapping[str, Any] | None = None
+    title: str, rows: Sequence[TableRow], notes: Sequence[str] = (), beside: Mapping[str, Any] | None = None
 ) -> Table:
     """A table of at least one row; all have the same columns, in the same order."""
     cells = tuple(tuple(map(Cell, row.values())) for row in rows)
     return Table(title, tuple(rows[0]), cells, tuple(notes), beside or {})
 
 
-def render(table: Table, form: str = "text") -> str:
+def render_table(table: Table, form: str = "text") -> str:
     """`table` in that format, with a line end at the end.
 
     Raises:
@@ -110,7 +110,7 @@ def render_all(tables: Sequence[Table], form: str = "text") -> str:
     """
     if form == "html":
         return _page(tables)
-    rendered = [render(table, form) for table in tables]
+    rendered = [render_table(table, form) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
     return "\n".join(rendered)

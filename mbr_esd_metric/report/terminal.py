@@ -78,7 +78,7 @@ def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
 def mark(translation: str, annotation: Annotation, *, color: bool) -> str:
     """The translation with its error spans marked; where spans overlap, the worse severity shows."""
     parts = []
-    for piece, severity in pieces(translation, annotation):
+    for piece, severity in severity_runs(translation, annotation):
         shown = visible(piece)
         if severity is None:
             parts.append(shown)
@@ -89,7 +89,7 @@ def mark(translation: str, annotation: Annotation, *, color: bool) -> str:
     return "".join(parts)
 
 
-def pieces(translation: str, annotation: Annotation) -> Iterator[tuple[str, Severity | None]]:
+def severity_runs(translation: str, annotation: Annotation) -> Iterator[tuple[str, Severity | None]]:
     """The translation cut where its worst severity changes, with that severity; None if there is no error."""
     worst: list[Severity | None] = [None] * len(translation)
     for span in sorted(annotation, key=lambda span: span.severity == "major"):

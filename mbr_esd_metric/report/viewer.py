@@ -15,11 +15,11 @@ from importlib.resources import files
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.report.calibration_tables import calibration_html
-from mbr_esd_metric.report.payload import encode, payload
+from mbr_esd_metric.report.payload import encode_payload, payload
 from mbr_esd_metric.report.sheet import Sheet
 
 
-def render(sheet: Sheet, title: str, weights: str | MqmWeights = "paper") -> str:
+def render_page(sheet: Sheet, title: str, weights: str | MqmWeights = "paper") -> str:
     """The page as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = _program()
@@ -31,7 +31,7 @@ def render(sheet: Sheet, title: str, weights: str | MqmWeights = "paper") -> str
         "script": script,
         "script_hash": _hash(script),
         "calibration": calibration_html(sheet),
-        "data": encode(payload(sheet, weights)),
+        "data": encode_payload(payload(sheet, weights)),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _asset("viewer.html"))
 

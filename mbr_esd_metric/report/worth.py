@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.sheet import CandidateColumn, Column, Sheet
+from mbr_esd_metric.report.sheet import CandidateColumn, OpinionColumn, Sheet
 
 #: How segments can be chosen, with what each needs.
 STRATEGIES: Mapping[str, str] = {
@@ -71,7 +71,7 @@ def _metrics(sheet: Sheet, annotations: Sequence[Annotation | None]) -> npt.NDAr
     return np.array(scores).var(axis=0) if len(scores) > 1 else np.full(len(sheet.rows), np.nan)
 
 
-def _standard(column: Column) -> npt.NDArray[np.float64]:
+def _standard(column: OpinionColumn) -> npt.NDArray[np.float64]:
     own = np.array([np.nan if one is None or one.own is None else one.own for one in column.opinions])
     known = own[~np.isnan(own)]
     if not len(known):

@@ -239,12 +239,14 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     if suffix == ".zst":
         pytest.importorskip("zstandard")
     line = (
-        '{"direction": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
+        '{"lp": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
         '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}'
     )
     path = tmp_path / f"bio.jsonl{suffix}"
     write_whole(path, line + "\n")
     (rating,) = read_mqm(path)
+    write_whole(path, line.replace('"lp"', '"direction"') + "\n")
+    assert tuple(read_mqm(path)) == (rating,)
     assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
     path = tmp_path / "bad.jsonl"

@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.leaderboard import Settings, compute_leaderboard
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 
 
 @dataclass
@@ -140,9 +140,9 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
     stored = compute_leaderboard(
-        "wmt24", [stored_metrics(load_test_set(tmp_path, "wmt24", "en-de"))], Settings(draws=20)
+        "wmt24", [stored_metrics(load_test_set(tmp_path, "wmt24", "en-de"))], LeaderboardSettings(draws=20)
     )
-    bridged = compute_leaderboard("wmt24", [metrics_of(EvalSet())], Settings(draws=20))
+    bridged = compute_leaderboard("wmt24", [metrics_of(EvalSet())], LeaderboardSettings(draws=20))
     assert stored.rows == bridged.rows
     assert stored.human == bridged.human
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
+from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign, utf16_units
 from mbr_esd_metric.adapters.ratings import PersonRating, read_person_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
@@ -100,7 +100,7 @@ def test_an_attention_check_is_another_screen_with_an_error_that_was_planted(sco
         assert not item["error_spans"][code]
         (wanted,) = rule["error_spans"]
         last, start = wanted["start_i"][1], wanted["end_i"][0]
-        assert 0 <= start <= last < units(item["tgt"][code], len(item["tgt"][code]))
+        assert 0 <= start <= last < utf16_units(item["tgt"][code], len(item["tgt"][code]))
 
 
 def test_a_share_of_the_documents_has_no_spans(scored: Path) -> None:
@@ -178,16 +178,16 @@ def test_what_people_click_comes_back(
                 at = rule["error_spans"][0]["end_i"][0]
                 person.mark(0, system, at, at, "major")
             elif not check and name == "anna" and number == 0:
-                first = units(B[0], B[0].index("nördlich"))
+                first = utf16_units(B[0], B[0].index("nördlich"))
                 person.delete(0, b, first)
-                start = units(A[0], A[0].index("überflutete"))
+                start = utf16_units(A[0], A[0].index("überflutete"))
                 person.mark(0, a, start, start + len("überflutete") - 1, "minor")
                 person.picture(tmp_path / "added.png")
             elif not check and name == "anna" and number == 1:
-                person.change(0, b, units(B[1], B[1].index("Orte")), "minor")
-                person.mark(0, a, units(A[1], len(A[1])), units(A[1], len(A[1])), "major")
+                person.change(0, b, utf16_units(B[1], B[1].index("Orte")), "minor")
+                person.mark(0, a, utf16_units(A[1], len(A[1])), utf16_units(A[1], len(A[1])), "major")
             elif not check and name == "anna" and number == 2:
-                smile = units(A[2], A[2].index("😀"))
+                smile = utf16_units(A[2], A[2].index("😀"))
                 person.mark(0, a, smile, smile, "major")  # the half of it that can be clicked
             done[name] += 1
             assert person.next() == (turn < 6)
@@ -285,9 +285,9 @@ def test_a_budget_takes_what_the_strategy_says(scored: Path, capsys: pytest.Capt
 
 
 def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Document("d", (Item("1", "a cat", {"X": Output("Hund")}),))
-    check = Document("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
-    made = campaign([shown], [check], Plan("c", "en-de", ("anna",)))
+    shown = Screen("d", (Item("1", "a cat", {"X": Output("Hund")}),))
+    check = Screen("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
+    made = campaign([shown], [check], CampaignPlan("c", "en-de", ("anna",)))
     (tmp_path / "c.json").write_text(json.dumps(made), encoding="utf-8")
     answer = {"system1": {"score": 70, "error_spans": []}}
     log = [

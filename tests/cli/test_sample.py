@@ -90,7 +90,7 @@ def test_a_failing_run_leaves_its_bar_once_and_messages_on_lines_of_their_own(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("aiohttp")
-    monkeypatch.setattr("mbr_esd_metric.files.progress.PAUSE", 0.0)  # a bar as on a terminal
+    monkeypatch.setattr("mbr_esd_metric.files.progress.LINE_PAUSE", 0.0)  # a bar as on a terminal
     with FakeServer("served", dialect="openai", refuse="not today") as server:
         model = f"mbr-esd-llama?model=served&n=2&lp=en-de&dialect=openai&server={server.url}"
         assert main(["sample", "-s", "src.txt", "-t", "mt.txt", "--model", model, "-o", "out.jsonl"]) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans
-from mbr_esd_metric.core.learnt_score import FEATURES, LearntScore, features, mean
+from mbr_esd_metric.core.learnt_score import FEATURES, LearntScore, features, mean_expected
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.errors import InputError, OptionError
@@ -82,7 +82,7 @@ def test_a_decision_takes_the_mean_over_its_candidates(tmp_path: Path) -> None:
     assert decide(candidates, "a b", score=str(path)).score == found.score
     assert DecisionOptions(score=str(path)).described()["score"] == str(SOME)
     assert str(SOME) != str(replace(SOME, intercept=0.2))
-    assert mean([ONE, other]) == replace(ONE, major=0.625)
+    assert mean_expected([ONE, other]) == replace(ONE, major=0.625)
 
 
 def test_what_is_no_learnt_score_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.distill.planted import KINDS, Planter, planted
+from mbr_esd_metric.distill.planted import PLANTED_KINDS, Planter, planted
 from mbr_esd_metric.distill.supervision import HumanAnnotation
 
 #: Words with the endings of those below, and names that stand in the source as well.
@@ -25,11 +25,11 @@ def human(source: str, translation: str, *spans: ErrorSpan) -> HumanAnnotation:
 CLEAN = [human(SOURCE, TEXT), human(_NAMES, f"Wort {_NAMES}"), human("x", f"Wort {_MORE}")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PLANTED_KINDS)
 def test_each_kind_changes_the_text_where_it_says(kind: str) -> None:
     planter, made = Planter(CLEAN), set()
     for seed in range(30):
-        edit = KINDS[kind](planter, CLEAN[0], random.Random(seed))
+        edit = PLANTED_KINDS[kind](planter, CLEAN[0], random.Random(seed))
         if edit is None or edit.text == TEXT:  # a name may be drawn for itself; `plant` then takes another kind
             continue
         made.add(edit.text)
@@ -81,7 +81,7 @@ def test_what_is_missing_is_planted_more_often_than_the_rest() -> None:
         assert made.planted_in == TEXT
         kinds[str(made.annotation.spans[0].category).removeprefix("planted/")] += 1
     assert min(kinds["omission"], kinds["negation"]) > 1.5 * max(kinds["order"], kinds["form"], kinds["number"])
-    assert set(kinds) == set(KINDS)
+    assert set(kinds) == set(PLANTED_KINDS)
 
 
 def test_the_share_is_kept_and_the_draw_repeats() -> None:

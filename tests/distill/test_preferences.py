@@ -18,8 +18,8 @@ from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,
     NO_VALID,
     ONE_ANNOTATION,
-    Pair,
     PairOptions,
+    PreferencePair,
     make_pairs,
     preference,
     read_pairs,
@@ -51,7 +51,7 @@ def record(
     return CandidateRecord(name, f"source {name}", mt, columns)
 
 
-def one(item: CandidateRecord) -> Pair | str:
+def one(item: CandidateRecord) -> PreferencePair | str:
     return preference(item, load_prompt(), PairOptions(lp="en-de"))
 
 
@@ -96,7 +96,7 @@ def test_pairs_are_those_of_the_paper_read_plainly() -> None:
             assert pair in (ONE_ANNOTATION, EQUAL_UTILITY)
             continue
         some += 1
-        assert isinstance(pair, Pair)
+        assert isinstance(pair, PreferencePair)
         assert spans(pair.chosen, MT) == spans(texts[expected[0]], MT)
         assert spans(pair.rejected, MT) == spans(texts[expected[1]], MT)
         assert pair.chosen_utility > pair.rejected_utility
@@ -108,14 +108,14 @@ def test_ties_go_to_the_likelier_then_to_the_first() -> None:
     # Fuchs and Hund differ in nothing but their length; the third, with both, is the worst or the best alone.
     same = answer(("den", "minor")), answer(("den", "minor"))
     pair = one(record(same[0], same[1], a, logprobs=(-3.0, -1.0, -2.0)))
-    assert isinstance(pair, Pair)
+    assert isinstance(pair, PreferencePair)
     assert pair.chosen == same[0]
     reworded = answer(("Fuchs", "major")).replace('"x"', '"y"')  # the same annotation in other words
     pair = one(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0)))
-    assert isinstance(pair, Pair)
+    assert isinstance(pair, PreferencePair)
     assert pair.rejected == reworded
     pair = one(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0)))
-    assert isinstance(pair, Pair)
+    assert isinstance(pair, PreferencePair)
     assert pair.rejected == a
 
 
@@ -130,7 +130,7 @@ def test_segments_without_a_preference_say_why() -> None:
 def test_invalid_candidates_are_neither_chosen_nor_rejected() -> None:
     a, b = answer(("Fuchs", "major")), answer()
     pair = one(record("garbage", a, a, b, '{"errors": [', truncated=(False,) * 4 + (True,)))
-    assert isinstance(pair, Pair)
+    assert isinstance(pair, PreferencePair)
     assert (pair.chosen, pair.rejected) == (a, b)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.distill.encoding import collate, common_prefix, encode
+from mbr_esd_metric.distill.encoding import collate, common_prefix, encode_example
 from mbr_esd_metric.distill.settings import SftOptions
 from mbr_esd_metric.distill.sft import answer_loss, train_sft
 from mbr_esd_metric.distill.supervision import Example, Supervision
@@ -28,7 +28,7 @@ def example(number: int, errors: int = 1) -> Example:
 @pytest.fixture
 def batch(tiny_model: Path) -> tuple[Any, list[Any]]:
     tokenizer = load_tokenizer(str(tiny_model))
-    return tokenizer, [encode(example(i, i % 3), tokenizer) for i in range(5)]
+    return tokenizer, [encode_example(example(i, i % 3), tokenizer) for i in range(5)]
 
 
 def test_loss_and_gradient_are_those_of_the_examples_in_full(tiny_model: Path, batch: tuple[Any, list[Any]]) -> None:
@@ -102,7 +102,7 @@ def test_training_teaches_writes_a_folder_that_scores_and_resumes(
 def test_errors_name_the_fix(tiny_model: Path, tmp_path: Path, batch: tuple[Any, list[Any]]) -> None:
     tokenizer, _ = batch
     with pytest.raises(InputError, match="more than max_length=10"):
-        encode(example(1), tokenizer, 10)
+        encode_example(example(1), tokenizer, 10)
     supervision = Supervision((example(1),), (), 0, 0)
     with pytest.raises(OptionError, match="batch_size 3 is no multiple"):
         train_sft(supervision, tmp_path, str(tiny_model), SftOptions(batch_size=3, per_device=2), {})

@@ -16,7 +16,7 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import Example, HumanAnnotation, Selection, Supervision, merged, mixed, select
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.elicit.prompt import CATEGORIES, load_prompt
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
 
@@ -44,7 +44,7 @@ def test_real_answers_fit_the_grammar_and_read_back_as_the_annotation(mqm_folder
         answer, lost = get_format("json").answer(rating.annotation, rating.target)
         assert grammar.fullmatch(answer), answer
         for error in json.loads(answer)["errors"]:
-            assert error["category"] in CATEGORIES
+            assert error["category"] in ASKED_CATEGORIES
         if rating.annotation and not lost:
             assert decide([Candidate(answer)], rating.target, rule="majority").annotation == rating.annotation
             checked += 1

@@ -18,8 +18,8 @@ from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.elicit.formats import FORMATS, Walk, get_format
 from mbr_esd_metric.elicit.formats.compact import MOST
-from mbr_esd_metric.elicit.formats.marked import units
-from mbr_esd_metric.elicit.parse import LONGEST, TOO_LONG, Invalid, Parsed
+from mbr_esd_metric.elicit.formats.marked import words_of
+from mbr_esd_metric.elicit.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -39,7 +39,7 @@ BLANK = " \n"
 
 def whole_words(text: str, rng: random.Random, most: int = 3) -> Annotation:
     """Some errors that every format can say: runs of words that stand at their first place, none beside another."""
-    words, spans, at = units(text), [], 0
+    words, spans, at = words_of(text), [], 0
     while at < len(words) and len(spans) < most:
         first = rng.randrange(at, len(words))
         last = min(len(words) - 1, first + rng.randrange(3))
@@ -339,7 +339,7 @@ def spans_of(text: str, walk: Walk, chosen: tuple[int, ...]) -> ExpectedSpans:
 
 @given(st.data())
 def test_a_walk_that_was_certain_of_its_marks_expects_the_spans_that_it_has(data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([text for text in TEXTS if units(text)]))
+    text = data.draw(st.sampled_from([text for text in TEXTS if words_of(text)]))
     walk = marked_walk(text)
     chosen = tuple(data.draw(st.lists(st.integers(0, 2), min_size=len(walk.units), max_size=len(walk.units))))
     certain = [[float(mark == one) for one in range(3)] for mark in chosen]
@@ -387,7 +387,7 @@ def test_expected_spans_vary_more_where_one_error_rules_out_another() -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
     text = "Sie gehte nach Hause"
-    for answer in ("x" * (LONGEST + 1), get_format(name).answer(EMPTY, text)[0] + " " * LONGEST):
+    for answer in ("x" * (LONGEST_ANSWER + 1), get_format(name).answer(EMPTY, text)[0] + " " * LONGEST_ANSWER):
         parser = get_format(name).parser(text)
         assert parser.annotations([answer]) == [parser.parse(answer)] == [TOO_LONG]
     assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG

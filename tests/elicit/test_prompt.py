@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.elicit.prompt import CATEGORIES, FIELDS, SEVERITIES, TEMPLATES, load_prompt
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES, PLACEHOLDERS, TEMPLATES, load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
 
@@ -23,7 +23,7 @@ def test_a_released_text_never_changes() -> None:
 
 def test_the_built_in_text_names_the_taxonomy_and_shows_the_segment() -> None:
     text = load_prompt().render("The bank closed.", "Das Ufer schloss.", "en-de")
-    assert all(f"{name}" in text for name in (*CATEGORIES, *SEVERITIES))
+    assert all(f"{name}" in text for name in (*ASKED_CATEGORIES, *ASKED_SEVERITIES))
     assert "Source in English:\nThe bank closed.\n\nTranslation in German:\nDas Ufer schloss." in text
     assert '{"errors": []}' in text  # braces that are no field stand as they are
 
@@ -60,7 +60,7 @@ def test_every_field_is_replaced_once_and_other_braces_stay(tmp_path: Path) -> N
     assert prompt.render("{translation}", "{source}") == (
         "{translation}|{source}|{translation}|{source}|{other}|{{translation}}"
     )
-    assert set(FIELDS.values()) == {"source", "translation", "source_lang", "target_lang"}
+    assert set(PLACEHOLDERS.values()) == {"source", "translation", "source_lang", "target_lang"}
 
 
 def test_the_version_of_a_file_is_its_text(tmp_path: Path) -> None:

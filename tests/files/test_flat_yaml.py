@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mbr_esd_metric.errors import InputError, MbrEsdError, printable
-from mbr_esd_metric.files.flat_yaml import LARGEST, LONGEST, read_flat
+from mbr_esd_metric.files.flat_yaml import LARGEST, LONGEST_VALUE, read_flat
 from mbr_esd_metric.metric.cards import load_card
 
 HEAD = "class_identifier: mbr_esd_metric\n"
@@ -42,7 +42,7 @@ HOSTILE = {
     "half a pair": 'lp: "\\uD800"\n',
     "no character": 'lp: "\\UFFFFFFFF"\n',
     "a terminal's escape in a key": '"\\e[2J": 2\n',
-    "a long value": f"lp: {'a' * (LONGEST + 1)}\n",
+    "a long value": f"lp: {'a' * (LONGEST_VALUE + 1)}\n",
     "a long file": "# " + "x" * LARGEST + "\n",
     "a long list": "- x\n" * 10_000,
 }

@@ -28,7 +28,7 @@ def test_short_work_says_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> N
 def test_long_work_says_how_far_it_is_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "PAUSE", 0.2)
+    monkeypatch.setattr(progress, "LINE_PAUSE", 0.2)
     with progress_bar("sampling", "segment", total=10, done=4) as bar:
         for _ in range(5):
             time.sleep(0.1)

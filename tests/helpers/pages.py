@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
-from mbr_esd_metric.report.viewer import render
+from mbr_esd_metric.report.viewer import render_page
 
 #: As few of Chromium's own errands as can be: the log of requests must hold ours alone.
 FLAGS = (
@@ -50,7 +50,7 @@ class Page:
     ) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
-        path.write_text(render(sheet, title, weights), encoding="utf-8")
+        path.write_text(render_page(sheet, title, weights), encoding="utf-8")
         return self.open_file(path, width, height)
 
     def open_file(self, path: Path, width: int = 1280, height: int = 860) -> float:

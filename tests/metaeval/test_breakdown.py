@@ -11,7 +11,7 @@ from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, correlation, evaluate_spans, spa
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
-from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 LENGTH = 20
 LABELS = ["a"] * 6 + ["b"] * 5 + ["a"] * 3 + ["c"]
@@ -32,7 +32,7 @@ def data() -> MetricSet:
     rated = [[None if np.isnan(g) else a for g, a in zip(gs, row, strict=True)] for gs, row in zip(gold, human)]  # noqa: B905
     predicted = [[spans() for _ in LABELS] for _ in range(4)]
     scores = np.array([[float(-len(a)) for a in row] for row in predicted])
-    entries = [Entry("spans", False, scores, predicted), Entry("noise", True, rng.normal(size=gold.shape))]
+    entries = [MetricEntry("spans", False, scores, predicted), MetricEntry("noise", True, rng.normal(size=gold.shape))]
     return MetricSet("en-de", gold, np.full(gold.shape, LENGTH), [rated], entries)
 
 

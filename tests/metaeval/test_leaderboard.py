@@ -18,12 +18,18 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, perm_both, spa
-from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Row, Settings, compute_leaderboard, signature_field
-from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
+from mbr_esd_metric.metaeval.leaderboard import (
+    Leaderboard,
+    LeaderboardRow,
+    LeaderboardSettings,
+    compute_leaderboard,
+    signature_field,
+)
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spans import evaluate_spans, span_bootstrap
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
-from mbr_esd_metric.report.tables import TABLE_FORMATS, render
+from mbr_esd_metric.report.tables import TABLE_FORMATS, render_table
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
 CONSTANT = "one score for everything, so that SPA says nothing and depends on the order of the systems"
@@ -49,8 +55,8 @@ def lp(name: str = "en-de", seed: int = 0, noises: Sequence[tuple[str, str, floa
     for metric, rule, noise in noises:
         swapped = np.where(rng.random(penalties.shape) < noise, rng.permuted(penalties, axis=1), penalties)
         seen = np.nan_to_num(swapped)
-        entries.append(Entry(metric, False, -seen, spans_of(seen), SIGNATURE.format(rule)))
-    reference = Entry("overlap", True, -np.nan_to_num(penalties) + rng.normal(0, 1, penalties.shape))
+        entries.append(MetricEntry(metric, False, -seen, spans_of(seen), SIGNATURE.format(rule)))
+    reference = MetricEntry("overlap", True, -np.nan_to_num(penalties) + rng.normal(0, 1, penalties.shape))
     entries.append(reference)
     return MetricSet(name, -penalties, np.full(penalties.shape, LENGTH), [human], entries)
 
@@ -68,12 +74,12 @@ def two(one: MetricSet) -> list[MetricSet]:
     return [one, lp("ja-zh", 1, NOISES)]
 
 
-def row(board: Leaderboard, name: str) -> Row:
+def row(board: Leaderboard, name: str) -> LeaderboardRow:
     return next(row for row in board.rows if row.name == name)
 
 
 def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
-    board = compute_leaderboard("t", [one], Settings(draws=200))
+    board = compute_leaderboard("t", [one], LeaderboardSettings(draws=200))
     scores = {e.name: e.scores for e in one.entries}
     for statistic, function in (("spa", spa), ("acc_eq", lambda g, m: acc_eq(g, m).accuracy)):
         names = {f"{e.name}-{'ref' if e.uses_reference else 'src'}": e.scores for e in one.entries}
@@ -99,7 +105,7 @@ def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
 
 
 def test_rows_are_ordered_by_spa(two: list[MetricSet]) -> None:
-    board = compute_leaderboard("t", two, Settings(draws=0))
+    board = compute_leaderboard("t", two, LeaderboardSettings(draws=0))
     values = [row.average.values["spa"] for row in board.rows if row.average]
     assert values == sorted(values, reverse=True)
     assert len(values) == 4
@@ -107,7 +113,7 @@ def test_rows_are_ordered_by_spa(two: list[MetricSet]) -> None:
 
 
 def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[MetricSet]) -> None:
-    board = compute_leaderboard("t", two, Settings(draws=200))
+    board = compute_leaderboard("t", two, LeaderboardSettings(draws=200))
     for one_row in board.rows:
         results = [result for result in one_row.results if result is not None]
         assert one_row.average is not None
@@ -128,16 +134,16 @@ def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[MetricSet]) 
 
 def test_a_metric_that_misses_a_language_pair_has_no_average_and_comes_last(two: list[MetricSet]) -> None:
     other = lp("ja-zh", 1, NOISES[1:])
-    board = compute_leaderboard("t", [two[0], other], Settings(draws=50))
+    board = compute_leaderboard("t", [two[0], other], LeaderboardSettings(draws=50))
     assert board.rows[-1].name == "ours"
     assert board.rows[-1].average is None
     assert board.rows[-1].results[1] is None
-    text = render(leaderboard_table(board))
+    text = render_table(leaderboard_table(board))
     assert "ours" in text
 
 
 def test_daggers_need_every_rival_in_every_language_pair(two: list[MetricSet]) -> None:
-    settings = Settings(draws=200, against=("map", "majority"))
+    settings = LeaderboardSettings(draws=200, against=("map", "majority"))
     board = compute_leaderboard("t", two, settings)
     ours = row(board, "ours").daggers
     # Five systems are too few for SPA, whoever is better.
@@ -153,7 +159,10 @@ def test_daggers_need_every_rival_in_every_language_pair(two: list[MetricSet]) -
     assert row(board, "overlap").daggers == frozenset()
     worse = [two[0], lp("ja-zh", 1, (("ours", "mbr", 1.0), *NOISES[1:]))]
     assert row(compute_leaderboard("t", worse, settings), "ours").daggers == frozenset()
-    assert row(compute_leaderboard("t", two, Settings(draws=0, against=("map",))), "ours").daggers == frozenset()
+    assert (
+        row(compute_leaderboard("t", two, LeaderboardSettings(draws=0, against=("map",))), "ours").daggers
+        == frozenset()
+    )
 
 
 def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
@@ -161,37 +170,39 @@ def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
     p = perm_both(one.gold, scores["map"], scores["ours"], "spa", 200).p_value
     assert 0 < p < 1
     for alpha, there in ((p, True), (float(np.nextafter(p, 0)), False)):
-        board = compute_leaderboard("t", [one], Settings(draws=200, against=("map",), alpha=alpha))
+        board = compute_leaderboard("t", [one], LeaderboardSettings(draws=200, against=("map",), alpha=alpha))
         assert ("spa" in row(board, "ours").daggers) is there
 
 
 def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: MetricSet) -> None:
-    by_name = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "vote")))
-    by_rule = compute_leaderboard("t", [one], Settings(draws=100, against=("map", "majority")))
+    by_name = compute_leaderboard("t", [one], LeaderboardSettings(draws=100, against=("map", "vote")))
+    by_rule = compute_leaderboard("t", [one], LeaderboardSettings(draws=100, against=("map", "majority")))
     assert row(by_name, "ours").daggers == row(by_rule, "ours").daggers != frozenset()
     with pytest.raises(OptionError, match="--against greedy: no metric of that name.*there are: map, ours"):
-        compute_leaderboard("t", [one], Settings(draws=100, against=("greedy",)))
+        compute_leaderboard("t", [one], LeaderboardSettings(draws=100, against=("greedy",)))
     other = [
-        Entry(e.name, e.uses_reference, e.scores, e.spans, (e.signature or "").replace("n:16", "n:64"))
+        MetricEntry(e.name, e.uses_reference, e.scores, e.spans, (e.signature or "").replace("n:16", "n:64"))
         if e.name == "ours"
         else e
         for e in one.entries
     ]
     unlike = MetricSet(one.lp, one.gold, one.lengths, one.human, other)
-    board = compute_leaderboard("t", [unlike], Settings(draws=100, against=("majority",)))
+    board = compute_leaderboard("t", [unlike], LeaderboardSettings(draws=100, against=("majority",)))
     assert row(board, "ours").daggers == frozenset()
 
 
 def test_a_constant_metric_is_noted(one: MetricSet) -> None:
-    same, still = (Entry(name, False, np.full_like(one.gold, 2.0)) for name in ("same", "still"))
+    same, still = (MetricEntry(name, False, np.full_like(one.gold, 2.0)) for name in ("same", "still"))
     pairs = [
         MetricSet(lp, one.gold, one.lengths, [], entries)
         for lp, entries in (("en-de", [same, still]), ("en-es", [same, still, *one.entries]), ("ja-zh", [same]))
     ]
-    board = compute_leaderboard("t", pairs, Settings(draws=0))
+    board = compute_leaderboard("t", pairs, LeaderboardSettings(draws=0))
     noted = [note for note in board.notes if "one score for everything" in note]
     assert noted == [f"{CONSTANT}: same in en-de, en-es, ja-zh; still in en-de, en-es"]
-    board = compute_leaderboard("t", [MetricSet("en-de", one.gold, one.lengths, [], [same])], Settings(draws=0))
+    board = compute_leaderboard(
+        "t", [MetricSet("en-de", one.gold, one.lengths, [], [same])], LeaderboardSettings(draws=0)
+    )
     assert board.measures == ()
     assert board.notes == (f"{CONSTANT}: same in en-de",)
 
@@ -199,18 +210,18 @@ def test_a_constant_metric_is_noted(one: MetricSet) -> None:
 def test_the_same_metric_twice_is_an_error(one: MetricSet) -> None:
     twice = MetricSet("en-de", one.gold, one.lengths, [], [*one.entries, one.entries[0]])
     with pytest.raises(InputError, match="metric ours is there twice"):
-        compute_leaderboard("t", [twice], Settings(draws=0))
+        compute_leaderboard("t", [twice], LeaderboardSettings(draws=0))
     with pytest.raises(InputError, match="needs a language pair"):
         compute_leaderboard("t", [])
 
 
 def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricSet]) -> None:
-    board = compute_leaderboard("t", two, Settings(draws=200, against=("map", "majority")))
+    board = compute_leaderboard("t", two, LeaderboardSettings(draws=200, against=("map", "majority")))
     for form in TABLE_FORMATS:
-        text = render(leaderboard_table(board, "column" if form in ("tsv", "json") else "notes"), form)
+        text = render_table(leaderboard_table(board, "column" if form in ("tsv", "json") else "notes"), form)
         assert "d:mbr|n:16" in text.replace(r"\|", "|")
         assert "ours" in text
-    content = json.loads(render(leaderboard_table(board, "column"), "json"))
+    content = json.loads(render_table(leaderboard_table(board, "column"), "json"))
     ours = next(item for item in content["rows"] if item["metric"] == "ours")
     assert ours["n"] == 16
     assert ours["average"]["acc_eq_dagger"] is True
@@ -224,7 +235,7 @@ def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricS
 
 @pytest.mark.parametrize("noises", [NOISES, ()])
 def test_the_number_of_candidates_is_shown_where_a_metric_has_some(noises: Sequence[tuple[str, str, float]]) -> None:
-    board = compute_leaderboard("t", [lp(noises=noises)], Settings(draws=0))
+    board = compute_leaderboard("t", [lp(noises=noises)], LeaderboardSettings(draws=0))
     shown, full = leaderboard_table(board), leaderboard_table(board, "column")
     assert [column.key for column in shown.columns[:3]] == ["metric", "input", "n" if noises else "spa"]
     assert {len(row) for row in shown.rows} == {len(shown.columns)}
@@ -267,7 +278,7 @@ def folder(tmp_path: Path, one: MetricSet) -> Path:
 
 
 def test_from_files_as_from_arrays(folder: Path, one: MetricSet) -> None:
-    settings = Settings(draws=100, against=("map",))
+    settings = LeaderboardSettings(draws=100, against=("map",))
     stored = stored_metrics(load_test_set(folder, "t", "en-de"))
     a, b = compute_leaderboard("t", [stored], settings), compute_leaderboard("t", [one], settings)
     assert a.rows == b.rows
@@ -300,32 +311,36 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("signature", "samples"), [("a|n:16|t:2.0", 16), ("a|n:auto/256", 256), ("a", None), (None, None)]
 )
 def test_a_row_says_how_many_candidates_a_segment_had(signature: str | None, samples: int | None) -> None:
-    assert Row("m", False, signature, (), None, frozenset()).samples == samples
+    assert LeaderboardRow("m", False, signature, (), None, frozenset()).samples == samples
 
 
 def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:
     """Four metrics in two language pairs: six tests of SPA each; a test that stops early counts as all its draws."""
     told: list[tuple[int, int]] = []
-    compute_leaderboard("t", two, Settings(draws=200), progress=lambda more, total: told.append((more, total)))
+    compute_leaderboard(
+        "t", two, LeaderboardSettings(draws=200), progress=lambda more, total: told.append((more, total))
+    )
     assert {total for _, total in told} == {2 * 6 * 200}
     assert sum(more for more, _ in told) == 2 * 6 * 200
     assert len(told) > 2
-    compute_leaderboard("t", two, Settings(draws=0), progress=lambda more, total: told.append((0, 0)))
+    compute_leaderboard("t", two, LeaderboardSettings(draws=0), progress=lambda more, total: told.append((0, 0)))
     assert (0, 0) not in told
 
 
 def test_the_signature_says_which_spa(one: MetricSet) -> None:
-    assert "|order:as-given|" in compute_leaderboard("t", [one], Settings(draws=0)).settings
-    exact = compute_leaderboard("t", [one], Settings(draws=0, exact=True))
+    assert "|order:as-given|" in compute_leaderboard("t", [one], LeaderboardSettings(draws=0)).settings
+    exact = compute_leaderboard("t", [one], LeaderboardSettings(draws=0, exact=True))
     assert "|spa:exact|" in exact.settings
     order = np.array([3, 1, 4, 0, 2])
     entries = [
-        Entry(e.name, e.uses_reference, e.scores[order], [e.spans[i] for i in order] if e.spans else None, e.signature)
+        MetricEntry(
+            e.name, e.uses_reference, e.scores[order], [e.spans[i] for i in order] if e.spans else None, e.signature
+        )
         for e in one.entries
     ]
     human = [[matrix[i] for i in order] for matrix in one.human]
     turned = MetricSet(one.lp, one.gold[order], one.lengths[order], human, entries)
-    again = compute_leaderboard("t", [turned], Settings(draws=0, exact=True))
+    again = compute_leaderboard("t", [turned], LeaderboardSettings(draws=0, exact=True))
     for first, second in zip(exact.rows, again.rows, strict=True):
         assert first.name == second.name
         assert first.results[0] is not None

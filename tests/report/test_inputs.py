@@ -25,7 +25,7 @@ from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.report.distribution import distribution
-from mbr_esd_metric.report.inputs import Source, kind_of, read_sheet
+from mbr_esd_metric.report.inputs import Source, kind_of_input, read_sheet
 from mbr_esd_metric.report.payload import payload
 from mbr_esd_metric.report.sheet import Sheet, Text
 
@@ -157,7 +157,7 @@ def test_a_compressed_file_is_of_the_same_kind(tmp_path: Path, suffix: str) -> N
     write_whole(released, '{"A": [[["{\\"errors\\": []}", -1, "mt", "src"]]]}')
     human = tmp_path / f"human.tsv{suffix}"
     write_whole(human, (EXAMPLES / "human.tsv").read_text(encoding="utf-8"))
-    assert (kind_of(released), kind_of(human)) == ("candidates", "mqm")
+    assert (kind_of_input(released), kind_of_input(human)) == ("candidates", "mqm")
     assert read_sheet([Source(human)]).rows == read_sheet([Source(EXAMPLES / "human.tsv")]).rows
 
 

@@ -26,7 +26,7 @@ from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.report.paper import Study, legible
 from mbr_esd_metric.report.paper_figures import figures, place_of
 from mbr_esd_metric.report.paper_rows import TABLES, TITLES
-from mbr_esd_metric.report.tables import Cell, Column, Table, render, render_all
+from mbr_esd_metric.report.tables import Cell, Column, Table, render_all, render_table
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 SYSTEMS = ("one", "two", "three")
@@ -162,7 +162,7 @@ def test_what_is_missing_is_said(test_set: TestSet, candidates: Path) -> None:
         found = cells(study.table(table))
         assert sorted(row for row in found if row.startswith("XCOMET")) == names
         assert {found[name]["missing"] for name in names} == {score}
-    assert "GPU hours are an estimate" in render(study.table("main"))
+    assert "GPU hours are an estimate" in render_table(study.table("main"))
     assert {row for row, text in missing.items() if text is None} == {
         "empty",
         *(spec.name for spec in TABLES["main"] if spec.model == "llama"),

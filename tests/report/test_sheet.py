@@ -10,7 +10,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.payload import encode, payload
+from mbr_esd_metric.report.payload import encode_payload, payload
 from mbr_esd_metric.report.sheet import Layer, Opinion, Text, join
 
 A = Text("1", "sys", "source", "one translation")
@@ -65,8 +65,8 @@ def test_a_score_that_is_no_number() -> None:
 def test_payload_keeps_every_number() -> None:
     plain = Text("2", "sys", "source", "\ud83d\ude00 lone halves")  # two code points, as Python counts
     sheet = join([Layer("a", [Opinion(A, MAJOR, 1 / 3), Opinion(plain, None)], human=True)])
-    text = encode(payload(sheet, "google"))
-    assert text == encode(payload(sheet, "google"))
+    text = encode_payload(payload(sheet, "google"))
+    assert text == encode_payload(payload(sheet, "google"))
     data = json.loads(gzip.decompress(base64.b64decode(text)))
     column = data["columns"][0]
     assert (column["count"], column["own"], column["confidence"]) == ([1, None], [1 / 3, None], [0.1 + 0.2])

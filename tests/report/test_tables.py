@@ -14,8 +14,8 @@ from mbr_esd_metric.report.tables import (
     Column,
     Table,
     blocks,
-    render,
     render_all,
+    render_table,
     with_columns,
     with_status,
 )
@@ -86,13 +86,13 @@ none			0			{nothing}
 
 @pytest.mark.parametrize(("form", "expected"), [("text", TEXT), ("markdown", MARKDOWN), ("latex", LATEX), ("tsv", TSV)])
 def test_formats(form: str, expected: str) -> None:
-    assert render(TABLE, form) == expected
+    assert render_table(TABLE, form) == expected
 
 
 def test_several_tables_are_one_json_document() -> None:
-    assert json.loads(render_all([TABLE, TABLE], "json")) == [json.loads(render(TABLE, "json"))] * 2
-    assert render_all([TABLE], "json") == render(TABLE, "json")
-    assert render_all([TABLE, TABLE]) == f"{render(TABLE)}\n{render(TABLE)}"
+    assert json.loads(render_all([TABLE, TABLE], "json")) == [json.loads(render_table(TABLE, "json"))] * 2
+    assert render_all([TABLE], "json") == render_table(TABLE, "json")
+    assert render_all([TABLE, TABLE]) == f"{render_table(TABLE)}\n{render_table(TABLE)}"
 
 
 def test_several_tables_are_one_page_that_runs_nothing() -> None:
@@ -111,7 +111,7 @@ def test_several_tables_are_one_page_that_runs_nothing() -> None:
 
 
 def test_json_holds_everything() -> None:
-    content = json.loads(render(TABLE, "json"))
+    content = json.loads(render_table(TABLE, "json"))
     assert content["title"] == "wmt24 en-de"
     assert content["notes"] == ["100% checked"]
     assert content["rows"][0] == {
@@ -125,14 +125,14 @@ def test_json_holds_everything() -> None:
 def test_nothing_is_best_where_all_are_alike() -> None:
     column = Column("x", "x", best="max")
     same = Table("", (column,), ((Cell(0.50001),), (Cell(0.50002),)))
-    assert "**" not in render(same, "markdown")
+    assert "**" not in render_table(same, "markdown")
     different = Table("", (column,), ((Cell(0.501),), (Cell(0.502),), (Cell(0.502),)))
-    assert render(different, "markdown").count("**") == 4
+    assert render_table(different, "markdown").count("**") == 4
 
 
 def test_tabs_and_line_ends_do_not_break_a_tsv() -> None:
     table = Table("", (Column("x", "x"),), ((Cell("a\tb\nc"),),))
-    assert render(table, "tsv") == "x\na b c\n"
+    assert render_table(table, "tsv") == "x\na b c\n"
 
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:
@@ -145,19 +145,19 @@ def test_the_status_of_metrics_is_shown_in_every_format() -> None:
     table = with_status(Table("t", columns, (*rows, (Cell("human"), Cell(), Cell(0.5))), ("n",)), known.__getitem__)
     said = "*: contrastive submission, or none; _: baseline"
     assert table.notes == (said, "n")
-    text = render(table)
+    text = render_table(table)
     assert [line.split()[0] for line in text.splitlines()[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
-    latex = render(table, "latex")
+    latex = render_table(table, "latex")
     assert all(name in latex for name in ("\nOurs &", r"\textit{ours\_2} &", r"\underline{chrF} &", "\nhuman &"))
-    assert [row["metric_status"] for row in json.loads(render(table, "json"))["rows"]] == [*known.values(), None]
-    assert render(table, "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
+    assert [row["metric_status"] for row in json.loads(render_table(table, "json"))["rows"]] == [*known.values(), None]
+    assert render_table(table, "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
     unknown = with_status(Table("t", columns, tuple(rows), ("n",)), lambda _: None)
     assert unknown == Table("t", columns, tuple(rows), ("n",))
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(OptionError, match="did you mean 'latex'"):
-        render(TABLE, "latx")
+        render_table(TABLE, "latx")
     assert set(TABLE_FORMATS) == {"text", "markdown", "latex", "tsv", "json", "html"}
 
 
@@ -176,7 +176,7 @@ def lps(*names: str) -> Table:
 
 def test_a_wide_table_is_cut_between_language_pairs() -> None:
     table = lps("en-de", "en-es", "ja-zh")
-    narrow = [render(block) for block in blocks(table, 50)]
+    narrow = [render_table(block) for block in blocks(table, 50)]
     assert max(len(line) for text in narrow for line in text.splitlines()) <= 50
     assert [text.count("SPA") for text in narrow] == [2, 1]
     assert all("one" in text for text in narrow)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.report.sheet import CandidateLayer, Distribution, Layer, Opinion, Said, Text, join
+from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Text, join
 from mbr_esd_metric.report.terminal import mark, show, wants_color
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
@@ -19,7 +19,9 @@ def test_overlaps_show_the_worse_severity() -> None:
 
 def test_a_segment() -> None:
     text = Text("7", "sys", "the source", "0123456789")
-    said = Distribution(text, 4, 2, 1, [(10, 0, 0)], [Said(Annotation(), 3, -1.25), Said(ANNOTATION, 1, None)])
+    said = Distribution(
+        text, 4, 2, 1, [(10, 0, 0)], [AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None)]
+    )
     sheet = join(
         [Layer("m", [Opinion(text, ANNOTATION, 0.5)]), Layer("n", [Opinion(text, None, 0.75)])],
         [CandidateLayer("c", [said])],
@@ -42,7 +44,7 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
     text = Text("7", "", "the source", "0123456789")
     missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
     annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).missing(["minor"])
-    said = Distribution(text, 1, 1, 0, [(10, 0, 0)], [Said(Annotation([missing]), 1, None)])
+    said = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
     sheet = join([Layer("m", [Opinion(text, annotation)])], [CandidateLayer("c", [said])])
     assert show(sheet, 0, color=False) == (
         "7\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.report.sheet import CandidateLayer, Distribution, Layer, Opinion, Said, Sheet, Text, join
+from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Sheet, Text, join
 from tests.helpers.pages import Page, random_opinions, some_texts
 
 pytestmark = pytest.mark.browser
@@ -29,7 +29,7 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     text = Text(f"id {HOSTILE}", f"system {HOSTILE}", f"source {HOSTILE}", f"translation {HOSTILE}")
     other = Text("2", "other", "source", "translation")
     marked = Annotation([ErrorSpan(0, len(text.translation), "major", f"category {HOSTILE}", 0.5)])
-    said = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [Said(marked, 2, -1.0)])
+    said = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(marked, 2, -1.0)])
     sheet = join(
         [
             Layer(f"human {HOSTILE}", [Opinion(text, marked), Opinion(other, Annotation())], human=True),
@@ -217,7 +217,12 @@ def test_what_the_candidates_said(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
     major = Annotation([ErrorSpan(2, 4, "major")])
     said = Distribution(
-        text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], [Said(major, 3, -2.5), Said(Annotation(), 1, None)]
+        text,
+        4,
+        2,
+        1,
+        [(2, 0, 0), (2, 3, 2), (4, 0, 0)],
+        [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)],
     )
     page.open(join([Layer("metric", [Opinion(text, major)])], [CandidateLayer("samples", [said])]))
     page.js("document.querySelector('#detail .heat span').focus()")

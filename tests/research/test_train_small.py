@@ -18,7 +18,7 @@ from spoilt import KINDS
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.distill.supervision import HumanAnnotation
-from mbr_esd_metric.elicit.formats.marked import units
+from mbr_esd_metric.elicit.formats.marked import words_of
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 
 WORDS = {
@@ -104,7 +104,7 @@ def test_marks_of_unknown_words_have_no_loss_and_first_ones_decide(model: tuple[
     one = trainer.encoded(row)
     assert one is not None
     chosen = one.walk.row.chosen  # two words of the translation, then four of the source
-    assert len(chosen) == len(units(row.translation)) + len(units(row.source)) == 6
+    assert len(chosen) == len(words_of(row.translation)) + len(words_of(row.source)) == 6
     assert one.silent == (chosen[3],)
     assert one.decisive == (chosen[0], chosen[2], chosen[4])
     marks = [one.walk.row.choices.index(one.walk.row.tokens[place]) for place in chosen]

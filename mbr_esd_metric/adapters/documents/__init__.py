@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.adapters.documents.po import read_po
 from mbr_esd_metric.adapters.documents.table import read_table
 from mbr_esd_metric.adapters.documents.tmx import read_tmx
 from mbr_esd_metric.adapters.documents.xliff import read_xliff
 from mbr_esd_metric.errors import InputError
 
-__all__ = ["Checked", "Document", "Unit", "read_document"]
+__all__ = ["Checked", "Document", "TranslationUnit", "read_document"]
 
 #: Ending of a file name -> its reader.
 _READERS = {

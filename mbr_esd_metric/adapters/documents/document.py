@@ -10,7 +10,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TranslationUnit:
     """A translated text in a file.
 
     Attributes:
@@ -45,7 +45,7 @@ class Document:
     """
 
     path: Path
-    units: tuple[Unit, ...]
+    units: tuple[TranslationUnit, ...]
     mark: Callable[[Sequence[Checked], Path], None] = field(compare=False)
     empty: tuple[str, ...] = ()
 

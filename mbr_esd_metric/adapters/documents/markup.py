@@ -40,7 +40,7 @@ _PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ByteRange:
     """The content of an element, as bytes of the file."""
 
     start: int
@@ -48,7 +48,7 @@ class Place:
 
 
 #: The places of the source and of the translation of a unit.
-Pair = tuple[Place, Place]
+UnitRanges = tuple[ByteRange, ByteRange]
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Root:
 ITS = "http://www.w3.org/2005/11/its"
 
 
-def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Callable[[list[Element]], str]) -> Root:
+def walk(path: Path, closed: Callable[[list[Element], ByteRange], None], unit: Callable[[list[Element]], str]) -> Root:
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
     Args:
@@ -127,7 +127,7 @@ def walk(path: Path, closed: Callable[[list[Element], Place], None], unit: Calla
         here()
         content = stack[-1].content
         assert content is not None
-        closed(stack, Place(content, parser.CurrentByteIndex))
+        closed(stack, ByteRange(content, parser.CurrentByteIndex))
         stack.pop()
 
     def declared(version: str, name: str | None, standalone: int) -> None:
@@ -283,7 +283,7 @@ def _referred(name: str) -> str:
     return _PREDEFINED.get(name, f"&{name};")
 
 
-def content(file: IO[bytes], place: Place, encoding: str) -> Content:
+def content(file: IO[bytes], place: ByteRange, encoding: str) -> Content:
     """The content at a place of an open file."""
     file.seek(place.start)
     return Content.of(file.read(place.end - place.start).decode(encoding))
@@ -293,14 +293,14 @@ def content(file: IO[bytes], place: Place, encoding: str) -> Content:
 class Change:
     """Bytes to be replaced."""
 
-    place: Place
+    place: ByteRange
     text: str
 
 
 def changes_of(
     path: Path,
     root: Root,
-    pairs: Iterable[Pair],
+    pairs: Iterable[UnitRanges],
     checked: Iterable[Checked],
     tags: Callable[[str, ErrorSpan], tuple[str, str]],
 ) -> Iterator[Change]:
@@ -339,7 +339,7 @@ def declaration(path: Path, root: Root) -> tuple[str, Change | None]:
         name = re.match(r"<[^\s/>]+", file.read(1000).decode(root.encoding, "replace"))
     assert name is not None
     at = root.start + len(name[0].encode(root.encoding))
-    return prefix, Change(Place(at, at), more)
+    return prefix, Change(ByteRange(at, at), more)
 
 
 def rewrite(path: Path, output: Path, encoding: str, changes: Iterable[Change]) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit, issue_comment
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_comment
 from mbr_esd_metric.errors import InputError, MissingDependencyError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -60,7 +60,9 @@ def read_po(path: Path) -> Document:
         if not str(message.target).strip():
             empty.append(name)
             continue
-        units.append(Unit(name, str(message.source), str(message.target), (store.getsourcelanguage() or "", language)))
+        units.append(
+            TranslationUnit(name, str(message.source), str(message.target), (store.getsourcelanguage() or "", language))
+        )
         messages.append(message)
     return Document(path, tuple(units), partial(_mark, path, encoding, store, messages), tuple(empty))
 

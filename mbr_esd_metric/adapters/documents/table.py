@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
@@ -52,7 +52,7 @@ def read_table(path: Path) -> Document:
             empty.append(name)
             continue
         pair = cell["lp"].partition("-")
-        units.append(Unit(name, cell["source"], cell["target"], (pair[0], pair[2])))
+        units.append(TranslationUnit(name, cell["source"], cell["target"], (pair[0], pair[2])))
         numbers.append(number)
     return Document(path, tuple(units), partial(_mark, rows, numbers, delimiter), tuple(empty))
 

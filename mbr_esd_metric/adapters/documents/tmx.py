@@ -7,13 +7,13 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Unit, issue_type
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
+    ByteRange,
     Element,
-    Pair,
-    Place,
     Root,
+    UnitRanges,
     changes_of,
     content,
     quoted,
@@ -30,15 +30,15 @@ def read_tmx(path: Path) -> Document:
     Raises:
         InputError: not well-formed, or no TMX.
     """
-    found: list[tuple[str, list[tuple[str, Place]]]] = []
-    variants: list[tuple[str, Place]] = []
+    found: list[tuple[str, list[tuple[str, ByteRange]]]] = []
+    variants: list[tuple[str, ByteRange]] = []
     source_language = ""
 
     def name(stack: Sequence[Element]) -> str:
         unit = next((element for element in stack if element.name == "tu"), None)
         return "" if unit is None else unit.attributes.get("tuid") or str(len(found) + 1)
 
-    def closed(stack: list[Element], place: Place) -> None:
+    def closed(stack: list[Element], place: ByteRange) -> None:
         nonlocal source_language
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
@@ -53,8 +53,8 @@ def read_tmx(path: Path) -> Document:
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
     root = walk(path, closed, name)
-    units: list[Unit] = []
-    kept: list[Pair] = []
+    units: list[TranslationUnit] = []
+    kept: list[UnitRanges] = []
     empty: list[str] = []
     with path.open("rb") as file:
         for unit, both in found:
@@ -63,12 +63,12 @@ def read_tmx(path: Path) -> Document:
             if len(texts) < 2 or not all(texts):
                 empty.append(unit)
                 continue
-            units.append(Unit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
+            units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
             kept.append((both[0][1], both[1][1]))
     return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
 
 
-def _mark(path: Path, root: Root, pairs: Sequence[Pair], checked: Sequence[Checked], output: Path) -> None:
+def _mark(path: Path, root: Root, pairs: Sequence[UnitRanges], checked: Sequence[Checked], output: Path) -> None:
     rewrite(path, output, root.encoding, changes_of(path, root, pairs, checked, partial(_tags, count(1))))
 
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from mbr_esd_metric.adapters.documents.document import (
     Checked,
     Document,
-    Unit,
+    TranslationUnit,
     issue_comment,
     issue_severity,
     issue_type,
 )
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
+    ByteRange,
     Element,
-    Pair,
-    Place,
     Root,
+    UnitRanges,
     changes_of,
     content,
     declaration,
@@ -42,8 +42,8 @@ class _Found:
     """A unit or segment: its name, its texts' places, its languages."""
 
     id: str
-    source: Place
-    target: Place | None
+    source: ByteRange
+    target: ByteRange | None
     languages: tuple[str, str]
 
 
@@ -54,10 +54,10 @@ def read_xliff(path: Path) -> Document:
         InputError: not well-formed, no XLIFF, or of another version.
     """
     pairs: list[_Found] = []
-    places: dict[str, Place] = {}
+    places: dict[str, ByteRange] = {}
     two = False
 
-    def closed(stack: list[Element], place: Place) -> None:
+    def closed(stack: list[Element], place: ByteRange) -> None:
         nonlocal two
         names = [element.name for element in stack]
         if len(stack) == 1:
@@ -70,8 +70,8 @@ def read_xliff(path: Path) -> Document:
             places.clear()
 
     root = walk(path, closed, _id)
-    units: list[Unit] = []
-    kept: list[Pair] = []
+    units: list[TranslationUnit] = []
+    kept: list[UnitRanges] = []
     empty: list[str] = []
     with path.open("rb") as file:
         for pair in pairs:
@@ -80,7 +80,7 @@ def read_xliff(path: Path) -> Document:
             if pair.target is None or target is None or not target.text:
                 empty.append(pair.id)
             elif source.text:
-                units.append(Unit(pair.id, source.text, target.text, pair.languages))
+                units.append(TranslationUnit(pair.id, source.text, target.text, pair.languages))
                 kept.append((pair.source, pair.target))
     return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty))
 
@@ -113,7 +113,9 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _mark(path: Path, root: Root, pairs: Sequence[Pair], two: bool, checked: Sequence[Checked], output: Path) -> None:
+def _mark(
+    path: Path, root: Root, pairs: Sequence[UnitRanges], two: bool, checked: Sequence[Checked], output: Path
+) -> None:
     prefix, declared = declaration(path, root)
     first = [declared] if declared is not None and any(one.annotation for one in checked) else []
     tags = partial(_tags, prefix, two, count(1))

@@ -14,7 +14,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 Protocol = Literal["ESA", "MQM"]
 
 #: Google's categories (Freitag et al. 2021), which WMT uses; Pearmut's own are not weighed by WMT's scores.
-CATEGORIES: Mapping[str, tuple[str, ...]] = {
+MQM_CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "Accuracy": ("Addition", "Mistranslation", "Omission", "Untranslated text"),
     "Fluency": ("Character encoding", "Grammar", "Inconsistency", "Punctuation", "Register", "Spelling"),
     "Locale convention": ("Address", "Currency", "Date", "Name", "Telephone", "Time"),
@@ -56,7 +56,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Screen:
     """The segments that are shown on one screen, in order."""
 
     name: str
@@ -64,7 +64,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CampaignPlan:
     """How a campaign is run.
 
     Attributes:
@@ -86,7 +86,7 @@ class Plan:
     seed: int = 0
 
 
-def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Plan) -> dict[str, Any]:
+def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: CampaignPlan) -> dict[str, Any]:
     """The campaign as `pearmut add` takes it.
 
     Args:
@@ -107,7 +107,7 @@ def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Pl
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
     rng = random.Random(plan.seed)
     codes = _codes(systems, plan.named, rng)
-    tasks: list[list[tuple[int, Document]]] = [[] for _ in plan.annotators]
+    tasks: list[list[tuple[int, Screen]]] = [[] for _ in plan.annotators]
     for number, document in enumerate(documents):
         for copy in range(plan.each):
             tasks[(number + copy) % len(tasks)].append((number, document))
@@ -122,7 +122,7 @@ def campaign(documents: Sequence[Document], checks: Sequence[Document], plan: Pl
         "show_model_names": plan.named,
     }
     if plan.protocol == "MQM":
-        info |= {"mqm_categories": {name: list(parts) for name, parts in CATEGORIES.items()}, "sliders": []}
+        info |= {"mqm_categories": {name: list(parts) for name, parts in MQM_CATEGORIES.items()}, "sliders": []}
     return {
         "campaign_id": plan.name,
         "info": info,
@@ -142,9 +142,7 @@ def _codes(systems: Sequence[str], named: bool, rng: random.Random) -> dict[str,
     return {name: f"system{number + 1}" for name, number in zip(systems, drawn, strict=True)}
 
 
-def _screen(
-    document: Document, codes: Mapping[str, str], protocol: Protocol, rng: random.Random
-) -> list[dict[str, Any]]:
+def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng: random.Random) -> list[dict[str, Any]]:
     names = [name for name in codes if any(name in item.outputs for item in document.items)]
     order = rng.sample(names, len(names))
     screen = []
@@ -192,15 +190,15 @@ def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]
     category = None if protocol == "ESA" else _category(span.category)
     said = {"severity": span.severity, "category": category, "confidence": span.confidence}
     if span.side == "source":
-        behind = units(text, len(text))
+        behind = utf16_units(text, len(text))
         return {"start_i": behind, "end_i": behind, **said, "source": [span.start, span.end]}
-    return {"start_i": units(text, span.start), "end_i": units(text, span.end) - 1, **said}
+    return {"start_i": utf16_units(text, span.start), "end_i": utf16_units(text, span.end) - 1, **said}
 
 
 def _category(name: str | None) -> str | None:
-    """The category as Pearmut stores it, if it is one of `CATEGORIES`; the annotator chooses where it is not."""
+    """The category as Pearmut stores it, if it is one of `MQM_CATEGORIES`; the annotator chooses where it is not."""
     top, _, part = (name or "").lower().partition("/")
-    for category, parts in CATEGORIES.items():
+    for category, parts in MQM_CATEGORIES.items():
         if category.lower() == top:
             if not parts:
                 return f"{category}/{category}"
@@ -210,11 +208,11 @@ def _category(name: str | None) -> str | None:
 
 def _rule(planted: ErrorSpan, text: str) -> dict[str, Any]:
     """Passed by a marked span that has a character of the planted error."""
-    start, last = units(text, planted.start), units(text, planted.end) - 1
-    return {"error_spans": [{"start_i": [0, last], "end_i": [start, units(text, len(text)) - 1]}]}
+    start, last = utf16_units(text, planted.start), utf16_units(text, planted.end) - 1
+    return {"error_spans": [{"start_i": [0, last], "end_i": [start, utf16_units(text, len(text)) - 1]}]}
 
 
-def units(text: str, at: int) -> int:
+def utf16_units(text: str, at: int) -> int:
     """UTF-16 units before a character."""
     return at + sum(character > "\uffff" for character in text[:at])
 

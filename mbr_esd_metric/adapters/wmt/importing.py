@@ -11,9 +11,9 @@ import numpy as np
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, info_of, reference_name
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, replacing
-from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, info_of, reference_name
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.paths import file_name
 

@@ -9,9 +9,9 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmError, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.importing import Imported
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.meta_info import info_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, replacing
-from mbr_esd_metric.adapters.wmt.test_sets import info_of
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
 

@@ -13,7 +13,7 @@ from mbr_esd_metric.files.join import Join, Place, occurrences
 _T = TypeVar("_T")
 
 
-def joined(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -> list[list[_T | None]]:
+def joined_records(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -> list[list[_T | None]]:
     """The record for each translation of the evaluated systems; None for an unrated one without a record.
 
     Args:

@@ -23,7 +23,7 @@ from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, reading
 
 #: Kind -> a few words for `--help`.
-KINDS = {
+IMPORT_KINDS = {
     "mqm": "human MQM, Google's TSV or JSON lines",
     "qe": "human spans, a table of WMT's quality estimation task",
     "esa": "human ESA of WMT24 and WMT25",
@@ -37,8 +37,8 @@ _WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
 _APPRAISE = 12
 
 
-def kind_of(path: str | Path, *, quoted: bool = False, submission: bool = False) -> str:
-    """What a file holds, one of `KINDS`.
+def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool = False) -> str:
+    """What a file holds, one of `IMPORT_KINDS`.
 
     Args:
         path: the file, plain or compressed; for wmt25-task1 also its folder.
@@ -64,7 +64,7 @@ def kind_of(path: str | Path, *, quoted: bool = False, submission: bool = False)
         )
     if found is None:
         raise InputError(
-            f"{path}: its first line is of no form that is known; say what it is: --kind {' | '.join(KINDS)}"
+            f"{path}: its first line is of no form that is known; say what it is: --kind {' | '.join(IMPORT_KINDS)}"
         )
     if found == "people or metric":
         if submission:

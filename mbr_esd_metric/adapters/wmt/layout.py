@@ -33,7 +33,7 @@ NO_TRANSLATION = "[No translation supplied]"
 #: Suffixes of compressed files, which neither the toolkit nor this package reads in the folder.
 PACKED = (".gz", ".zst")
 
-Level = Literal["sys", "domain", "doc", "seg"]
+ScoreLevel = Literal["sys", "domain", "doc", "seg"]
 
 
 def default_data() -> Path:
@@ -114,11 +114,11 @@ class Layout:
         """Where the text file of a system's translations goes."""
         return self.root / "system-outputs" / self.lp / file_name(system, "system", ".txt")
 
-    def human_scores(self, name: str, level: Level) -> Path:
+    def human_scores(self, name: str, level: ScoreLevel) -> Path:
         """Human scores of that name, such as "mqm"."""
         return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{level}.score")
 
-    def human_score_names(self, level: Level) -> tuple[str, ...]:
+    def human_score_names(self, level: ScoreLevel) -> tuple[str, ...]:
         """Names, such as "mqm", of the human scores at that level, sorted."""
         suffix = f".{level}.score"
         paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
@@ -134,7 +134,7 @@ class Layout:
         """Human ratings of that name, such as "mqm.rater1"."""
         return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human rating", ".seg.rating")
 
-    def metrics(self, level: Level = "seg") -> tuple[str, ...]:
+    def metrics(self, level: ScoreLevel = "seg") -> tuple[str, ...]:
         """Full names, such as "BLEU-refA", of the metrics that have scores at that level, sorted."""
         suffix = f".{level}.score"
         paths = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}")
@@ -152,7 +152,7 @@ class Layout:
         kinds = ("metric-scores", "metric-ratings")
         return [path for kind in kinds for path in sorted((self.root / kind / self.lp).glob("[!.]*"))]
 
-    def metric_scores(self, name: str, level: Level) -> Path:
+    def metric_scores(self, name: str, level: ScoreLevel) -> Path:
         """Scores of a metric given by its full name."""
         return self.root / "metric-scores" / self.lp / file_name(name, "metric", f".{level}.score")
 

@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, packed_file, read_documents, read_scores, read_text
+from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, gold_there, info_of
 from mbr_esd_metric.adapters.wmt.rating_sets import RatingsReader, check_blocks
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, choose_ratings
-from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo, gold_there, info_of
 from mbr_esd_metric.errors import InputError
-
-Array = npt.NDArray[np.float64]
+from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
 
 def load_test_set(
@@ -161,7 +159,7 @@ def _gold(
     references: Collection[str],
     segments: int,
     choice: SystemChoice,
-) -> tuple[tuple[str, ...], Array]:
+) -> tuple[tuple[str, ...], FloatMatrix]:
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
         there = ", ".join(layout.human_score_names("seg"))

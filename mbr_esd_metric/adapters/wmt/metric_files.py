@@ -10,7 +10,7 @@ import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
-from mbr_esd_metric.adapters.wmt.joining import joined
+from mbr_esd_metric.adapters.wmt.joining import joined_records
 from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, fitted
 from mbr_esd_metric.adapters.wmt.scoring import write_metric
 from mbr_esd_metric.adapters.wmt.submitting import Taken
@@ -40,7 +40,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         InputError: as `with_files`.
     """
     rows = read_comet_json(path)
-    cells = joined(test_set, ((row.place, row) for row in rows), str(path))
+    cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
     spans = any(row.annotation is not None for row in rows)
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     fits: dict[str, tuple[Annotation | None, ...]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.adapters.wmt.joining import joined
+from mbr_esd_metric.adapters.wmt.joining import joined_records
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.rules import rules
@@ -34,7 +34,7 @@ def read_sampled(
         replace(one, columns=replace(one.columns, format=one.columns.format or answers))
         for one in read_candidates(path)
     )
-    rows = joined(test_set, ((record.place, record.candidates) for record in records), path)
+    rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
     sampled = [
         [
             None

@@ -10,7 +10,7 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.correlation import FloatVector
+from mbr_esd_metric.metaeval.matrices import FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores
 

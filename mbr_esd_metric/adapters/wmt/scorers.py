@@ -50,7 +50,7 @@ _SILENT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ScoredText:
     """One translation to score.
 
     Attributes:
@@ -92,10 +92,10 @@ class Scorer(ABC):
     note: str = ""
 
     @abstractmethod
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Score texts, under each name in `signatures`."""
 
-    def system_score(self, name: str, scored: Scored, texts: Sequence[Text]) -> float:
+    def system_score(self, name: str, scored: Scored, texts: Sequence[ScoredText]) -> float:
         """The score of a system with these texts: the mean, unless a metric has a formula of its own."""
         return sum(scored.scores) / len(scored.scores)
 
@@ -106,7 +106,7 @@ class EmptyScorer(Scorer):
     def __init__(self) -> None:
         self.signatures = {"empty-src": f"empty|v:{__version__}"}
 
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Score(E) of nothing is 0."""
         return {"empty-src": Scored((0.0,) * len(texts), (EMPTY,) * len(texts))}
 
@@ -140,12 +140,12 @@ class SacrebleuScorer(Scorer):
         self._corpus.corpus_score(["a"], [["a"]])
         self.signatures = {self.name: f"{kind}|{self._corpus.get_signature()}"}
 
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [0, 100]."""
         scores = (self._sentence.sentence_score(t.translation, [t.reference or ""]).score for t in texts)
         return {self.name: Scored(tuple(float(score) for score in scores))}
 
-    def system_score(self, name: str, scored: Scored, texts: Sequence[Text]) -> float:
+    def system_score(self, name: str, scored: Scored, texts: Sequence[ScoredText]) -> float:
         """The corpus score."""
         references = [[text.reference or "" for text in texts]]
         return float(self._corpus.corpus_score([text.translation for text in texts], references).score)
@@ -174,7 +174,7 @@ class MbrEsdScorer(Scorer):
         self._name = f"{name or default_name(model)}-src"
         self.signatures = {self._name: signature([plan(one, []) for one in members(card)])}
 
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
         from mbr_esd_metric.metric.metric import warnings
         from mbr_esd_metric.metric.plan import Segment
@@ -231,7 +231,7 @@ class CometScorer(Scorer):
             name: f"{stem}|{'ref' if given else 'src'}|{variant}" for name, given, variant in self._variants
         }
 
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Reg as the model has it, ESD in [-25, 0]."""
         results: dict[str, Scored] = {}
         for given in sorted({given for _, given, _ in self._variants}):
@@ -247,7 +247,7 @@ class CometScorer(Scorer):
 _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
 
 
-def _variant(variant: str, prediction: Any, texts: Sequence[Text]) -> Scored:
+def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scored:
     if variant == "Reg":
         return Scored(tuple(float(score) for score in prediction.scores))
     least = CONFIDENT if variant == "ESD-Conf" else 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text
+from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
@@ -25,7 +25,7 @@ EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenMetric:
     """One metric in the folder: its full name, the number of its systems, and whether it was there before."""
 
     name: str
@@ -40,7 +40,7 @@ def score_test_set(
     overwrite: bool = False,
     progress: bool = False,
     choice: SystemChoice = EVERY_SYSTEM,
-) -> list[Written]:
+) -> list[WrittenMetric]:
     """Score every system of a test set and write ``.seg.score``, ``.sys.score`` and ``.seg.rating``.
 
     As the toolkit wants it, all systems are scored, evaluated or not, except the reference that a metric uses. Beside
@@ -60,7 +60,7 @@ def score_test_set(
     """
     names = list(scorer.signatures)
     if all(found := _found(test_set, scorer, overwrite, choice)):
-        return [Written(name, len(_systems(test_set, name, choice)), True) for name in names]
+        return [WrittenMetric(name, len(_systems(test_set, name, choice)), True) for name in names]
     with _Partial.of(test_set.layout, scorer.signatures) as partial:
         found = _found(test_set, scorer, overwrite, choice)  # again: another run may just have ended
         wanted = [name for name, there in zip(names, found, strict=True) if not there]
@@ -83,7 +83,7 @@ def score_test_set(
             scores = {s: one.scores for s, one in own.items()}
             write_metric(test_set.layout, name, scorer.signatures[name], scores, spans, means)
         partial.journal.remove()
-    ready = [Written(name, len(chosen[name]), name not in wanted) for name in names]
+    ready = [WrittenMetric(name, len(chosen[name]), name not in wanted) for name in names]
     return sorted(ready, key=lambda one: not one.found)
 
 
@@ -104,7 +104,7 @@ def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collecti
     return chosen
 
 
-def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice) -> list[Text]:
+def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice) -> list[ScoredText]:
     """Every translation that a metric of this full name would score if nothing was scored yet.
 
     Raises:
@@ -131,10 +131,10 @@ def _is_there(test_set: TestSet, scorer: Scorer, name: str, choice: SystemChoice
     return set(files.read_scores(path)) >= set(_systems(test_set, name, choice))
 
 
-def _texts(test_set: TestSet, system: str) -> list[Text]:
+def _texts(test_set: TestSet, system: str) -> list[ScoredText]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
     return [
-        Text(
+        ScoredText(
             source,
             translation or "",
             reference[i] if reference else None,
@@ -147,7 +147,7 @@ def _texts(test_set: TestSet, system: str) -> list[Text]:
 
 
 def _score_systems(
-    scorer: Scorer, texts: Mapping[str, Sequence[Text]], partial: _Partial, progress: bool
+    scorer: Scorer, texts: Mapping[str, Sequence[ScoredText]], partial: _Partial, progress: bool
 ) -> dict[str, Mapping[str, Scored]]:
     if scorer.whole:
         every = [text for part in texts.values() for text in part]
@@ -162,7 +162,7 @@ def _score_systems(
     return results
 
 
-def _split(scored: Mapping[str, Scored], texts: Mapping[str, Sequence[Text]]) -> dict[str, Mapping[str, Scored]]:
+def _split(scored: Mapping[str, Scored], texts: Mapping[str, Sequence[ScoredText]]) -> dict[str, Mapping[str, Scored]]:
     results: dict[str, Mapping[str, Scored]] = {}
     first = 0
     for system, part in texts.items():
@@ -243,7 +243,7 @@ class _Partial:
                     error.args = (f"{error}; systems that were done are kept, the same command goes on from there",)
                 raise
 
-    def get(self, texts: Sequence[Text]) -> Mapping[str, Scored] | None:
+    def get(self, texts: Sequence[ScoredText]) -> Mapping[str, Scored] | None:
         """What is stored for a system's texts."""
         stored = self._done.get(self._key(texts))
         if stored is None:
@@ -253,7 +253,7 @@ class _Partial:
             for name, (scores, spans) in stored.items()
         }
 
-    def put(self, texts: Sequence[Text], results: Mapping[str, Scored]) -> None:
+    def put(self, texts: Sequence[ScoredText], results: Mapping[str, Scored]) -> None:
         """Store a system's results at once."""
         content = {
             name: (
@@ -280,7 +280,7 @@ class _Partial:
         }
         self.journal.append(self._key(texts), json.dumps(content).encode() + b"\n", sync=True)
 
-    def _key(self, texts: Sequence[Text]) -> bytes:
+    def _key(self, texts: Sequence[ScoredText]) -> bytes:
         content = [dict(self._signatures), [(t.source, t.translation, t.reference) for t in texts]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest().encode()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.metric_set import Entry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 
 def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
@@ -27,9 +27,9 @@ def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Seque
             f"{test_set.layout.metric_scores('*', 'seg')}: no metric has segment scores; "
             f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
         )
-    entries: list[Entry] = []
+    entries: list[MetricEntry] = []
     for metric in sorted(found, key=lambda one: one.name):
         spans = metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None
-        entries.append(Entry(*base_name(metric.name), metric.scores, spans, test_set.signature(metric.name)))
+        entries.append(MetricEntry(*base_name(metric.name), metric.scores, spans, test_set.signature(metric.name)))
     human = list(test_set.human(raters).values())
     return MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries, (*test_set.notes, *notes))

@@ -46,7 +46,7 @@ _SPANS = ("start_indices", "end_indices", "error_types")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SubmissionRow:
     """One row of a submission: what it says of one translation.
 
     Attributes:
@@ -110,11 +110,11 @@ class Format:
     description: str
     spans: bool
     scores: bool
-    write: Callable[[Path, Sequence[Row], About], None]
-    read: Callable[[Path], list[Row]]
+    write: Callable[[Path, Sequence[SubmissionRow], About], None]
+    read: Callable[[Path], list[SubmissionRow]]
 
 
-def _write_qe2023(path: Path, rows: Sequence[Row], about: About) -> None:
+def _write_qe2023(path: Path, rows: Sequence[SubmissionRow], about: About) -> None:
     lines = [str(about.disk), str(about.parameters), str(about.models)]
     if about.gold:
         lines = ["\t".join(("lp", "method", "number", "translation", *_SPANS))]
@@ -124,7 +124,7 @@ def _write_qe2023(path: Path, rows: Sequence[Row], about: About) -> None:
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
-def _read_qe2023(path: Path) -> list[Row]:
+def _read_qe2023(path: Path) -> list[SubmissionRow]:
     rows = []
     for number, line in numbered_lines(path):
         fields = line.split("\t")
@@ -143,13 +143,13 @@ def _read_qe2023(path: Path) -> list[Row]:
             if unknown:
                 raise ValueError(f"severity {unknown[0]!r}; the task has major, minor and no-error")
             spans = read_spans(*columns, length=len(translation))
-            rows.append(Row(lp, "", None, int(place), spans, translation=translation, line=number))
+            rows.append(SubmissionRow(lp, "", None, int(place), spans, translation=translation, line=number))
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
     return rows
 
 
-def _write_wmt25_scores(path: Path, rows: Sequence[Row], about: About) -> None:
+def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow], about: About) -> None:
     header = (*_IDENTITY, "domain_name", "method", "overall")
     segments = [(*_identity(row), row.domain, row.method, repr(_score_of(row))) for row in rows]
     path.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _write_wmt25_scores(path: Path, rows: Sequence[Row], about: About) -> None:
     _write_plain(path / "systems.tsv", [header, *systems])
 
 
-def _write_wmt25_spans(path: Path, rows: Sequence[Row], about: About) -> None:
+def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow], about: About) -> None:
     header = (*_IDENTITY, *_TEXTS, "domain_name", "method", *_SPANS)
     lines = []
     for row in rows:
@@ -174,7 +174,7 @@ def _write_wmt25_spans(path: Path, rows: Sequence[Row], about: About) -> None:
     write_whole(path, out.getvalue())
 
 
-def _read_wmt25(path: Path) -> list[Row]:
+def _read_wmt25(path: Path) -> list[SubmissionRow]:
     if path.is_dir():
         path = path / "segments.tsv"
     lines = numbered_lines(path)
@@ -196,7 +196,7 @@ def _read_wmt25(path: Path) -> list[Row]:
         lp = f"{cell['source_lang']}-{cell['target_lang']}"
         key = (lp, cell["system_id"], cell["doc_id"])
         text, label = cell.get("hypothesis_segment"), cell["segment_id"]
-        row = Row(*key, places[key], translation=text, label=label, line=number)
+        row = SubmissionRow(*key, places[key], translation=text, label=label, line=number)
         try:
             if scores:
                 rows.append(replace(row, score=finite(cell["overall"])))
@@ -210,7 +210,7 @@ def _read_wmt25(path: Path) -> list[Row]:
     return rows
 
 
-def _write_wmt26(path: Path, rows: Sequence[Row], about: About) -> None:
+def _write_wmt26(path: Path, rows: Sequence[SubmissionRow], about: About) -> None:
     items: dict[str, dict[str, Any]] = {}
     for row in rows:
         source, target = row.lp.split("-", 1)
@@ -259,15 +259,15 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
     return found
 
 
-def _read_wmt26(path: Path) -> list[Row]:
-    def rows(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> Iterator[Row]:
+def _read_wmt26(path: Path) -> list[SubmissionRow]:
+    def rows(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> Iterator[SubmissionRow]:
         spans_of, scores = item.get("task1_pred") or {}, item.get("task2_pred") or {}
         for system in dict.fromkeys([*spans_of, *scores]):
             said = spans_of.get(system)
             spans = None if said is None else _json_spans(said)
             score = None if scores.get(system) is None else finite(scores[system])
             dropped = () if said is None else _dropped(said)
-            yield Row(lp, system, document, int(place), spans, score, domain, label=place, dropped=dropped)
+            yield SubmissionRow(lp, system, document, int(place), spans, score, domain, label=place, dropped=dropped)
 
     return read_items(path, rows)
 
@@ -362,23 +362,23 @@ def write_spans(spans: Annotation) -> tuple[str, str, str]:
     return " ".join(map(str, starts)), " ".join(map(str, ends)), " ".join(severities)
 
 
-def _identity(row: Row) -> tuple[str, ...]:
+def _identity(row: SubmissionRow) -> tuple[str, ...]:
     source, target = row.lp.split("-", 1)
     return (row.document or "", row.label or str(row.number + 1), source, target, "official", row.system)
 
 
-def _spans_of(row: Row) -> Annotation:
+def _spans_of(row: SubmissionRow) -> Annotation:
     """Those of the translation."""
     return _both_sides_of(row).on("translation")
 
 
-def _both_sides_of(row: Row) -> Annotation:
+def _both_sides_of(row: SubmissionRow) -> Annotation:
     if row.spans is None:
         raise InputError(f"no error spans of system {row.system} in {row.lp}")
     return row.spans
 
 
-def _score_of(row: Row) -> float:
+def _score_of(row: SubmissionRow) -> float:
     if row.score is None:
         raise InputError(f"no score of system {row.system} in {row.lp}")
     return row.score

@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.rating_sets import fitted
 from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
-from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, Row
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, SubmissionRow
 from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
@@ -100,7 +100,7 @@ def write_submission(
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
-    rows: list[Row] = []
+    rows: list[SubmissionRow] = []
     systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
         given = _of_people(test_set, raters) if metric is None else _of_metric(test_set, metric)
@@ -158,7 +158,7 @@ def _of_people(test_set: TestSet, raters: str | None) -> _Given:
     return _Given("gold", scores, sets[0].annotations if sets else None, {}, True)
 
 
-def _rows(test_set: TestSet, given: _Given, choice: SystemChoice, *, rated: bool) -> Iterator[Row]:
+def _rows(test_set: TestSet, given: _Given, choice: SystemChoice, *, rated: bool) -> Iterator[SubmissionRow]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
     gold = dict(zip(test_set.systems, test_set.gold, strict=True))
     places = _places(test_set)
@@ -174,7 +174,7 @@ def _rows(test_set: TestSet, given: _Given, choice: SystemChoice, *, rated: bool
         spans = given.ratings[system][number] if given.ratings and system in given.ratings else None
         if given.human and given.ratings is not None and spans is None:
             continue  # rated, but not by these
-        yield Row(
+        yield SubmissionRow(
             test_set.lp,
             calls.get(system, system),
             *places[number],
@@ -215,7 +215,7 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
     return places
 
 
-def _to_hundred(rows: Sequence[Row], given: tuple[float, float] | None) -> Iterator[Row]:
+def _to_hundred(rows: Sequence[SubmissionRow], given: tuple[float, float] | None) -> Iterator[SubmissionRow]:
     low, high = given or _OWN_RANGE
     if given is None and any(row.spans is None for row in rows):
         raise OptionError("WMT26's scores go from 0 to 100; say where the metric's lie: --range LOW HIGH")
@@ -285,7 +285,7 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
     )
 
 
-def _submitted(row: Row) -> float:
+def _submitted(row: SubmissionRow) -> float:
     """A row's score; without one Score(E) of its spans in the translation, which are a set."""
     if row.score is not None:
         return row.score
@@ -302,14 +302,16 @@ def _unrated(test_set: TestSet) -> dict[str, set[int]]:
     }
 
 
-def _some(rows: Sequence[Row]) -> str:
+def _some(rows: Sequence[SubmissionRow]) -> str:
     names = sorted({row.system for row in rows})
     return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
 
 
-def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Mapping[str, dict[int, Row]], int]:
+def _cells(
+    path: str | Path, rows: Sequence[SubmissionRow], test_set: TestSet
+) -> tuple[Mapping[str, dict[int, SubmissionRow]], int]:
     """System -> segment's number -> row; and the number of rows for other translations than the test set's."""
-    cells: dict[str, dict[int, Row]] = {}
+    cells: dict[str, dict[int, SubmissionRow]] = {}
     left_out = 0
     calls, labels = _task_names(test_set)
     called = {name: system for system, name in calls.items()}
@@ -346,7 +348,7 @@ def _cells(path: str | Path, rows: Sequence[Row], test_set: TestSet) -> tuple[Ma
     return cells, left_out
 
 
-def _numbers(rows: Sequence[Row], test_set: TestSet) -> dict[int, int]:
+def _numbers(rows: Sequence[SubmissionRow], test_set: TestSet) -> dict[int, int]:
     """Row -> its segment, where labels number a language pair's segments from 1; empty where some label does not.
 
     A submission for the rated translations alone has fewer rows, so that their places say less.
@@ -369,7 +371,7 @@ def _order(test_set: TestSet) -> list[tuple[str, int]]:
     return [(system, number) for system in systems for number in range(test_set.segments)]
 
 
-def _meant(rows: Sequence[Row], test_set: TestSet) -> dict[int, tuple[str, int]]:
+def _meant(rows: Sequence[SubmissionRow], test_set: TestSet) -> dict[int, tuple[str, int]]:
     """Number of a row of a submission without documents -> system and segment.
 
     A row says its place in the test set, and is left out if that is none. Where another text is there, as at some

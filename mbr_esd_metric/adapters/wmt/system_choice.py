@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo
+from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo
 
 #: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
 #: includes the standard one.

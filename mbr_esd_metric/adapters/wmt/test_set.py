@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, read_scores
+from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo
 from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, RatingsReader, check_blocks
-from mbr_esd_metric.adapters.wmt.test_sets import TestSetInfo
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
-
-Array = npt.NDArray[np.float64]
+from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class StoredMetric:
     """
 
     name: str
-    scores: Array
+    scores: FloatMatrix
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
 
@@ -63,7 +62,7 @@ class TestSet:
     documents: tuple[tuple[str, str], ...]
     references: Mapping[str, tuple[str | None, ...]]
     outputs: Mapping[str, tuple[str | None, ...]]
-    gold: Array
+    gold: FloatMatrix
     ratings: tuple[Ratings, ...]
     strict: bool = False
     lenient: bool = False

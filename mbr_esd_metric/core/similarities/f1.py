@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.character_sums import Pairs
+from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
 from mbr_esd_metric.core.recent import recent
 from mbr_esd_metric.core.severity import BETA, GAMMA, covered
@@ -66,7 +66,7 @@ class F1(Similarity):
         credit, size_c, size_s = f1_counts(candidate, support, length)
         return credit / size_c if size_c else 1.0, credit / size_s if size_s else 1.0
 
-    def each(self, pairs: Pairs) -> Floats:
+    def each(self, pairs: AnnotationPairs) -> Floats:
         sums = pairs.sums
         size = sums.marked_c + sums.marked_s
         return np.where(size > 0, 2 * sums.credit / np.maximum(size, 1), 1.0)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.character_sums import Pairs
+from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.severity import EPS, severity_vector
 from mbr_esd_metric.core.similarity import Similarity
@@ -66,7 +66,7 @@ class SoftF1(Similarity):
         precision, recall = _precision_recall(candidate, support, length, EPS)
         return max(precision, 0.0), max(recall, 0.0)
 
-    def each(self, pairs: Pairs) -> Floats:
+    def each(self, pairs: AnnotationPairs) -> Floats:
         sums = pairs.sums
         distance = sums.norm_c + sums.norm_s - 2 * sums.shared
         precision = np.maximum(1.0 - distance / (sums.lengths + sums.norm_c + EPS), 0.0)

@@ -36,11 +36,11 @@ Translation in {target_lang}:
 #: What stands for a character inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN = {written: character for character, written in _ESCAPES.items()}
-CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
-_SPAN = r"(major|minor) <((?:" + CHARACTERS[1:-1] + r")+)>"
-OMITTED = "omitted "
+BRACKET_CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
+_SPAN = r"(major|minor) <((?:" + BRACKET_CHARACTERS[1:-1] + r")+)>"
+OMITTED_WORD = "omitted "
 #: By whether an answer says what is left out: an error.
-_ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({OMITTED})?{_SPAN}")}
+_ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({OMITTED_WORD})?{_SPAN}")}
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
@@ -77,9 +77,9 @@ class CompactFormat(AnswerFormat):
     reader = CompactParser
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans: str | None = CHARACTERS + "+"
+        spans: str | None = BRACKET_CHARACTERS + "+"
         if grounded:
-            spans = grounded_spans(translation, written)
+            spans = grounded_spans(translation, in_brackets)
         return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
 
     def usual_tokens(self, translation: str) -> int:
@@ -92,9 +92,9 @@ class CompactFormat(AnswerFormat):
         errors: list[str] = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span in annotation:
-            whole, before = (translation, "") if span.side == "translation" else (source, OMITTED)
+            whole, before = (translation, "") if span.side == "translation" else (source, OMITTED_WORD)
             text = whole[span.start : span.end]
-            inside = written(text)
+            inside = in_brackets(text)
             if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
                 errors.append(f"{before}{span.severity} <{inside}>")
         return " ".join(errors) or NONE, len(annotation) - len(errors)
@@ -128,7 +128,7 @@ def _errors(answer: str, both: bool) -> list[tuple[Written, tuple[int, int]]] | 
     return errors
 
 
-def written(text: str) -> str | None:
+def in_brackets(text: str) -> str | None:
     """`text` as it stands inside the brackets; None if it cannot."""
     inside = "".join(_ESCAPES.get(character, character) for character in text)
     return None if any(ord(c) < 0x20 or c == "\x7f" or 0xD800 <= ord(c) <= 0xDFFF for c in inside) else inside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from mbr_esd_metric.elicit.formats.compact import CHARACTERS, OMITTED, CompactFormat, answers, written
+from mbr_esd_metric.elicit.formats.compact import BRACKET_CHARACTERS, OMITTED_WORD, CompactFormat, answers, in_brackets
 from mbr_esd_metric.elicit.grounded import grounded_spans
 
 _V1 = """\
@@ -32,8 +32,8 @@ class CompactOmissionsFormat(CompactFormat):
     both_sides = True
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans = [(before, CHARACTERS + "+") for before in ("", OMITTED)]
+        spans = [(before, BRACKET_CHARACTERS + "+") for before in ("", OMITTED_WORD)]
         if grounded:
-            pieces = (grounded_spans(translation, written), grounded_spans(source, written))
+            pieces = (grounded_spans(translation, in_brackets), grounded_spans(source, in_brackets))
             spans = [(before, some) for (before, _), some in zip(spans, pieces, strict=True) if some is not None]
         return answers([f"{before}(major|minor) <{some}>" for before, some in spans])

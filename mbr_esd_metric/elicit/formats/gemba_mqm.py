@@ -123,7 +123,7 @@ class GembaMqmFormat(AnswerFormat):
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         words: str | None = _CHARACTERS + "+"
         if grounded:
-            spans = [some for text in (translation, source) if (some := grounded_spans(text, written)) is not None]
+            spans = [some for text in (translation, source) if (some := grounded_spans(text, in_quotes)) is not None]
             words = f"({'|'.join(spans)})" if spans else None
         error = None if words is None else f'{_CATEGORY} - "{words}"'
         listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
@@ -135,7 +135,7 @@ class GembaMqmFormat(AnswerFormat):
         for span in Annotation(annotation):
             whole = translation if span.side == "translation" else source
             text = whole[span.start : span.end]
-            words = written(text)
+            words = in_quotes(text)
             if words is not None and whole.find(text) == span.start:
                 category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
                 name = category if sub in ("", category) else f"{category}/{sub}"
@@ -176,6 +176,6 @@ def gemba_score(text: str) -> float:
     return float(-min(sum(counted), _HIGHEST))
 
 
-def written(text: str) -> str | None:
+def in_quotes(text: str) -> str | None:
     """`text` as it stands between the quotation marks; None if it cannot."""
     return None if any(c == '"' or ord(c) < 0x20 or c == "\x7f" or 0xD800 <= ord(c) <= 0xDFFF for c in text) else text

@@ -9,8 +9,8 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
-from mbr_esd_metric.elicit.parse import KEYS, OMITTED, CandidateParser
-from mbr_esd_metric.elicit.prompt import CATEGORIES, TEMPLATES
+from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, TEMPLATES
 
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
@@ -52,11 +52,11 @@ class JsonFormat(AnswerFormat):
         errors = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span in annotation:
-            whole, key = (translation, KEYS[0]) if span.side == "translation" else (source, OMITTED)
+            whole, key = (translation, KEYS[0]) if span.side == "translation" else (source, OMITTED_KEY)
             text = whole[span.start : span.end]
             if whole.find(text) != span.start or any(ord(character) < 32 for character in text):
                 continue
-            category, sub_category = answer_category(span.category or ("omission" if key == OMITTED else None))
+            category, sub_category = answer_category(span.category or ("omission" if key == OMITTED_KEY else None))
             errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
         return render_answer(errors), len(annotation) - len(errors)
 
@@ -71,5 +71,5 @@ def answer_category(published: str | None) -> tuple[str, str]:
     top, sub = names[0], names[-1]
     if top.startswith("non translation"):
         return "non-translation", "non-translation"
-    category = top if top in CATEGORIES else _PARENTS.get(top, "other")
+    category = top if top in ASKED_CATEGORIES else _PARENTS.get(top, "other")
     return category, sub or category

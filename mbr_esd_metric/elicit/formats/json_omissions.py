@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mbr_esd_metric.elicit.formats.json import JsonFormat
-from mbr_esd_metric.elicit.grammar import CHARACTERS, output_grammar, output_schema
+from mbr_esd_metric.elicit.grammar import STRING_CHARACTERS, output_grammar, output_schema
 from mbr_esd_metric.elicit.grounded import grounded_spans, in_json
 from mbr_esd_metric.elicit.prompt import OMISSION_TEMPLATES
 
@@ -21,4 +21,4 @@ class JsonOmissionsFormat(JsonFormat):
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         if grounded:
             return output_grammar(grounded_spans(translation, in_json), grounded_spans(source, in_json))
-        return output_grammar(omitted_span=CHARACTERS + "+")
+        return output_grammar(omitted_span=STRING_CHARACTERS + "+")

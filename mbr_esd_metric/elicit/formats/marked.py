@@ -37,7 +37,7 @@ _NO_WORDS = "="
 BETWEEN = "\nSource: "
 
 
-class Unit(NamedTuple):
+class Word(NamedTuple):
     """One word: its characters ``[start, end)``; `text` has the white space before it as well."""
 
     start: int
@@ -45,20 +45,20 @@ class Unit(NamedTuple):
     text: str
 
 
-def units(translation: str) -> list[Unit]:
+def words_of(translation: str) -> list[Word]:
     """The words of a translation, in order; white space before the first and after the last belongs to none."""
-    found: list[Unit] = []
+    found: list[Word] = []
     position = before = 0
     for piece in pieces(translation):
         position += len(piece)
         if not piece.isspace():
             start = position - len(piece)
-            found.append(Unit(start, position, translation[before if found else start : position]))
+            found.append(Word(start, position, translation[before if found else start : position]))
             before = position
     return found
 
 
-def marks_of(annotation: Annotation, words: list[Unit]) -> tuple[list[str], int]:
+def marks_of(annotation: Annotation, words: list[Word]) -> tuple[list[str], int]:
     """The mark of each word, and how many errors no mark says.
 
     The errors and the words are of one text. A word is marked where an error covers half of it or more; an error that
@@ -89,8 +89,8 @@ class MarkedParser(PlainParser):
         self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
     ) -> None:
         super().__init__(translation, location, source, unplaced)
-        self._units: list[tuple[Side, str, Unit]] = [("translation", unit.text, unit) for unit in units(translation)]
-        for number, unit in enumerate(units(source or "") if self._units else ()):
+        self._units: list[tuple[Side, str, Word]] = [("translation", unit.text, unit) for unit in words_of(translation)]
+        for number, unit in enumerate(words_of(source or "") if self._units else ()):
             self._units.append(("source", unit.text if number else BETWEEN + unit.text, unit))
 
     def read(self, text: str) -> Parsed | Invalid:
@@ -144,20 +144,20 @@ class MarkedFormat(AnswerFormat):
 
     def usual_tokens(self, translation: str) -> int:
         """A mark after each word; an engine that walks reads the words themselves."""
-        return max(len(units(translation)), 1)
+        return max(len(words_of(translation)), 1)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         texts = self._texts(translation, source)
-        marks, lost = marks_of(annotation.on("translation"), units(translation))
+        marks, lost = marks_of(annotation.on("translation"), words_of(translation))
         if len(texts) > len(marks):
             missing = Annotation(replace(span, side="translation") for span in annotation.on("source"))
-            more, unsaid = marks_of(missing, units(source))
+            more, unsaid = marks_of(missing, words_of(source))
             marks, lost = marks + more, lost + unsaid
         return "".join(text + mark for text, mark in zip(texts, marks, strict=True)) or _NO_WORDS, lost
 
     def walk(self, prompt: Prompt, source: str, translation: str, lp: str | None = None) -> Walk | None:
         """None as well where the translation has no word."""
-        words = tuple(word.text for word in units(translation))
+        words = tuple(word.text for word in words_of(translation))
         if not words:
             return None
         # The parts are rendered one by one: nothing in the texts can be taken for the place of the translation.
@@ -165,7 +165,7 @@ class MarkedFormat(AnswerFormat):
             Prompt(prompt.version, part).render(source, "", lp) for part in _TRANSLATION.split(prompt.template, 1)
         )
         walk = Walk(before.removesuffix(" "), (" " + words[0], *words[1:]), after, tuple(MARKS), tuple(MARKS.values()))
-        others = [word.text for word in units(source)] if self.both_sides else []
+        others = [word.text for word in words_of(source)] if self.both_sides else []
         if not others:
             return walk
         turned = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
@@ -180,6 +180,6 @@ class MarkedFormat(AnswerFormat):
 
     def _texts(self, translation: str, source: str) -> list[str]:
         """What an answer says before each mark."""
-        texts = [word.text for word in units(translation)]
-        others = [word.text for word in units(source)] if self.both_sides and texts else []
+        texts = [word.text for word in words_of(translation)]
+        others = [word.text for word in words_of(source)] if self.both_sides and texts else []
         return [*texts, BETWEEN + others[0], *others[1:]] if others else texts

@@ -26,8 +26,8 @@ from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.detection import dialect_of
 from mbr_esd_metric.generation.server.failures import Answer, Odd, Transient, message
-from mbr_esd_metric.generation.server.http import Http, run
-from mbr_esd_metric.generation.server.job import Job, Part, parts_of
+from mbr_esd_metric.generation.server.http import Http, run_coroutine
+from mbr_esd_metric.generation.server.job import Job, RequestPart, parts_of
 from mbr_esd_metric.generation.server.patience import Patience
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
@@ -125,7 +125,7 @@ class BatchEngine(Engine):
             shown = first_of(failed, between="; ")
             raise EngineError(f"{shown}. What was sampled is kept; the same command asks for the rest")
 
-    def _submitted(self, parts: Mapping[str, Part], book: _Book) -> dict[str, set[str]]:
+    def _submitted(self, parts: Mapping[str, RequestPart], book: _Book) -> dict[str, set[str]]:
         """Batch -> the names of its requests that this run wants. Requests that no batch holds are submitted."""
         waiting = {batch: names & parts.keys() for batch, names in self._under_way(book).items()}
         waiting = {batch: names for batch, names in waiting.items() if names}
@@ -173,7 +173,7 @@ class BatchEngine(Engine):
                 return
             after = f"&after={found[-1]['id']}"
 
-    def _check_money(self, held: Iterable[Part], left: Iterable[Part]) -> None:
+    def _check_money(self, held: Iterable[RequestPart], left: Iterable[RequestPart]) -> None:
         """Check that all requests stay within the limit; a batch cannot be stopped halfway."""
         assert self._job is not None
         most, job = self._job.prices.most, self._job
@@ -186,7 +186,7 @@ class BatchEngine(Engine):
                 "for fewer (n=N)"
             )
 
-    def _groups(self, parts: Iterable[Part]) -> Iterator[list[tuple[str, bytes]]]:
+    def _groups(self, parts: Iterable[RequestPart]) -> Iterator[list[tuple[str, bytes]]]:
         """Names and lines of requests, as many as one batch takes."""
         assert self._job is not None
         group: list[tuple[str, bytes]] = []
@@ -225,7 +225,7 @@ class BatchEngine(Engine):
         return str(batch.get("id"))
 
     def _results(
-        self, state: Mapping[str, Any], wanted: set[str], parts: Mapping[str, Part], failed: list[str]
+        self, state: Mapping[str, Any], wanted: set[str], parts: Mapping[str, RequestPart], failed: list[str]
     ) -> Iterator[Generated]:
         """The samples of a finished batch; adds a message to `failed` for each request without one."""
         assert self._job is not None
@@ -271,7 +271,7 @@ class BatchEngine(Engine):
         tries = tries or self._pace.tries
         for number in range(1, tries + 1):
             try:
-                answer = run(_asked(self._address, method, path, body, kind))
+                answer = run_coroutine(_asked(self._address, method, path, body, kind))
                 if answer.status == 200:
                     if not path.endswith("/content"):
                         answer.json()  # a reply that is cut is asked for again
@@ -364,7 +364,7 @@ def _read_line(line: bytes) -> tuple[str, object, str]:
     return name, body, "" if status == 200 else f"{status} {excerpt(str(body))}"
 
 
-def _name(part: Part) -> str:
+def _name(part: RequestPart) -> str:
     return f"{part.request.key[:40]}-{part.first}-{part.n}"
 
 

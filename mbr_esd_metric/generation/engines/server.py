@@ -15,9 +15,9 @@ from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.asking import Asking
 from mbr_esd_metric.generation.server.budget import Prices
-from mbr_esd_metric.generation.server.detection import ASKING, check_served, confirm, dialect_of
+from mbr_esd_metric.generation.server.detection import check_served, confirm, dialect_of
 from mbr_esd_metric.generation.server.dialect import Dialect
-from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run
+from mbr_esd_metric.generation.server.http import ASKING, Http, require_aiohttp, run_coroutine
 from mbr_esd_metric.generation.server.job import Job
 from mbr_esd_metric.generation.server.patience import Patience
 
@@ -57,7 +57,7 @@ class ServerEngine(Engine):
         self._model = model_name(options)
         self._servers = addresses_of(options)
         self._dialect = dialect_of(options)
-        run(_check(self._servers, self._dialect, self._model))
+        run_coroutine(_check(self._servers, self._dialect, self._model))
         confirm(options, self._dialect)
 
     @classmethod
@@ -65,7 +65,7 @@ class ServerEngine(Engine):
         """Why no server can be asked; None if one answers and serves the model."""
         try:
             servers = addresses_of(options)
-            run(_check(servers, dialect_of(options), model_name(options)))
+            run_coroutine(_check(servers, dialect_of(options), model_name(options)))
         except EngineError as error:
             return str(error)
         return None

@@ -20,6 +20,7 @@ from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError, first_of
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
+    DEFAULT_CONTEXT,
     Engine,
     EngineOptions,
     Generated,
@@ -31,8 +32,6 @@ from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
 from mbr_esd_metric.generation.server.job import sample_seed
 
-#: The context unless `max_model_len` sets it; the prompt, a long segment and its answer fit in.
-CONTEXT = 4096
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
 #: Environment variables for vLLM's CPU build, which would otherwise reserve half of the memory.
@@ -214,7 +213,7 @@ def server_flags(options: EngineOptions) -> dict[str, str | None]:
 
 def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     """vLLM's engine arguments; the names are those of `vllm.LLM`, and with hyphens those of ``vllm serve``."""
-    context = options.max_model_len or CONTEXT
+    context = options.max_model_len or DEFAULT_CONTEXT
     arguments: dict[str, Any] = {
         "model": options.model,
         "revision": options.revision,
@@ -231,7 +230,7 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     if _is_cpu_build():
         # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
         # offset"). So prompts are read in one piece.
-        arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, CONTEXT)}
+        arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, DEFAULT_CONTEXT)}
     return arguments
 
 

@@ -30,12 +30,10 @@ from mbr_esd_metric.generation.server.failures import (
     classify,
     wrong_model,
 )
-from mbr_esd_metric.generation.server.http import Http
-from mbr_esd_metric.generation.server.job import Job, Part, parts_of
+from mbr_esd_metric.generation.server.http import ASKING, Http
+from mbr_esd_metric.generation.server.job import Job, RequestPart, parts_of
 from mbr_esd_metric.generation.server.limits import Lanes, Rests
 
-#: Seconds that a server has to say how much it works on at once.
-ASKING = 10.0
 #: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
 
@@ -58,9 +56,9 @@ class Asking:
     def __init__(self, job: Job, requests: Iterable[Request]) -> None:
         self._job = job
         self._requests = requests
-        self._new: Iterator[Part] = iter(())
+        self._new: Iterator[RequestPart] = iter(())
         self._lanes: dict[Address, Lanes] = {}
-        self._again: deque[Part] = deque()
+        self._again: deque[RequestPart] = deque()
         self._results: queue.SimpleQueue[Generated | BaseException | None] = queue.SimpleQueue()
         self._room: asyncio.Semaphore | None = None
         self._ended: asyncio.Event
@@ -176,13 +174,13 @@ class Asking:
             if part.request.key not in self._failed:
                 await self._see_through(part, http, budget)
 
-    async def _see_through(self, part: Part, http: Http, budget: Budget) -> None:
+    async def _see_through(self, part: RequestPart, http: Http, budget: Budget) -> None:
         """Ask until all samples of a part are in: for all of it again, for its halves, or for the rest."""
         tries, left = _Tries(time.monotonic()), part
         while (after := await self._once(left, tries, http, budget)) is not None:
             left = after
 
-    async def _once(self, part: Part, tries: _Tries, http: Http, budget: Budget) -> Part | None:
+    async def _once(self, part: RequestPart, tries: _Tries, http: Http, budget: Budget) -> RequestPart | None:
         """Ask for a part once; what is to be asked for next, None where nothing is."""
         job, address = self._job, await self._free(part)
         bound = job.bound(part)
@@ -224,7 +222,9 @@ class Asking:
         tries.failures = tries.odd = 0
         return next(iter(await self._keep(part, [(part.first, reply.samples)])), None)
 
-    async def _after(self, error: Transient, part: Part, address: Address, tries: _Tries, asked: float) -> Part | None:
+    async def _after(
+        self, error: Transient, part: RequestPart, address: Address, tries: _Tries, asked: float
+    ) -> RequestPart | None:
         """What is to be asked for after a failure of a request that was sent at `asked`."""
         # A server that is busy with other requests of this run has not failed.
         tries.failures += not (error.busy and self._last_success > asked)
@@ -242,7 +242,7 @@ class Asking:
             self._again.extend(others)
         return self._halve(part) if isinstance(error, Slow) and part.n > 1 else part
 
-    async def _keep(self, part: Part, came: Sequence[tuple[int, tuple[Sample, ...]]]) -> list[Part]:
+    async def _keep(self, part: RequestPart, came: Sequence[tuple[int, tuple[Sample, ...]]]) -> list[RequestPart]:
         """Hand samples to the reader, each piece with the number of its first; returns what is left of the part."""
         assert self._room is not None
         self._last_success = time.monotonic()
@@ -253,18 +253,18 @@ class Asking:
             left += left.pop().without(first, len(samples))
         return left
 
-    def _halve(self, part: Part) -> Part:
+    def _halve(self, part: RequestPart) -> RequestPart:
         half, rest = part.halves()
         self._again.appendleft(rest)
         return half
 
-    def _fail(self, part: Part, reason: str) -> None:
+    def _fail(self, part: RequestPart, reason: str) -> None:
         """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
         self._failed.setdefault(part.request.key, f"{part.label}: {reason}")
         if self._last_success < 0 and len(self._failed) >= 5:
             raise EngineError(f"every request so far was refused; {self._named()}")
 
-    def _odd(self, part: Part, address: Address, error: Odd, tries: int) -> None:
+    def _odd(self, part: RequestPart, address: Address, error: Odd, tries: int) -> None:
         if isinstance(error, Disobeyed) and address not in self._obedient:
             dialect = self._job.dialect
             raise GuidanceIgnored(address, dialect.name, dialect.field, error.text)
@@ -283,7 +283,7 @@ class Asking:
             wait = max(wait, error.wait)
         self._rests.rest(address, wait)
 
-    def _give_up(self, part: Part, address: Address, tries: int, reason: str, since: float) -> None:
+    def _give_up(self, part: RequestPart, address: Address, tries: int, reason: str, since: float) -> None:
         message = f"{address} failed {tries} times in a row, the last time by: {reason}"
         if self._last_success <= since:
             raise EngineError(
@@ -292,7 +292,7 @@ class Asking:
             )
         self._fail(part, message)
 
-    async def _free(self, part: Part) -> Address:
+    async def _free(self, part: RequestPart) -> Address:
         """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
         it rests or has enough to do, the next one takes its place."""
         servers = self._job.servers
@@ -306,7 +306,7 @@ class Asking:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), left[address])
 
-    async def _ask(self, http: Http, address: Address, part: Part) -> Reply:
+    async def _ask(self, http: Http, address: Address, part: RequestPart) -> Reply:
         """The checked samples of one reply; fewer than asked for if the reply has fewer.
 
         Raises:
@@ -349,17 +349,17 @@ class Asking:
             raise error
         return self._checked(answer.json(), address, part)
 
-    def _whole(self, arrived: Arrived, part: Part, address: Address) -> list[tuple[int, tuple[Sample, ...]]]:
+    def _whole(self, arrived: Arrived, part: RequestPart, address: Address) -> list[tuple[int, tuple[Sample, ...]]]:
         """What came of a reply that broke off: the samples that are whole and sound."""
         came = []
         for index, value in arrived.runs():
             first = part.first + index
             with suppress(Odd):
-                run = Part(part.request, first, len(value["choices"]))
+                run = RequestPart(part.request, first, len(value["choices"]))
                 came.append((first, self._read(value, run, address).samples))
         return came
 
-    def _read(self, value: object, part: Part, address: Address) -> Reply:
+    def _read(self, value: object, part: RequestPart, address: Address) -> Reply:
         dialect = self._job.dialect
         reply = dialect.read(value, self._job.ask(part))
         wrong: list[Disobeyed] = []
@@ -373,7 +373,7 @@ class Asking:
             raise wrong[0]
         return reply
 
-    def _checked(self, value: object, address: Address, part: Part) -> Reply:
+    def _checked(self, value: object, address: Address, part: RequestPart) -> Reply:
         reply = self._read(value, part, address)
         if any(not sample.truncated for sample in reply.samples):
             self._obedient.add(address)

@@ -15,9 +15,9 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.dialect import Dialect, Settings
+from mbr_esd_metric.generation.server.dialect import Dialect, DialectSettings
 from mbr_esd_metric.generation.server.failures import Transient, key_refused, unreachable, wrong_model
-from mbr_esd_metric.generation.server.http import Http, run
+from mbr_esd_metric.generation.server.http import ASKING, Http, run_coroutine
 
 #: Entry points of other packages: ``mbr_esd_metric.dialects``.
 DIALECTS = Catalog(
@@ -26,8 +26,6 @@ DIALECTS = Catalog(
     "mbr_esd_metric.generation.server.dialects",
     Dialect,  # type: ignore[type-abstract]
 )
-#: Seconds that a server has to answer a question about itself.
-ASKING = 10.0
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
@@ -51,7 +49,7 @@ def dialect_of(options: EngineOptions) -> Dialect:
     name = options.dialect
     if name == "auto":
         name = _detected(options.server)
-    return DIALECTS.get(name)(Settings(options.reasoning_effort, options.max_model_len))
+    return DIALECTS.get(name)(DialectSettings(options.reasoning_effort, options.max_model_len))
 
 
 def _detected(servers: Sequence[str]) -> str:
@@ -63,7 +61,7 @@ def _detected(servers: Sequence[str]) -> str:
         if key not in _found and time.monotonic() - _silent.get(key, -SILENCE) < SILENCE:
             return _remembered().get(key[0], "vllm")
         if key not in _found:
-            spoken = run(_ask_all(addresses))
+            spoken = run_coroutine(_ask_all(addresses))
             names = {name for name in spoken if name is not None}
             if len(names) > 1:
                 pairs = ", ".join(f"{a} {n}" for a, n in zip(addresses, spoken, strict=True) if n is not None)
@@ -116,7 +114,7 @@ def only_model(options: EngineOptions) -> str:
     addresses = [Address.parse(url) for url in options.server]
     key = tuple(str(address) for address in addresses)
     if key not in _only:
-        _only[key] = run(_only_model(addresses, dialect_of(options)))
+        _only[key] = run_coroutine(_only_model(addresses, dialect_of(options)))
     return _only[key]
 
 

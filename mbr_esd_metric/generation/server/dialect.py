@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from mbr_esd_metric.core.candidate import TokenLogprobs
-from mbr_esd_metric.elicit.parse import LONGEST
+from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.generation.engine import Request, Sample, Sampling
 from mbr_esd_metric.generation.server import numbers
 from mbr_esd_metric.generation.server.address import Address, excerpt
@@ -54,7 +54,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DialectSettings:
     """The settings that every dialect gets: `reasoning_effort` and the context in tokens, if given."""
 
     reasoning_effort: str | None = None
@@ -112,7 +112,7 @@ class Dialect(ABC):
     #: where it is not in the form asked for, too, and counts as one that cannot be read.
     loses_tokens: ClassVar[bool] = False
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DialectSettings) -> None:
         self.settings = settings
 
     @classmethod
@@ -265,7 +265,7 @@ def checked_text(text: object) -> str:
     """
     if not isinstance(text, str):
         raise Odd("a candidate's text is no text")
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_ANSWER:
         raise Odd(f"a candidate of {len(text)} characters")
     return text
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The most bytes of a reply without candidates, such as a list of models or an error.
 SMALL = 1 << 24
+#: Seconds that a server has to answer a question about itself.
+ASKING = 10.0
 _Result = TypeVar("_Result")
 
 
@@ -237,7 +239,7 @@ def require_aiohttp() -> Any:
     return aiohttp
 
 
-def run(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
     """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
     results: list[_Result] = []
     errors: list[BaseException] = []

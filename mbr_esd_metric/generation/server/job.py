@@ -14,22 +14,22 @@ from mbr_esd_metric.generation.server.patience import Patience
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """Samples `first`, ..., `first + n - 1` of a request, which one HTTP request asks for."""
 
     request: Request
     first: int
     n: int
 
-    def halves(self) -> tuple[Part, Part]:
+    def halves(self) -> tuple[RequestPart, RequestPart]:
         """The first half and the rest; for n > 1."""
         half = (self.n + 1) // 2
-        return Part(self.request, self.first, half), Part(self.request, self.first + half, self.n - half)
+        return RequestPart(self.request, self.first, half), RequestPart(self.request, self.first + half, self.n - half)
 
-    def without(self, first: int, count: int) -> list[Part]:
+    def without(self, first: int, count: int) -> list[RequestPart]:
         """What is left without samples `first`, ..., `first + count - 1`: a part before them, one after, or both."""
         ends = ((self.first, first), (first + count, self.first + self.n))
-        return [Part(self.request, begin, end - begin) for begin, end in ends if begin < end]
+        return [RequestPart(self.request, begin, end - begin) for begin, end in ends if begin < end]
 
     @property
     def label(self) -> str:
@@ -37,11 +37,11 @@ class Part:
         return self.request.label or self.request.key
 
 
-def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[Part]:
+def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[RequestPart]:
     """The requests in parts; each request is taken when its first part is."""
     for request in requests:
         for done in range(0, request.n, per_request):
-            yield Part(request, request.first + done, min(per_request, request.n - done))
+            yield RequestPart(request, request.first + done, min(per_request, request.n - done))
 
 
 def sample_seed(seed: int, key: str) -> int:
@@ -67,11 +67,11 @@ class Job:
     concurrency: int
     paced: bool = True
 
-    def ask(self, part: Part) -> Ask:
+    def ask(self, part: RequestPart) -> Ask:
         """The HTTP request of a part."""
         seed = sample_seed(self.sampling.seed, part.request.key) + part.first
         return Ask(part.request, part.first, part.n, self.model, seed, self.sampling)
 
-    def bound(self, part: Part) -> float:
+    def bound(self, part: RequestPart) -> float:
         """The most that a part can cost."""
         return self.prices.bound(part.request.text, part.n * self.sampling.max_tokens)

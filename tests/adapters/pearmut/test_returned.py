@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
-from mbr_esd_metric.adapters.pearmut.campaign import Document, Item, Output, Plan, campaign, units
+from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign, utf16_units
 from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
 from mbr_esd_metric.adapters.ratings import read_person_ratings, write_person_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -21,8 +21,8 @@ SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major
 
 
 def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
-    document = Document("d", (Item("1", SOURCE, outputs or {"X": Output(TEXT, SPANS)}),))
-    made = campaign([document], [], Plan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
+    document = Screen("d", (Item("1", SOURCE, outputs or {"X": Output(TEXT, SPANS)}),))
+    made = campaign([document], [], CampaignPlan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
     return made
 
 
@@ -43,7 +43,7 @@ def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score
 def test_what_is_left_out_is_shown_as_missing_and_keeps_its_place_in_the_source(tmp_path: Path) -> None:
     made = _made()
     before = made["data"][0][0][0]["error_spans"]["system1"]
-    behind = units(TEXT, len(TEXT))
+    behind = utf16_units(TEXT, len(TEXT))
     assert [(s["start_i"], s["end_i"]) for s in before] == [(3, 4), (behind, behind)]
     (rating,) = ratings_of(made, [_log(made, before, 2.0)]).ratings
     assert rating.rating.errors == (

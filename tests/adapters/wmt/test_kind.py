@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.wmt.kind import KINDS, kind_of
+from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -17,7 +17,7 @@ _SPANS = "start_indices\tend_indices\terror_types"
 #: What a file begins with -> its kind.
 BEGINNINGS = [
     ("system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment", "mqm"),
-    (json.dumps({"direction": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
+    (json.dumps({"lp": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
     ("mt_system\tdoc_id\tseg_id\tannotator_id\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
     ("lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
     ("A\td\t1\tr\tdog\tHund\t-1\t-1\tno-error", "qe"),
@@ -38,22 +38,22 @@ BEGINNINGS = [
 def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(beginning + "\n", encoding="utf-8")
-    assert kind_of(path) == kind
-    assert kind in KINDS
+    assert kind_of_import(path) == kind
+    assert kind in IMPORT_KINDS
 
 
 def test_quoted_headers_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("\t".join(f'"{name}"' for name in f"{_WMT25}\t{_TEXTS}".split("\t")) + "\n", encoding="utf-8")
-    assert kind_of(path, quoted=True) == "task"
+    assert kind_of_import(path, quoted=True) == "task"
 
 
 def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "predictions.tsv"
     path.write_text("\t".join((_WMT25, _TEXTS, _SPANS)) + "\n", encoding="utf-8")
-    assert kind_of(path, submission=True) == "wmt25-task2"
+    assert kind_of_import(path, submission=True) == "wmt25-task2"
     with pytest.raises(OptionError, match=r"--name NAME .* --kind esa"):
-        kind_of(path)
+        kind_of_import(path)
     assert main(["wmt", "import", str(path), "--test-set", "t", "--data", str(tmp_path / "data")]) == 1
     assert "--kind esa for people's annotations" in capsys.readouterr().err
 
@@ -61,19 +61,19 @@ def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path, capsys: pytest.Captu
 def test_a_file_of_no_known_form_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("some words\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"notes: its first line is of no form that is known; .*--kind mqm \| qe"):
-        kind_of(tmp_path / "notes")
+        kind_of_import(tmp_path / "notes")
     (tmp_path / "lines").write_text("one\ntwo\nthree\nfour\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"lines: its first line is of no form that is known"):
-        kind_of(tmp_path / "lines")
+        kind_of_import(tmp_path / "lines")
     (tmp_path / "own.seg.score").write_text("A\t0.5\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"own.seg.score: two columns, as a system and its score"):
-        kind_of(tmp_path / "own.seg.score")
+        kind_of_import(tmp_path / "own.seg.score")
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="empty: the file is empty"):
-        kind_of(tmp_path / "empty")
+        kind_of_import(tmp_path / "empty")
     (tmp_path / "broken").write_text("{]\n", encoding="utf-8")
     with pytest.raises(InputError, match="broken, line 1"):
-        kind_of(tmp_path / "broken")
+        kind_of_import(tmp_path / "broken")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.scorers import Scored, Scorer, Text, default_name, make_scorer, xcomet_annotation
+from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer, default_name, make_scorer, xcomet_annotation
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -54,7 +54,7 @@ class Counting(Scorer):
         self.fail = fail
         self.asked: list[str] = []
 
-    def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         system = texts[0].label.split(",")[0]
         if system == self.fail:
             raise EngineError("out of memory")
@@ -168,7 +168,7 @@ def test_spans_of_older_scores_go_with_them(test_set: TestSet) -> None:
     score_test_set(test_set, Counting())
 
     class Bare(Counting):
-        def score(self, texts: Sequence[Text], progress: bool) -> Mapping[str, Scored]:
+        def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
             return {name: Scored(scored.scores) for name, scored in super().score(texts, progress).items()}
 
     score_test_set(test_set, Bare(version=2), overwrite=True)

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.elicit.parse import LONGEST
+from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -51,7 +51,9 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "a log-probability that is a text": first_logprobs("-1"),
     "a log-probability of 400 digits": first_logprobs(-(10**400)),
     "a log-probability that no store holds": first_logprobs(-1e300),
-    "a text of megabytes": lambda reply: reply["choices"][0]["message"].update(content="<think>" * (LONGEST // 6)),
+    "a text of megabytes": lambda reply: reply["choices"][0]["message"].update(
+        content="<think>" * (LONGEST_ANSWER // 6)
+    ),
     "a text without tokens": lambda reply: reply["choices"][0]["logprobs"].update(content=[]),
     "no log-probabilities": lambda reply: reply["choices"][0].update(logprobs=None),
     "log-probabilities that are a list": lambda reply: reply["choices"][0].update(logprobs=[1]),

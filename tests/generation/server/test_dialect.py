@@ -27,7 +27,7 @@ from mbr_esd_metric.generation.engines import server as server_engine
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.detection import DIALECTS
-from mbr_esd_metric.generation.server.dialect import Ask, Settings
+from mbr_esd_metric.generation.server.dialect import Ask, DialectSettings
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
@@ -286,7 +286,7 @@ def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> 
 
 
 def test_an_answer_is_cut_out_of_prose() -> None:
-    plain = DIALECTS.get("plain")(Settings())
+    plain = DIALECTS.get("plain")(DialectSettings())
     answer = render_answer([])
     for text in (f"Sure!\n```json\n{answer}\n```\nBye {{}}", f"{{broken {answer}", f"<think>{{}}</think>{answer}"):
         assert plain.answer(text) == answer
@@ -309,14 +309,14 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_long_hostile_text_is_read_in_no_time(name: str, text: str) -> None:
     """A pattern holds the interpreter's lock: for as long as it looks, Ctrl-C ends nothing."""
-    dialect = DIALECTS.get(name)(Settings())
+    dialect = DIALECTS.get(name)(DialectSettings())
     began = time.process_time()
     dialect.answer(text)
     assert time.process_time() - began < 1.0
 
 
 def test_thoughts_are_dropped_up_to_their_first_end() -> None:
-    vllm = DIALECTS.get("vllm")(Settings())
+    vllm = DIALECTS.get("vllm")(DialectSettings())
     for thoughts in ("<think>a</think>", " \n<thinking>b <think></thinking>\n\n", "<think></think>  "):
         assert vllm.answer(thoughts + "none </think>") == "none </think>"
     for text in ("<think>never closed", "none <think>a</think>", "<thinker>a</thinker>", ""):
@@ -378,7 +378,7 @@ def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
         "usage": {"completion_tokens": 11, "prompt_tokens": 34, "total_tokens": 45},
         "timings": {"prompt_n": 34, "predicted_n": 11},
     }
-    dialect = DIALECTS.get("llamacpp")(Settings())
+    dialect = DIALECTS.get("llamacpp")(DialectSettings())
     (request,) = requests(1, 3)
     ask = Ask(request, 0, 3, MODEL, 1, Sampling())
     assert 23 <= sum(sample.tokens for sample in dialect.read(reply, ask).samples) <= 26

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, Sample
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialect import (
     Ask,
@@ -24,9 +24,6 @@ from mbr_esd_metric.generation.server.dialect import (
 )
 from mbr_esd_metric.generation.server.failures import Odd, Refused, Transient
 from mbr_esd_metric.generation.server.http import Http
-
-#: The context if `max_model_len` does not set it: room for the prompt, a long segment and its answer.
-CONTEXT = 4096
 
 
 class OllamaDialect(Dialect):
@@ -95,4 +92,4 @@ class OllamaDialect(Dialect):
 
     @property
     def _context(self) -> int:
-        return self.settings.context or CONTEXT
+        return self.settings.context or DEFAULT_CONTEXT
