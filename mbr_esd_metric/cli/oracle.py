@@ -14,7 +14,7 @@ from mbr_esd_metric.metaeval.choosing import choosing_rules
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
-    from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
+    from mbr_esd_metric.metaeval.evaluation import Evaluation
     from mbr_esd_metric.report.evaluations import Measuring, Row
 
 #: Field of `DecisionOptions` that says how candidates are read.
@@ -95,8 +95,6 @@ def _evaluate(
     Raises:
         InputError: there is no rater.
     """
-    import numpy as np
-
     from mbr_esd_metric.adapters.wmt.sampled import read_sampled
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import choose_all, oracle
@@ -109,18 +107,7 @@ def _evaluate(
         )
     sampled = read_sampled(test_set, args.candidates, args.rules, decision_options(args, _READING).format)
 
-    def against(names: list[str]) -> Evaluator:
-        """These raters, on what they rated."""
-        matrices = [human[name] for name in names]
-        rated = np.array(
-            [
-                [any(m[i][j] is not None for m in matrices) for j in range(test_set.segments)]
-                for i in range(len(test_set.systems))
-            ]
-        )
-        return measuring.evaluator(test_set, matrices, np.where(rated, test_set.gold, np.nan))
-
-    everybody = measuring.evaluator(test_set) if args.sizes else against(list(human))
+    everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
     raters, sizes = list(human.values()), args.sizes or [None]
 
     def row(name: str, size: int | None) -> Row:
@@ -135,7 +122,7 @@ def _evaluate(
     if len(human) > 1 and not args.sizes:
         for name, matrix in human.items():
             try:
-                alone = against([name])
+                alone = measuring.evaluator(test_set, [matrix])
                 found[(f"oracle {name}",)] = alone.evaluate(oracle(sampled, [matrix], args.utility))
             except InputError as error:
                 notes.append(f"oracle {name} is left out in {test_set.lp}: {error}")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.comparability import missing_notes
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -43,16 +42,21 @@ class Measuring:
     missing: Missing = "common"
     exact: bool = False
 
-    def evaluator(
-        self,
-        test_set: TestSet,
-        human: Sequence[AnnotationMatrix] | None = None,
-        gold: npt.NDArray[np.float64] | None = None,
-    ) -> Evaluator:
-        """Against these raters and this gold; by default all that are asked for, and the test set's."""
+    def evaluator(self, test_set: TestSet, human: Sequence[AnnotationMatrix] | None = None) -> Evaluator:
+        """Against these raters, on the translations that one of them rated; by default against all that are asked for,
+        on all translations with gold."""
+        gold = test_set.gold
+        if human is None:
+            human = list(test_set.human(self.raters).values())
+        else:
+            rated = [
+                [any(matrix[i][j] is not None for matrix in human) for j in range(test_set.segments)]
+                for i in range(len(test_set.systems))
+            ]
+            gold = np.where(rated, gold, np.nan)
         return Evaluator(
-            test_set.gold if gold is None else gold,
-            list(test_set.human(self.raters).values()) if human is None else human,
+            gold,
+            human,
             test_set.lengths,
             self.measures,
             self.aggregation,
