@@ -13,42 +13,41 @@ import errno
 import os
 import sqlite3
 import struct
-import sys
 import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
+from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.beside_samples import BESIDE, Beside, sum_of
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import Sample
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
-_FORMAT = 2
-#: The format without checksums; such a store gets them when it is opened.
-_UNCHECKED = 1
+_FORMAT = 3
 _BUSY_SECONDS = 60.0
 
 _TABLES = (
     "CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE)",
-    # Texts are blobs: a model may write NUL or half a surrogate pair, which SQLite's text does not hold.
+    # Texts are blobs: a model may write NUL or half a surrogate pair, which SQLite's text does not hold. What only some
+    # samples have, the tokens' log-probabilities of single answers and the spans expected along walks, is packed.
     "CREATE TABLE sample (request INTEGER NOT NULL, number INTEGER NOT NULL, text BLOB NOT NULL, "
-    "logprob REAL, tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, "
-    "PRIMARY KEY (request, number)) WITHOUT ROWID",
+    "logprob REAL, tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, token_logprobs BLOB, expected BLOB, "
+    "checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
 #: What people write who want no store.
 _NO_STORE = ("none", "null", "no", "off", "false")
 _HEADER = struct.Struct(">16s44xI4xI28x")  # magic, user_version at byte 60, application_id at byte 68
 _MAGIC = b"SQLite format 3\x00"
+#: Minor, major, missing, words and surprisal of `ExpectedSpans`.
+_EXPECTED = struct.Struct("<3dId")
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
@@ -83,7 +82,6 @@ class CandidateStore:
         """
         self._path: Path | None = Path(path)
         self._closed = False
-        self._checked = True
         place = os.path.realpath(self._path)
         with _opening:
             # When a process closes a file, the system forgets all locks that it has there, those of SQLite among them.
@@ -112,7 +110,6 @@ class CandidateStore:
         store = cls.__new__(cls)
         store._path = store._place = None
         store._closed = False
-        store._checked = True
         store._connection = sqlite3.connect(":memory:", isolation_level=None)
         store._create()
         return store
@@ -142,24 +139,17 @@ class CandidateStore:
         """
         samples: list[Sample | None] = [None] * n
         with self._reported("read"):
-            column = "checksum" if self._checked else "NULL"
             rows = self._connection.execute(
-                f"SELECT number, text, logprob, tokens, truncated, {column} FROM sample "
+                "SELECT number, text, logprob, tokens, truncated, token_logprobs, expected, checksum FROM sample "
                 "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
                 (key, n),
             )
             for *row, checksum in rows:
-                number, text, logprob, tokens, truncated = row
+                number = row[0]
                 found = _checksum(key, *row)
-                if found is None or not 0 <= number < n or (self._checked and found != checksum):
+                if found is None or not 0 <= number < n or found != checksum:
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
-                samples[number] = Sample(text.decode("utf-8", "surrogatepass"), logprob, tokens, bool(truncated))
-            there = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
-            for beside in BESIDE:
-                for number, value in self._beside(beside, key, n) if beside.table in there else ():
-                    sample = samples[number]
-                    if sample is not None:
-                        samples[number] = replace(sample, **{beside.attribute: value})
+                samples[number] = _sample(*row[1:])
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Sample]) -> None:
@@ -171,37 +161,11 @@ class CandidateStore:
         with self._reported("write"), self._transaction():
             self._connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
             (request,) = self._connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
-            rows = ((i, _encoded(s.text), s.logprob, s.tokens, int(s.truncated)) for i, s in enumerate(samples, first))
+            rows = (_row(i, sample) for i, sample in enumerate(samples, first))
             self._connection.executemany(
-                "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 ((request, *row, _checksum(key, *row)) for row in rows),
             )
-            for beside in BESIDE:
-                values = [(i, getattr(s, beside.attribute), s.text) for i, s in enumerate(samples, first)]
-                packed = [(i, beside.pack(value), text) for i, value, text in values if value is not None]
-                if packed:
-                    self._connection.execute(beside.create)
-                    self._connection.executemany(
-                        # Only if the stored sample is this one: another process may have stored its own first.
-                        f"INSERT OR IGNORE INTO {beside.table} SELECT ?, ?, ?, ? WHERE EXISTS "
-                        "(SELECT 1 FROM sample WHERE request = ? AND number = ? AND text = ?)",
-                        ((request, i, row, sum_of(key, i, row), request, i, _encoded(text)) for i, row, text in packed),
-                    )
-
-    def _beside(self, beside: Beside, key: str, n: int) -> Iterator[tuple[int, Any]]:
-        """Number and value of the samples that have one, of a request."""
-        rows = self._connection.execute(
-            f"SELECT number, {beside.column}, checksum FROM {beside.table} "
-            "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
-            (key, n),
-        )
-        for number, packed, checksum in rows:
-            sound = isinstance(packed, bytes) and isinstance(number, int) and 0 <= number < n
-            if not sound or sum_of(key, number, packed) != checksum:
-                raise sqlite3.DatabaseError(
-                    f"{beside.what} of sample {number!r} of request {key} are not as they were stored"
-                )
-            yield number, beside.unpack(packed)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -230,7 +194,6 @@ class CandidateStore:
         try:
             self._create()
             self._use_wal()
-            self._add_checksums()
         except BaseException:
             self._connection.close()
             raise
@@ -242,33 +205,6 @@ class CandidateStore:
         untouched = not log.exists() or log.stat().st_size == 0
         address = f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
         self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            self._checked = self._version() != _UNCHECKED
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _version(self) -> int:
-        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-
-    def _add_checksums(self) -> None:
-        """Add checksums to a store that was made before there were any: to all of it, or to nothing."""
-        if self._version() != _UNCHECKED:
-            return
-        with self._transaction():
-            if self._version() != _UNCHECKED:  # another process was quicker
-                return
-            print(f"mbr-esd: adding checksums to {self._path}, once", file=sys.stderr)
-            self._connection.execute("ALTER TABLE sample ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
-            for request, key in self._connection.execute("SELECT id, key FROM request").fetchall():
-                rows = self._connection.execute(
-                    "SELECT number, text, logprob, tokens, truncated FROM sample WHERE request = ?", (request,)
-                ).fetchall()
-                self._connection.executemany(
-                    "UPDATE sample SET checksum = ? WHERE request = ? AND number = ?",
-                    ((_checksum(key, *row) or 0, request, row[0]) for row in rows),
-                )
-            self._connection.execute(f"PRAGMA user_version = {_FORMAT}")
 
     def _create(self) -> None:
         """Make the tables if there are none. This comes before WAL, so that the header says whose file it is."""
@@ -318,14 +254,48 @@ class CandidateStore:
             raise StoreError(f"cannot {doing} the candidate store {self._path}: {_advice(error)}") from error
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+def _row(number: int, sample: Sample) -> tuple[int, bytes, float | None, int, int, bytes | None, bytes | None]:
+    """The columns of a sample, without its request and its checksum."""
+    tokens, expected = sample.token_logprobs, sample.expected
+    return (
+        number,
+        sample.text.encode("utf-8", "surrogatepass"),
+        sample.logprob,
+        sample.tokens,
+        int(sample.truncated),
+        None if tokens is None else _packed(tokens),
+        None if expected is None else _EXPECTED.pack(*astuple(expected)),
+    )
 
 
-def _checksum(
-    key: object, number: object, text: object, logprob: object, tokens: object, truncated: object
-) -> int | None:
+def _sample(
+    text: bytes, logprob: float | None, tokens: int, truncated: int, packed: bytes | None, expected: bytes | None
+) -> Sample:
+    return Sample(
+        text.decode("utf-8", "surrogatepass"),
+        logprob,
+        tokens,
+        bool(truncated),
+        None if packed is None else _unpacked(packed),
+        None if expected is None else ExpectedSpans(*_EXPECTED.unpack(expected)),
+    )
+
+
+def _packed(tokens: TokenLogprobs) -> bytes:
+    """The sizes, then the log-probabilities, in four bytes each."""
+    count = len(tokens.sizes)
+    return struct.pack(f"<{count}I{count}f", *tokens.sizes, *tokens.logprobs)
+
+
+def _unpacked(packed: bytes) -> TokenLogprobs:
+    count = len(packed) // 8
+    values = struct.unpack(f"<{count}I{count}f", packed)
+    return TokenLogprobs(values[:count], values[count:])
+
+
+def _checksum(key: object, *row: object) -> int | None:
     """CRC-32 of a row and its request, to find damaged rows; None if a value has the wrong type."""
+    number, text, logprob, tokens, truncated, token_logprobs, expected = row
     if not (
         isinstance(key, str)
         and isinstance(text, bytes)
@@ -333,12 +303,16 @@ def _checksum(
         and isinstance(tokens, int)
         and isinstance(truncated, int)
         and (logprob is None or isinstance(logprob, float | int))
+        and isinstance(token_logprobs, bytes | None)
+        and isinstance(expected, bytes | None)
     ):
         return None
     # SQLite keeps NaN as NULL, and has no -0.0.
     chance = "-" if logprob is None or logprob != logprob else (float(logprob) + 0.0).hex()
-    head = f"{key}|{number}|{chance}|{tokens}|{int(truncated)}|".encode("utf-8", "surrogatepass")
-    return zlib.crc32(text, zlib.crc32(head))
+    found = zlib.crc32(f"{key}|{number}|{chance}|{tokens}|{int(truncated)}|".encode("utf-8", "surrogatepass"))
+    for blob in (token_logprobs, expected, text):
+        found = zlib.crc32(b"-" if blob is None else b"%d|%b" % (len(blob), blob), found)
+    return found
 
 
 def _is_read_only(error: Exception) -> bool:
@@ -380,9 +354,10 @@ def _check_header(path: Path) -> bool:
     magic, version, application = _HEADER.unpack(header)
     if magic != _MAGIC or application != _APPLICATION_ID:
         raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
-    if version not in (_UNCHECKED, _FORMAT):
+    if version != _FORMAT:
+        fix = "update the package" if version > _FORMAT else "use the version that made it"
         raise StoreError(
             f"{path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
-            f"{_FORMAT}; it is left as it is: update the package, or {_FIX}"
+            f"{_FORMAT}; it is left as it is: {fix}, or {_FIX}"
         )
     return True

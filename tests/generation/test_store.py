@@ -94,10 +94,10 @@ def foreign_database(path: Path) -> None:
     connection.close()
 
 
-def newer_store(path: Path) -> None:
+def other_store(path: Path, version: int) -> None:
     CandidateStore(path).close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 
@@ -109,7 +109,8 @@ def newer_store(path: Path) -> None:
         (lambda path: path.write_text("my diary\n" * 100), "is no candidate store"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(200)), "is no candidate store"),
         (foreign_database, "is no candidate store"),
-        (newer_store, "format 3.*update the package"),
+        (lambda path: other_store(path, 4), "format 4.*update the package"),
+        (lambda path: other_store(path, 2), "format 2.*use the version that made it"),
         (lambda path: path.mkdir(), "Is a directory"),
     ],
 )
@@ -288,16 +289,6 @@ def test_processes_that_start_together_share_one_new_store(tmp_path: Path) -> No
             assert len(writers) == 1, "a part is written as a whole, by the first"
 
 
-def _as_before_checksums(path: Path) -> None:
-    """What the first version of the package left."""
-    connection = sqlite3.connect(path)
-    connection.execute("ALTER TABLE sample DROP COLUMN checksum")
-    connection.execute("PRAGMA user_version = 1")
-    connection.commit()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-
-
 def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> None:
     """14 of 40 flipped bits changed the output in silence."""
     path, wanted = tmp_path / "s.sqlite", {}
@@ -324,32 +315,20 @@ def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> N
     assert noticed > 50
 
 
-def test_a_store_without_checksums_gets_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "s.sqlite"
-    odd = Sample("nul \0, half a pair \ud800", None, 3)
-    with CandidateStore(path) as store:
-        store.put("key", 0, [*samples(0, 20), odd])
-    _as_before_checksums(path)
-    for _ in range(2):
-        with CandidateStore(path) as store:
-            assert store.get("key", 21) == [*samples(0, 20), odd]
-            store.put("key", 21, samples(21, 1))
-    assert capsys.readouterr().err.count("adding checksums") == 1
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE sample SET logprob = -1.5 WHERE number = 3")
-    connection.commit()
-    connection.close()
-    with (
-        CandidateStore(path) as store,
-        pytest.raises(StoreError, match="sample 3 of request key is not as it was stored"),
-    ):
-        store.get("key", 21)
-
-
 @pytest.mark.parametrize(
-    ("column", "value"), [("text", "'TEXT'"), ("logprob", "'x'"), ("tokens", "'x'"), ("number", -1)]
+    ("column", "value"),
+    [
+        ("text", "'TEXT'"),
+        ("logprob", "'x'"),
+        ("logprob", -1.5),
+        ("tokens", "'x'"),
+        ("number", -1),
+        ("token_logprobs", "'x'"),
+        ("token_logprobs", "zeroblob(8)"),
+        ("expected", "zeroblob(36)"),
+    ],
 )
-def test_a_cell_of_another_type_is_damage(tmp_path: Path, column: str, value: str) -> None:
+def test_a_cell_that_is_not_as_it_was_stored_is_damage(tmp_path: Path, column: str, value: str) -> None:
     path = tmp_path / "s.sqlite"
     with CandidateStore(path) as store:
         store.put("key", 0, samples(0, 2))
@@ -373,14 +352,11 @@ with CandidateStore(sys.argv[1]) as store:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions work differently there")
-@pytest.mark.parametrize("old", [False, True])
-def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path, old: bool) -> None:
+def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path) -> None:
     folder = open_folder / "folder"
     path = folder / "s.sqlite"
     with CandidateStore(path) as store:
         store.put("key", 0, samples(0, 2))
-    if old:
-        _as_before_checksums(path)
     os.chmod(path, 0o444)
     os.chmod(folder, 0o555)
     try:
@@ -414,64 +390,29 @@ def test_no_store_is_no_file_of_that_name(name: str, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def store_without(table: str, folder: Path) -> Path:
-    """A store from before there was this table: two plain samples of the request "old"."""
-    path = folder / "s.sqlite"
-    with CandidateStore(path) as store:
-        store.put("old", 0, samples(0, 2))
-    connection = sqlite3.connect(path)
-    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchall()
-    connection.close()
-    return path
-
-
-def test_token_log_probabilities_are_kept_and_checked(tmp_path: Path) -> None:
+def test_token_log_probabilities_and_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     single = Sample("ü.", -1.5, 2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0)))
-    with CandidateStore(path) as store:
-        store.put("plain", 0, samples(0, 3))
-        store.put("single", 0, [single])
-        store.put("single", 0, [replace(single, text="another", token_logprobs=TokenLogprobs((7,), (-3.0,)))])
-        assert store.get("single", 2) == [single, None]
-        assert store.get("plain", 3) == samples(0, 3)
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,), "versions before read it as well"
-    connection.execute("UPDATE by_token SET sizes_logprobs = zeroblob(24)")
-    connection.commit()
-    connection.close()
-    with CandidateStore(path) as store, pytest.raises(StoreError, match="tokens of sample 0 of request single"):
-        store.get("single", 1)
-
-
-def test_a_store_from_before_token_log_probabilities_is_read_and_written(tmp_path: Path) -> None:
-    path = store_without("by_token", tmp_path)
-    tokens = TokenLogprobs((6, 5), (-0.25, -0.125))
-    with CandidateStore(path) as store:
-        assert store.get("old", 2) == samples(0, 2)
-        # What is stored stays, also where another answer comes with its tokens.
-        store.put("old", 0, [Sample("text another", -1.0, 2, token_logprobs=tokens)])
-        assert store.get("old", 2) == samples(0, 2)
-
-
-def test_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
-    path = store_without("expected", tmp_path)
     counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25, 0.5, 12, 30.5)]
     walks = [replace(one, expected=spans) for one, spans in zip(samples(0, 4), counts, strict=True)]
     both = replace(walks[0], token_logprobs=TokenLogprobs((12,), (-0.5,)))
     with CandidateStore(path) as store:
+        store.put("single", 0, [single])
         store.put("walks", 2, walks)
         store.put("both", 0, [both])
-        # What is stored stays, also where another answer comes with what was expected along it.
-        store.put("old", 0, [replace(walks[0], text="another")])
+        # What is stored stays whole, whatever another answer comes with.
+        store.put("single", 0, [replace(both, text="another")])
+        store.put("walks", 4, [both])
+        assert store.get("single", 2) == [single, None]
         assert store.get("walks", 6) == [None, None, *walks]
         assert store.get("both", 1) == [both]
-        assert store.get("old", 2) == samples(0, 2)
     connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,), "versions before read it as well"
-    connection.execute("UPDATE expected SET minor_major = zeroblob(16) WHERE number = 5")
+    connection.execute("UPDATE sample SET token_logprobs = zeroblob(24) WHERE token_logprobs NOT NULL")
+    connection.execute("UPDATE sample SET expected = NULL WHERE number = 5")
     connection.commit()
     connection.close()
     with CandidateStore(path) as store:
         assert store.get("walks", 5) == [None, None, *walks[:3]]
-        with pytest.raises(StoreError, match="expected error spans of sample 5 of request walks"):
-            store.get("walks", 6)
+        for key, number in (("single", 0), ("both", 0), ("walks", 5)):
+            with pytest.raises(StoreError, match=f"sample {number} of request {key} is not as it was stored"):
+                store.get(key, number + 1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -133,7 +135,8 @@ def test_several_candidates_are_stored_without(tmp_path: Path) -> None:
     with FakeServer("meta-llama/Llama-3.3-70B-Instruct", spoil=spelt) as server:
         model = f"mbr-esd-llama?server={server.url}&store={tmp_path}/store&n=2"
         assert confidences(model) == [1.0, 1.0]
-    assert b"CREATE TABLE by_token" not in (tmp_path / "store").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "store")) as connection:
+        assert set(connection.execute("SELECT token_logprobs FROM sample")) == {(None,)}
 
 
 def test_no_new_sampling_is_advised_where_the_server_gives_none(
