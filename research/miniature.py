@@ -37,9 +37,10 @@ from mbr_esd_metric.distill.settings import SftOptions, load_recipe
 from mbr_esd_metric.distill.sft import train_sft
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
-from mbr_esd_metric.metaeval import Evaluation, perm_both, span_bootstrap
+from mbr_esd_metric.metaeval import Evaluation, perm_both
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.pipeline import sample
@@ -355,7 +356,7 @@ def _p_values(
         values[statistic] = perm_both(test.gold, scores[rival], scores[name], statistic=statistic, k=1000).p_value
     a, b = evaluations[rival].spans, evaluations[name].spans
     if a is not None and b is not None:
-        values |= {measure: span_bootstrap(a, b, measure, k=1000).p_value for measure in TESTED}
+        values |= {measure: resampled({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
     return values
 
 

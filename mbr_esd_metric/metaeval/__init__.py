@@ -6,7 +6,6 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 """
 
 from mbr_esd_metric.metaeval.acc_eq import AccEq, acc_eq
-from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
 from mbr_esd_metric.metaeval.contest import EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.correlation import (
     Correlation,
@@ -21,13 +20,12 @@ from mbr_esd_metric.metaeval.omissions import OmissionScores, evaluate_omissions
 from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import perm_both
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans, span_bootstrap
+from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans
 from mbr_esd_metric.metaeval.sweep import SweepPoint, lambda_sweep
 from mbr_esd_metric.metaeval.synthetic import DeclineRatio, decline_ratio
 
 __all__ = [
     "AccEq",
-    "Bootstrap",
     "Correlation",
     "DeclineRatio",
     "EarlyStop",
@@ -49,12 +47,10 @@ __all__ = [
     "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",
-    "paired_bootstrap",
     "pairwise_accuracy",
     "perm_both",
     "rank_metrics",
     "spa",
-    "span_bootstrap",
     "system_correlation",
     "system_means",
 ]

@@ -22,7 +22,7 @@ from mbr_esd_metric.metaeval.significance import STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, mean_resampled, rank_spans, resampled
-from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores, span_bootstrap
+from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,5 +389,5 @@ def _beats(one: _Evaluated, measure: str, key: Key, rival: Key, settings: Leader
         return i < j and bool(ranking.p_values[i, j] <= settings.alpha)
     if key not in one.spans or rival not in one.spans:
         return False
-    test = span_bootstrap(one.spans[rival], one.spans[key], measure, settings.draws, settings.seed)
-    return test.p_value <= settings.alpha
+    bootstrap = one.comparisons[measure].resampled
+    return bootstrap is not None and bootstrap.p_value(_text(rival), _text(key)) <= settings.alpha

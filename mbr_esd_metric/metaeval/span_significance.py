@@ -8,7 +8,7 @@ and its difficulty; the statistics of a segment are added up over them (`SpanSco
       p = share of k draws with  measure(b') - measure(a') >= measure(b) - measure(a)
 
 * Paired bootstrap (Koehn 2004): k resamples of the segments, the same ones for every metric. Its middle 95% are the
-  interval of a metric's value, and of the difference of two.
+  interval of a metric's value, and of the difference of two; the share in which b is not better than a is its p-value.
 
 A measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
 """
@@ -99,6 +99,11 @@ class Resampled:
     def interval(self, name: str) -> tuple[float, float]:
         """The middle 95% of a metric's values."""
         return _middle(self.values[name])
+
+    def p_value(self, a: str, b: str) -> float:
+        """The share of resamples in which metric b is not better than metric a: small if b is better."""
+        # Equal measures may differ in the last bit.
+        return float((self.values[b] - self.values[a] <= 1e-12).mean())
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """The middle 95% of metric a's value minus metric b's."""

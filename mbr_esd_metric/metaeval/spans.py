@@ -17,7 +17,6 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, SpanMeasure, span_measure
 
@@ -95,11 +94,6 @@ def evaluate_spans(
 def confidence_of(span: ErrorSpan) -> float:
     """A span's confidence; 1 if it has none."""
     return 1.0 if span.confidence is None else span.confidence
-
-
-def span_bootstrap(a: SpanScores, b: SpanScores, measure: str, k: int = 1000, seed: int = 0) -> Bootstrap:
-    """`paired_bootstrap` of two predictions for the same translations, by the name of a span measure."""
-    return paired_bootstrap(a.statistics[measure], b.statistics[measure], k, seed, measure=span_measure(measure).value)
 
 
 @dataclass(frozen=True, slots=True)

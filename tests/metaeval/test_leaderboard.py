@@ -27,7 +27,8 @@ from mbr_esd_metric.metaeval.leaderboard import (
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.spans import evaluate_spans, span_bootstrap
+from mbr_esd_metric.metaeval.span_significance import resampled
+from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import TABLE_FORMATS, render_table
 
@@ -153,8 +154,8 @@ def test_daggers_need_every_rival_in_every_language_pair(two: list[MetricSet]) -
         for rival in ("map", "vote"):
             test = perm_both(data.gold, scores[rival].scores, scores["ours"].scores, "acc_eq", 200)
             assert test.p_value <= 0.05
-            predictions = [evaluate_spans(scores[n].spans or (), data.human, data.lengths) for n in (rival, "ours")]
-            assert span_bootstrap(*predictions, "softf1", 200).p_value <= 0.05
+            spans = {n: evaluate_spans(scores[n].spans or (), data.human, data.lengths) for n in (rival, "ours")}
+            assert resampled(spans, "softf1", 200).p_value(rival, "ours") <= 0.05
     assert row(board, "map").daggers == frozenset()
     assert row(board, "overlap").daggers == frozenset()
     worse = [two[0], lp("ja-zh", 1, (("ours", "mbr", 1.0), *NOISES[1:]))]

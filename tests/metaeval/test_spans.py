@@ -25,11 +25,10 @@ from mbr_esd_metric.metaeval import (
     decline_ratio,
     evaluate_spans,
     lambda_sweep,
-    paired_bootstrap,
     spa,
-    span_bootstrap,
 )
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded, span_measure
+from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator
 from mbr_esd_metric.metaeval.synthetic import Edit, add_error, delete_error, free_stretches
 
@@ -249,41 +248,13 @@ def test_span_inputs_are_checked() -> None:
         evaluate_spans(one, [one], [[LENGTH]], raters="median")  # type: ignore[arg-type]
 
 
-def test_bootstrap_resamples_segments_with_all_their_systems() -> None:
-    rng = np.random.default_rng(5)
-    a = rng.random((3, 40))
-    b = a + rng.normal(0.02, 0.1, size=a.shape)
-    a[:, 7] = b[:, 7] = np.nan
-    a[0, 8] = b[0, 8] = np.nan
-    found = paired_bootstrap(a, b, k=20_000, seed=1)
-    kept = np.delete(np.arange(40), 7)
-    draws = rng.integers(0, 39, size=(4000, 39))
-    deltas = [float(np.nanmean(b[:, kept[d]]) - np.nanmean(a[:, kept[d]])) for d in draws]
-    plain = float(np.mean(np.array(deltas) <= 0))
-    assert found.delta == pytest.approx(np.nanmean(b) - np.nanmean(a))
-    assert abs(found.p_value - plain) < 4 * math.sqrt(plain * (1 - plain) / 4000)
-    assert found.low == pytest.approx(np.quantile(deltas, 0.025), abs=0.003)
-    assert found.high == pytest.approx(np.quantile(deltas, 0.975), abs=0.003)
-    assert paired_bootstrap(a, b, seed=3) == paired_bootstrap(a, b, seed=3)
-
-
-def test_bootstrap_knows_better_worse_and_equal() -> None:
-    rng = np.random.default_rng(6)
-    a = rng.random(60)
-    assert paired_bootstrap(a, a + 0.1).p_value == 0.0
-    assert paired_bootstrap(a, a - 0.1).p_value == 1.0
-    equal = paired_bootstrap(a, a)
-    assert (equal.p_value, equal.delta, equal.low, equal.high) == (1.0, 0.0, 0.0, 0.0)
-
-
 @pytest.mark.parametrize("measure", DEFAULT_MEASURES)
 def test_span_bootstrap_uses_the_measure_of_the_resample(measure: str) -> None:
     rng = np.random.default_rng(7)
     human, first, second = (annotations(rng, 2, 10) for _ in range(3))
     lengths = np.full((2, 10), LENGTH)
     a, b = (evaluate_spans(predicted, [human], lengths, [measure]) for predicted in (first, second))
-    found = span_bootstrap(a, b, measure, k=50, seed=2)
-    assert found.delta == pytest.approx(b.values[measure] - a.values[measure])
+    found = resampled({"a": a, "b": b}, measure, k=50, seed=2)
     weights = np.random.default_rng(2).multinomial(10, np.full(10, 0.1), size=50)
     deltas = []
     for drawn in weights:
@@ -298,22 +269,9 @@ def test_span_bootstrap_uses_the_measure_of_the_resample(measure: str) -> None:
             for predicted in (first, second)
         ]
         deltas.append(values[1] - values[0])
-    assert found.p_value == pytest.approx(np.mean(np.array(deltas) <= 1e-12))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(deltas, [0.025, 0.975])))
-
-
-def test_bootstrap_inputs_are_checked() -> None:
-    a = np.array([[0.1, np.nan]])
-    with pytest.raises(InputError, match="not rated on the same translations"):
-        paired_bootstrap(a, [[0.1, 0.2]])
-    with pytest.raises(InputError, match=r"a is \(1, 2\) and b is \(1, 1\)"):
-        paired_bootstrap(a, [[0.1]])
-    with pytest.raises(InputError, match="no rated translation"):
-        paired_bootstrap([[np.nan]], [[np.nan]])
-    with pytest.raises(InputError, match="statistics"):
-        paired_bootstrap(a, a, measure=span_measure("softf1").value)
-    with pytest.raises(OptionError, match="at least one resample"):
-        paired_bootstrap(a, a, k=0)
+    assert found.p_value("a", "b") == pytest.approx(np.mean(np.array(deltas) <= 1e-12))
+    assert found.p_value("a", "a") == 1.0, "equal ones are not better"
+    assert found.difference("b", "a") == pytest.approx(tuple(np.quantile(deltas, [0.025, 0.975])))
 
 
 @settings(max_examples=60, deadline=None)
