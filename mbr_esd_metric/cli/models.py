@@ -169,7 +169,6 @@ def _check(name: str | None) -> int:
 def _print_machine() -> None:
     """What is installed on this machine, the engines, and what other packages offer."""
     from mbr_esd_metric._version import __version__
-    from mbr_esd_metric.adapters.comet.requirements import remark
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.elicit.formats import FORMATS
@@ -183,8 +182,6 @@ def _print_machine() -> None:
         version = _version(package)
         fix = "" if version else f"   {install_command(extra) if extra else f'pip install {package}'}"
         print(f"  {package:<16}{version or 'not installed':<16}{purpose}{fix}")
-    if said := remark():
-        print(f"\n{said}")
     print()
     for engine, cls in ENGINES.all().items():
         print(f"  engine={engine:<16} {cls.description}")
