@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pairs.add_argument("--lp", help="language pair such as en-de, if the prompt named the languages")
     pairs.add_argument("--validation", type=float, default=0.1, help="share held out, by source (default: %(default)s)")
     pairs.add_argument("--seed", type=int, default=0, help="of the split")
-    pairs.add_argument("--parquet", action="store_true", help="write Parquet in place of JSON lines")
     pairs.set_defaults(run_step=_pairs)
 
     sft = steps.add_parser("sft", help="human MQM annotations -> a model that writes answers")
@@ -132,14 +131,14 @@ def _pairs(args: argparse.Namespace) -> int:
     check_folder(folder)
     if folder.exists():
         for part in ("train", "validation"):
-            check_output(folder / f"{part}.{'parquet' if args.parquet else 'jsonl'}", args.candidates)
+            check_output(folder / f"{part}.jsonl", args.candidates)
     for record in islice(read_candidates(args.candidates[0]), 1):
         answers = record.columns.format or options.decision.format
         options = replace(options, decision=replace(options.decision, format=answers))
     pairs = make_pairs((record for path in args.candidates for record in read_candidates(path)), options)
     print(pairs.report())
     with locked_folder(folder):
-        for path in write_pairs(pairs, folder, options, parquet=args.parquet):
+        for path in write_pairs(pairs, folder, options):
             print(f"written: {path}")
     print(f"signature: {options.signature}")
     return 0

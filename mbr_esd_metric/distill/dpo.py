@@ -55,9 +55,8 @@ def load_pairs(folder: str | Path, prompt: str) -> dict[str, Any]:
     splits: dict[str, Any] = {}
     signatures: dict[str, str] = {}
     for split, path in read_pairs(folder):
-        read = Dataset.from_parquet if path.suffix == ".parquet" else Dataset.from_json
         try:
-            data = read(str(path), keep_in_memory=True)
+            data = Dataset.from_json(str(path), keep_in_memory=True)
         except (DatasetGenerationError, ValueError, OSError, StopIteration) as error:
             raise InputError(f"{path} cannot be read as preference pairs: {error}") from None
         missing = {"prompt", "chosen", "rejected", "signature"} - set(data.column_names)

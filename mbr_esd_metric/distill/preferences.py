@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -230,38 +230,22 @@ def make_pairs(records: Iterable[CandidateRecord], options: PairOptions) -> Pref
     )
 
 
-def write_pairs(pairs: PreferenceData, folder: Path, options: PairOptions, parquet: bool = False) -> list[Path]:
-    """Write ``train`` and ``validation`` to `folder` as JSON lines, or parquet, that ``datasets`` loads.
-
-    Raises:
-        MissingDependencyError: parquet without the package datasets.
-    """
+def write_pairs(pairs: PreferenceData, folder: Path, options: PairOptions) -> list[Path]:
+    """Write ``train`` and ``validation`` to `folder` as JSON lines that ``datasets`` loads."""
     folder.mkdir(parents=True, exist_ok=True)
     signature = options.signature
     written = []
     for name, part in (("train", pairs.train), ("validation", pairs.validation)):
         rows = [pair.row(signature) for pair in part]
-        path = folder / f"{name}.{'parquet' if parquet else 'jsonl'}"
+        path = folder / f"{name}.jsonl"
         if not rows:
             path.unlink(missing_ok=True)
             continue
-        if parquet:
-            _write_parquet(rows, path)
-        else:
-            with whole_file(path) as file:
-                for row in rows:
-                    file.write(json_line(row))
+        with whole_file(path) as file:
+            for row in rows:
+                file.write(json_line(row))
         written.append(path)
     return written
-
-
-def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from mbr_esd_metric.distill.training import need_training_packages
-
-    need_training_packages()
-    from datasets import Dataset
-
-    Dataset.from_list([dict(row) for row in rows]).to_parquet(str(path))
 
 
 def read_pairs(folder: str | Path) -> Iterator[tuple[str, Path]]:
@@ -271,15 +255,10 @@ def read_pairs(folder: str | Path) -> Iterator[tuple[str, Path]]:
         InputError: there is no training split.
     """
     folder = Path(folder)
-    found = {
-        split: path
-        for split in ("train", "validation")
-        for path in (folder / f"{split}.parquet", folder / f"{split}.jsonl")
-        if path.is_file()
-    }
-    if "train" not in found:
-        raise InputError(f"{folder} has no train.jsonl or train.parquet; make them with: mbr-esd distill pairs")
-    yield from found.items()
+    found = [(split, folder / f"{split}.jsonl") for split in ("train", "validation")]
+    if not found[0][1].is_file():
+        raise InputError(f"{folder} has no train.jsonl; make it with: mbr-esd distill pairs")
+    yield from (one for one in found if one[1].is_file())
 
 
 def _known(logprob: float | None) -> float:
