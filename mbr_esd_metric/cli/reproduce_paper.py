@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from mbr_esd_metric.cli.data import add_reading_arguments, load_test_sets
@@ -44,7 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="drop",
         help="what an answer that cannot be read is: left out, or no error (%(default)s)",
     )
-    parser.add_argument("--paper", type=Path, metavar="FILE", help='more figures: {"TABLE": {"ROW": {"COLUMN": x}}}')
     add_format(parser)
     parser.epilog = (
         "FOLDER has one file for each model and language pair, such as llama.en-de.jsonl (.gz, .zst, or .gen.json),\n"
@@ -60,26 +58,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
     from mbr_esd_metric.report.paper import Study, legible
-    from mbr_esd_metric.report.paper_figures import PAPER
 
     if args.candidates is not None and not args.candidates.is_dir():
         raise InputError(f"{args.candidates}: no such folder; give the one that holds the candidates")
-    test_sets = list(load_test_sets(args))
-    paper = {**PAPER, **_figures(args.paper)}
-    study = Study(test_sets, args.candidates, args.invalid, paper)
+    study = Study(list(load_test_sets(args)), args.candidates, args.invalid)
     tables = [study.table(name) for name in args.table]
     if args.format == "text":
         tables = [block for table in tables for block in legible(table)]
     print(render_all(tables, args.format), end="")
     return 0
-
-
-def _figures(path: Path | None) -> dict[tuple[str, str, str], float]:
-    """(table, row, column) -> figure, from a file of the user's."""
-    if path is None:
-        return {}
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        return {(t, r, c): float(x) for t, rows in given.items() for r, cells in rows.items() for c, x in cells.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f'{path}: give {{"TABLE": {{"ROW": {{"COLUMN": number}}}}}} ({error})') from None

@@ -92,13 +92,11 @@ class Study:
         test_sets: one for each language pair.
         folder: with MODEL.LP.jsonl (or .jsonl.gz, .jsonl.zst, .gen.json), or None.
         invalid: as for `decide`.
-        paper: the paper's figures, see `PAPER`.
     """
 
     test_sets: Sequence[TestSet]
     folder: Path | None = None
     invalid: str = "drop"
-    paper: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: PAPER)
 
     def __post_init__(self) -> None:
         self._human = [
@@ -176,7 +174,7 @@ class Study:
             cells = [Cell(row.name)]
             for key in measures:
                 place = (name, row.paper or row.name, key)
-                ours, paper = row.values.get(key), self.paper.get(place)
+                ours, paper = row.values.get(key), PAPER.get(place)
                 printed = Cell(paper, dagger=paper is not None and place in PAPER_DAGGERS)
                 comparable = same or key not in _COUNTS
                 difference = None if ours is None or paper is None or not comparable else ours - paper
