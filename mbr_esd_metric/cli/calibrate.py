@@ -34,8 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, tables, plot, and the recalibration."""
     add_inputs(parser)
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all)")
-    parser.add_argument("--level", choices=["span", "character"], default="span", help="of plot and bins (%(default)s)")
-    parser.add_argument("--bins", type=int, default=10, metavar="N", help="of equal width (%(default)s)")
     add_format(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
@@ -80,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
-    tables = [calibration_table(sheet, by, args.bins), *reliability_tables(sheet, args.level, args.bins)]
+    tables = [calibration_table(sheet, by), *reliability_tables(sheet)]
     print(render_all(tables, args.format), end="")
     if args.plot:
-        save(calibration_plot(sheet, args.level, args.bins), Path(args.plot))
+        save(calibration_plot(sheet), Path(args.plot))
     if args.save:
         if len(found) > 1:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")

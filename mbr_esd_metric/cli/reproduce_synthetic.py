@@ -9,6 +9,9 @@ from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.progress import Progress
 
+#: At most so many a translation.
+_EDITS = 6
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which similarities, which edits."""
@@ -20,7 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="similarities, or means such as softf1+scoresim (default: softf1 f1 softdice mpp scoresim)",
     )
-    parser.add_argument("--edits", type=int, default=6, help="at most so many a translation (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the edits (%(default)s)")
     parser.epilog = "example:\n  mbr-esd reproduce synthetic --data data --test-set wmt21.tedtalks --lp en-de"
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         declines: list[DeclineRatio] = []
         for edit in EDITS:
             with Progress(f"{edit}, {test_set.lp}") as bar:
-                options = (args.similarity, args.edits, args.seed, bar.done)
+                options = (args.similarity, _EDITS, args.seed, bar.done)
                 declines += decline_ratio(annotations, lengths, edit, *options)
         results.append(declines)
         for key, title in (("clean", "no error"), ("marked", "some errors"), ("all", "all")):
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         rows.append(tuple(shown))
     notes = (
         "share of edits after which the similarity to the original falls, for originals without and with errors",
-        f"up to {args.edits} edits a translation, each on top of the last, seed {args.seed}",
+        f"up to {_EDITS} edits a translation, each on top of the last, seed {args.seed}",
         *repaired,
     )
     put_out(args, [Table(f"decline ratio, {args.test_set}", tuple(columns), tuple(rows), notes)])

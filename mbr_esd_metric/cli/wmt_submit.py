@@ -18,7 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--people", action="store_true", help="people's annotations (the gold) in place of a metric's")
     parser.add_argument("--raters", metavar="NAME", help="with --people, which set of human ratings")
     parser.add_argument("--rated", action="store_true", help="only translations that have a gold score")
-    parser.add_argument("--method", metavar="NAME", help="with qe2023, the method's name (default: the metric's)")
     parser.add_argument(
         "--model-size",
         type=int,
@@ -58,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError("give one of --metric NAME and --people")
     if args.raters and not args.people:
         raise useless("--raters", "--metric")
-    for option, forms in (("range", ("wmt26",)), ("error_free", ("wmt26",)), ("method", ("qe2023",))):
-        if getattr(args, option) is not None and args.task not in forms:
+    for option in ("range", "error_free"):
+        if getattr(args, option) is not None and args.task != "wmt26":
             raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
     disk, parameters, models = args.model_size
-    about = About(args.method or args.metric or "gold", disk, parameters, models, error_free=args.error_free)
+    about = About(args.metric or "gold", disk, parameters, models, error_free=args.error_free)
     low_high = None if args.range is None else (args.range[0], args.range[1])
     written = write_submission(
         args.output,

@@ -71,7 +71,7 @@ def rated_sources(sheet: Sheet, name: str) -> list[str]:
     ]
 
 
-def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int = 10) -> Table:
+def calibration_table(sheet: Sheet, by: Recalibration | None = None) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[TableRow] = []
     for level in CALIBRATION_LEVELS:
@@ -86,9 +86,9 @@ def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int =
                     Column("predicted", "predicted"): len(found),
                     Column("confidence", "mean confidence"): float(found.confidence.mean()),
                     Column("confirmed", "confirmed"): float(found.confirmed.mean()),
-                    Column("ece", "ECE"): calibration_error(found, bins),
-                    Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed, bins),
-                    **{column: calibration_error(one, bins) for column, one in again.items()},
+                    Column("ece", "ECE"): calibration_error(found),
+                    Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
+                    **{column: calibration_error(one) for column, one in again.items()},
                     Column("average_precision", "average precision"): curve.average_precision,
                     Column("best_f1", "best F1"): curve.best_f1,
                     Column("mean_risk", "mean risk"): curve.mean_risk,
@@ -97,16 +97,16 @@ def calibration_table(sheet: Sheet, by: Recalibration | None = None, bins: int =
     notes = (
         "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
         "the severity; the mean over raters",
-        f"ECE: expected calibration error, {bins} bins; learnt on the other half: isotonic, the sources cut in two",
+        "ECE: expected calibration error, 10 bins; learnt on the other half: isotonic, the sources cut in two",
         "mean risk: the area under 1 - precision over coverage; lower is better",
     )
     return table_of("calibration of confidences", rows, notes)
 
 
-def reliability_tables(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> list[Table]:
+def reliability_tables(sheet: Sheet) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
     tables = []
-    for name, found in sheet_predicted(sheet, level).items():
+    for name, found in sheet_predicted(sheet).items():
         rows: list[TableRow] = [
             {
                 Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
@@ -114,10 +114,10 @@ def reliability_tables(sheet: Sheet, level: CalibrationLevel = "span", bins: int
                 Column("confidence", "mean confidence"): b.confidence,
                 Column("confirmed", "confirmed"): b.confirmed,
             }
-            for b in reliability(found, bins)
+            for b in reliability(found)
             if b.count
         ]
-        tables.append(table_of(f"{name}: reliability per {level}", rows))
+        tables.append(table_of(f"{name}: reliability per span", rows))
     return tables
 
 
@@ -125,12 +125,12 @@ def reliability_tables(sheet: Sheet, level: CalibrationLevel = "span", bins: int
 PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
 
 
-def calibration_curves(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> Mapping[str, Sequence[Curve]]:
+def calibration_curves(sheet: Sheet) -> Mapping[str, Sequence[Curve]]:
     """The curves of `PANELS`; each has at most 200 points."""
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
-    for name, found in sheet_predicted(sheet, level).items():
-        full = [b for b in reliability(found, bins) if b.count]
+    for name, found in sheet_predicted(sheet).items():
+        full = [b for b in reliability(found) if b.count]
         panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
         curve = threshold_curve(found)
         at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
@@ -139,12 +139,12 @@ def calibration_curves(sheet: Sheet, level: CalibrationLevel = "span", bins: int
     return panels
 
 
-def calibration_plot(sheet: Sheet, level: CalibrationLevel = "span", bins: int = 10) -> Any:
-    """The figure of these curves, which says of which level it is."""
-    curves = calibration_curves(sheet, level, bins)
+def calibration_plot(sheet: Sheet) -> Any:
+    """The figure of these curves, which are those of spans and not of characters."""
+    curves = calibration_curves(sheet)
     return plot_curves(
-        {f"{name}, per {level}": of for name, of in curves.items()},
-        {f"{name}, per {level}": over for name, over in PANELS.items()},
+        {f"{name}, per span": of for name, of in curves.items()},
+        {f"{name}, per span": over for name, over in PANELS.items()},
     )
 
 

@@ -59,11 +59,11 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:
     from matplotlib.legend import Legend
 
-    figure = calibration_plot(read_sheet([Source.parse(str(path)) for path in files]), "character")
+    figure = calibration_plot(read_sheet([Source.parse(str(path)) for path in files]))
     assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
-        ("confirmed, per character", "confidence"),
-        ("precision, per character", "recall"),
-        ("risk, per character", "coverage"),
+        ("confirmed, per span", "confidence"),
+        ("precision, per span", "recall"),
+        ("risk, per span", "coverage"),
     ]
     guide, first = figure.axes[0].lines
     assert (guide.get_label(), guide.get_marker()) == ("calibrated", "None")
