@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name:
         card = load_card(args.name)
         for key, value in settings(card).items():
-            if card.context or key not in ("context", "recommended"):
+            if card.context or key != "context":
                 text = ", ".join(map(shown, value)) if isinstance(value, tuple) else printable(str(value))
                 print(f"{key:<18}{text if value not in (None, ()) else '-'}")
     if args.options:

@@ -112,7 +112,6 @@ class ModelCard:
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
         context: the model's context in tokens; 0 if the card does not say.
-        recommended: dialects of the servers that suit the model, the best first.
         others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
         decision: how candidates become a decision. Its fields are options of a model name too; the rule is called
             `decision` there.
@@ -122,7 +121,6 @@ class ModelCard:
     description: str = ""
     memory_gb: float = 0.0
     context: int = 0
-    recommended: tuple[str, ...] = ("vllm",)
     model: str = _option("", _text, "hub id or folder of the language model")
     adapter: str | None = _option(None, _text, "folder of a LoRA adapter, merged on load")
     revision: str | None = _option(None, _text, "revision of the hub model")

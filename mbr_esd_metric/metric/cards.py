@@ -26,7 +26,7 @@ _EXPECTED = DecisionOptions(score="expected")
 
 
 def _paper(name: str, description: str, memory_gb: float, model: str, context: int = 131_072) -> ModelCard:
-    return ModelCard(name, description, memory_gb, context, ("vllm", "sglang"), model)
+    return ModelCard(name, description, memory_gb, context, model)
 
 
 def _of_entry(entry: Judge) -> ModelCard:
@@ -36,10 +36,9 @@ def _of_entry(entry: Judge) -> ModelCard:
         entry.description,
         entry.memory_gb,
         entry.context,
-        entry.dialects,
         entry.model,
         engine="server" if entry.hosted else "auto",
-        dialect=entry.dialects[0] if entry.hosted else "auto",
+        dialect=entry.dialect,
         reasoning_effort=entry.reasoning_effort,
         temperature=entry.temperature,
         decision=_EXPECTED,
@@ -75,7 +74,6 @@ CARDS: dict[str, ModelCard] = {
             "Llama 3.3 70B distilled from MBR decisions: one greedy pass",
             141.1,
             131_072,
-            ("vllm", "sglang"),
             "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill",
             decision=DecisionOptions("greedy"),
             n=1,
@@ -83,7 +81,6 @@ CARDS: dict[str, ModelCard] = {
         ModelCard(
             OWN_MODEL,
             "your own model, on a server of yours: ?model=NAME&server=URL; without model=, the only one served there",
-            recommended=("vllm", "llamacpp", "sglang", "ollama"),
             engine="server",
             decision=_EXPECTED,
         ),
