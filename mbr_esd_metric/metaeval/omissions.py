@@ -28,9 +28,7 @@ class OmissionScores:
     Attributes:
         predicted, right: spans that are predicted, and those of them that share a character with a human one.
         gold, found: human spans, and those of them that share a character with a predicted one.
-        unplaced, gold_unplaced: omissions without a place.
-        complete: translations without a human omission, with or without a place.
-        alarms: those of them with a predicted one.
+        unplaced: predicted omissions without a place.
         rated: translations that somebody rated.
     """
 
@@ -39,9 +37,6 @@ class OmissionScores:
     gold: int
     found: int
     unplaced: int
-    gold_unplaced: int
-    complete: int
-    alarms: int
     rated: int
 
     @property
@@ -95,16 +90,12 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
 
 def _counted(said: Annotation, human: Annotation) -> dict[str, int]:
     mine, its = list(said.on("source")), list(human.on("source"))
-    complete = not its and not human.unplaced
     return {
         "predicted": len(mine),
         "right": sum(_meets(span, its) for span in mine),
         "gold": len(its),
         "found": sum(_meets(span, mine) for span in its),
         "unplaced": len(said.unplaced),
-        "gold_unplaced": len(human.unplaced),
-        "complete": int(complete),
-        "alarms": int(complete and bool(mine or said.unplaced)),
         "rated": 1,
     }
 
