@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, InputError
+from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.server.address import Address, excerpt
@@ -212,14 +213,9 @@ def _remember(spoken: Mapping[str, str]) -> None:
     known = _remembered()
     if all(known.get(address) == name for address, name in spoken.items()):
         return
-    path = _memory()
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({**known, **spoken}, indent=1), encoding="utf-8")
-        partial.replace(path)
-    except OSError:
-        return
+    with suppress(OSError, InputError):
+        _memory().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(_memory(), json.dumps({**known, **spoken}, indent=1))
 
 
 def dialect_option(text: str) -> str:
