@@ -12,7 +12,7 @@ of ``"side": "source"`` is left out of the translation; people who mark [missing
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -58,7 +58,7 @@ class PersonRating:
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         one = self.rating
-        suggested = None if self.suggested is None else [_span(s.span) | {"fate": s.fate} for s in self.suggested]
+        suggested = None if self.suggested is None else [asdict(s.span) | {"fate": s.fate} for s in self.suggested]
         return {
             "lp": one.lp,
             "system": one.system,
@@ -118,17 +118,6 @@ def _error(error: MqmError) -> dict[str, Any]:
     place = {"start": error.start, "end": error.end} if error.start < error.end else {}
     side = {"side": "source"} if error.side == "source" else {}
     return place | side | {"severity": error.severity, "category": error.category}
-
-
-def _span(span: ErrorSpan) -> dict[str, Any]:
-    return {
-        "start": span.start,
-        "end": span.end,
-        "severity": span.severity,
-        "category": span.category,
-        "confidence": span.confidence,
-        "side": span.side,
-    }
 
 
 def _read_span(item: Mapping[str, Any]) -> ErrorSpan:

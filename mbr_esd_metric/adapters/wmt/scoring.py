@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mbr_esd_metric.adapters.wmt import layout as files
@@ -261,18 +261,7 @@ class _Partial:
                 None
                 if scored.annotations is None
                 else [
-                    [
-                        {
-                            "start": s.start,
-                            "end": s.end,
-                            "severity": s.severity,
-                            "category": s.category,
-                            "confidence": s.confidence,
-                            "side": s.side,
-                        }
-                        for s in annotation
-                    ]
-                    + [{"severity": severity} for severity in annotation.unplaced]
+                    [asdict(span) for span in annotation] + [{"severity": severity} for severity in annotation.unplaced]
                     for annotation in scored.annotations
                 ],
             )
