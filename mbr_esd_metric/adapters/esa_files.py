@@ -20,9 +20,8 @@ translation of WMT24 several times in one file, the last rating counts, as at WM
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +33,7 @@ from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.streams import numbered_lines, table_rows
 from mbr_esd_metric.files.untrusted import decoded, finite, json_objects, reading, text_of
 
 #: Separator of language pair, domain, document and segment in the identifiers of WMT24 and WMT25.
@@ -245,7 +244,7 @@ def read_table_segments(path: str | Path, *, quoted: bool = False) -> tuple[EsaS
 
 
 def _read_table(path: Path, quoted: bool, found: _Found, *, rated: bool = True) -> None:
-    rows = _rows(path, "\t", quoted)
+    rows = table_rows(path, "\t", quoted)
     header = next(rows, (1, []))[1]
     missing = [name for name in _COLUMNS if name not in header]
     if missing or (rated and not {"overall", "error_types"} & set(header)):
@@ -279,7 +278,7 @@ def _table_errors(cell: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _read_appraise(path: Path, folder: Path, found: _Found) -> None:
     texts: dict[str, _Texts] = {}
-    for number, row in _rows(path, ",", True):
+    for number, row in table_rows(path, ","):
         where = f"{path}, line {number}"
         if len(row) != 12:
             raise InputError(f"{where}: {len(row)} columns; Appraise's export has 12")
@@ -386,16 +385,3 @@ def _error(error: Mapping[str, Any], length: int, found: _Found, lp: str) -> Mqm
         found.left_out[lp]["error span without characters, or past the translation: has no place"] += 1
         return MqmError(severity, category)
     return MqmError(severity, category, "target", start, end)
-
-
-def _rows(path: Path, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    lines = numbered_lines(path)
-    if not quoted:
-        for number, line in lines:
-            yield number, line.split(delimiter)
-        return
-    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
-    try:
-        yield from ((reader.line_num, row) for row in reader)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}") from None

@@ -9,7 +9,6 @@ rows without a rater carry metadata.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.streams import table_rows
 from mbr_esd_metric.files.untrusted import json_objects, reading
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
@@ -183,7 +182,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
     groups: dict[tuple[str, str, str, str], _Group] = {}
     texts: dict[tuple[str, ...], Counter[str]] = {}
     left_out: list[LeftOut] = []
-    rows = _rows(path, quoted)
+    rows = table_rows(path, "\t", quoted)
     try:
         header = next(rows)[1]
     except StopIteration:
@@ -389,17 +388,3 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
         f"{path}, line 1: no column {' or '.join(repr(v) for v in COLUMNS[name])} in the header "
         f"({', '.join(header)}); give Google's MQM TSV with its header line"
     )
-
-
-def _rows(path: Path, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of each row."""
-    lines = numbered_lines(path)
-    if not quoted:
-        for number, line in lines:
-            yield number, line.split("\t")
-        return
-    reader = csv.reader((line + "\n" for _, line in lines), delimiter="\t", strict=True)
-    try:
-        yield from ((reader.line_num, row) for row in reader)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}; is this file really quoted?") from None

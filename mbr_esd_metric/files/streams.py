@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import io
 import json
@@ -47,6 +48,23 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     f"instance: tr '\\r' ' ' < {path} > NEW"
                 )
             yield number, text
+
+
+def table_rows(path: str | Path, delimiter: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of each row of a table; a quoted cell may have line ends, and the number is its last line's.
+
+    Raises:
+        InputError: as `numbered_lines`, or quotation marks that do not fit, with the line.
+    """
+    lines = numbered_lines(path)
+    if not quoted:
+        yield from ((number, line.split(delimiter)) for number, line in lines)
+        return
+    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}; is this file really quoted?") from None
 
 
 def read_segments(path: str | Path) -> list[str]:

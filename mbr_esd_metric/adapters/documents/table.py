@@ -13,7 +13,7 @@ from pathlib import Path
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
+from mbr_esd_metric.files.streams import json_text, table_rows, whole_file
 
 #: Our name of a column -> what files call it.
 _NAMES = {
@@ -31,12 +31,7 @@ def read_table(path: Path) -> Document:
         InputError: no header with the two columns, or a row of another length.
     """
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    lines = (line + "\n" for _, line in numbered_lines(path))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        rows = list(reader)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+    rows = [cells for _, cells in table_rows(path, delimiter)]
     header = [name.strip().lower() for name in rows[0]] if rows else []
     at = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
     for name in ("source", "target"):
