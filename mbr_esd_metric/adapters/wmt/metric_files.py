@@ -12,8 +12,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt.joining import joined_records
 from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, fitted
-from mbr_esd_metric.adapters.wmt.scoring import write_metric
-from mbr_esd_metric.adapters.wmt.submitting import Taken
+from mbr_esd_metric.adapters.wmt.submitting import Taken, check_new, written
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
@@ -59,29 +58,14 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
 def take_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> Taken:
     """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `with_files`."""
     metric = metric_of_file(test_set, name, Path(path))
-    stored = test_set.layout.metric_scores(metric.name, "seg")
-    if stored.is_file() and not overwrite:
-        raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
+    check_new(test_set, metric.name, overwrite)
     scores: dict[str, list[float | None]] = {
         system: [None if np.isnan(score) else float(score) for score in row]
         for system, row in zip(test_set.systems, metric.scores, strict=True)
     }
-    answered = {system: [score for score in row if score is not None] for system, row in scores.items()}
-    means = {system: sum(row) / len(row) for system, row in answered.items()}
     given = metric.ratings
     spans = {s: [given.both_of(s, n) for n in range(test_set.segments)] for s in given.annotations} if given else {}
-    write_metric(test_set.layout, metric.name, f"comet-json|v:{__version__}", scores, spans, means)
-    count = sum(map(len, answered.values()))
-    every = [annotation for row in spans.values() for annotation in row if annotation is not None]
-    return Taken(
-        metric.name,
-        len(scores),
-        count,
-        bool(spans),
-        0,
-        metric.scores.size - count,
-        sum(len(annotation) - len(set(annotation.key)) for annotation in every),
-    )
+    return written(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans)
 
 
 def _score(row: CometRow, path: Path) -> float:

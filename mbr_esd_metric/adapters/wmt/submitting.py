@@ -243,9 +243,7 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
-    stored = test_set.layout.metric_scores(name, "seg")
-    if stored.is_file() and not overwrite:
-        raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
+    check_new(test_set, name, overwrite)
     read = SUBMISSION_FORMATS[form].read(Path(path))
     rows = [row for row in read if row.lp == test_set.lp]
     if not rows:
@@ -269,19 +267,39 @@ def take_submission(path: str | Path, form: str, test_set: TestSet, name: str, *
         scores[system] = [None if row is None else _submitted(row) for row in own]
         if all(row.spans is not None for row in found.values()):
             spans[system] = [None if row is None else row.spans for row in own]
+    dropped = Counter(reason for found in cells.values() for row in found.values() for reason in row.dropped)
+    taken = written(test_set, name, f"{form}|submission|v:{__version__}", scores, spans)
+    return replace(taken, left_out=left_out, dropped=dropped)
+
+
+def check_new(test_set: TestSet, name: str, overwrite: bool) -> None:
+    """Raises `InputError` where the test set has a metric of this full name, unless it is to be overwritten."""
+    stored = test_set.layout.metric_scores(name, "seg")
+    if stored.is_file() and not overwrite:
+        raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
+
+
+def written(
+    test_set: TestSet,
+    name: str,
+    signature: str,
+    scores: Mapping[str, Sequence[float | None]],
+    spans: Mapping[str, Sequence[Annotation | None]],
+) -> Taken:
+    """Write a metric, by system, whose system scores are the means of those that it has; what it is, for the user."""
     answered = {system: [score for score in found if score is not None] for system, found in scores.items()}
     means = {system: sum(found) / len(found) for system, found in answered.items()}
-    write_metric(test_set.layout, name, f"{form}|submission|v:{__version__}", scores, spans, means)
+    write_metric(test_set.layout, name, signature, scores, spans, means)
+    count = sum(map(len, answered.values()))
     every = [annotation for row in spans.values() for annotation in row if annotation is not None]
     return Taken(
         name,
-        len(cells),
-        sum(map(len, answered.values())),
-        len(spans) == len(cells),
-        left_out,
-        len(cells) * test_set.segments - sum(map(len, answered.values())),
+        len(scores),
+        count,
+        len(spans) == len(scores),
+        0,
+        len(scores) * test_set.segments - count,
         sum(len(annotation) - len(set(annotation.key)) for annotation in every),
-        Counter(reason for found in cells.values() for row in found.values() for reason in row.dropped),
     )
 
 
