@@ -56,7 +56,7 @@ def test_rules_over_the_whole_set_see_one_text_too() -> None:
         assert found.ratios == whole.ratios
         for mine, its in zip(found.decisions, whole.decisions, strict=True):
             assert mine.annotation.joined(len(MT)) == its.annotation
-            assert (mine.value, mine.score) == (its.value, its.score)
+            assert (mine.expected_utility, mine.score) == (its.expected_utility, its.score)
 
 
 def said(*omitted: str) -> Candidate:
@@ -85,7 +85,7 @@ def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
     spans = [Candidate(annotation=[WRONG]), Candidate(annotation=[])]
     alone, both = decide(spans, MT), decide(spans, MT, source=SRC)
     assert alone.expected_utility != both.expected_utility
-    assert both.expected_utility == decide(spans, MT + SRC).value
+    assert both.expected_utility == decide(spans, MT + SRC).expected_utility
     assert decide(texts, MT, source=SRC).annotation == Annotation()
 
 
@@ -109,9 +109,9 @@ def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source(
         candidates = [Candidate(annotation=s) for s in spans]
         return decide_segment(candidates, MT, DecisionOptions("oracle"), source=source, references=[human])
 
-    assert of(None, [[], [WRONG]]).value == 1.0
+    assert of(None, [[], [WRONG]]).expected_utility == 1.0
     assert of(SRC, [[], [WRONG], [WRONG, NIGHT]]).annotation == human
-    assert of(SRC, [[], [WRONG]]).value < 1.0
+    assert of(SRC, [[], [WRONG]]).expected_utility < 1.0
 
 
 def test_a_single_answer_s_omissions_have_confidences() -> None:
