@@ -6,6 +6,7 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 """
 
 from mbr_esd_metric.metaeval.acc_eq import AccEq, acc_eq
+from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
 from mbr_esd_metric.metaeval.contest import EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.correlation import (
     Correlation,
@@ -26,6 +27,7 @@ from mbr_esd_metric.metaeval.synthetic import DeclineRatio, decline_ratio
 
 __all__ = [
     "AccEq",
+    "Bootstrap",
     "Correlation",
     "DeclineRatio",
     "EarlyStop",
@@ -47,6 +49,7 @@ __all__ = [
     "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",
+    "paired_bootstrap",
     "pairwise_accuracy",
     "perm_both",
     "rank_metrics",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metaeval.bootstrap import Resampled, mean_resampled
 from mbr_esd_metric.metaeval.contest import DrawsDone
 from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
@@ -21,7 +22,7 @@ from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metri
 from mbr_esd_metric.metaeval.significance import STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.span_significance import Resampled, mean_resampled, rank_spans, resampled
+from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
 from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores
 
 

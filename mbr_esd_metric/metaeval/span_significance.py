@@ -7,8 +7,7 @@ and its difficulty; the statistics of a segment are added up over them (`SpanSco
 
       p = share of k draws with  measure(b') - measure(a') >= measure(b) - measure(a)
 
-* Paired bootstrap (Koehn 2004): k resamples of the segments, the same ones for every metric. Its middle 95% are the
-  interval of a metric's value, and of the difference of two; the share in which b is not better than a is its p-value.
+* Paired bootstrap; see `metaeval.bootstrap`.
 
 A measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
 """
@@ -17,19 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.bootstrap import Resampled, resample, segment_sums
 from mbr_esd_metric.metaeval.contest import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
-
-#: The middle of the resamples that an interval covers.
-_LEVELS = (0.025, 0.975)
 
 
 class SpanContest(Contest):
@@ -86,66 +81,7 @@ def rank_spans(
     return rank_contest(SpanContest(scores, measure), k, seed, alpha=alpha, stop=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """A measure of several metrics on the same resamples.
-
-    Attributes:
-        values: metric -> its value on each resample, shape (k,).
-    """
-
-    values: Mapping[str, FloatVector] = field(repr=False)
-
-    def interval(self, name: str) -> tuple[float, float]:
-        """The middle 95% of a metric's values."""
-        return _middle(self.values[name])
-
-    def p_value(self, a: str, b: str) -> float:
-        """The share of resamples in which metric b is not better than metric a: small if b is better."""
-        # Equal measures may differ in the last bit.
-        return float((self.values[b] - self.values[a] <= 1e-12).mean())
-
-    def difference(self, a: str, b: str) -> tuple[float, float]:
-        """The middle 95% of metric a's value minus metric b's."""
-        return _middle(self.values[a] - self.values[b])
-
-
 def resampled(scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0) -> Resampled:
     """Paired bootstrap of several metrics; arguments and errors as of `rank_spans`."""
-    value = span_measure(measure).value
     sums = segment_sums({name: one.statistics[measure] for name, one in scores.items()})
-    segments = len(next(iter(sums.values())))
-    weights = np.random.default_rng(seed).multinomial(segments, np.full(segments, 1 / segments), size=k)
-    drawn = weights.astype(np.float64)
-    return Resampled({name: np.asarray(value(drawn @ own)) for name, own in sums.items()})
-
-
-def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
-    """The mean over several test sets, of the metrics that are in all of them."""
-    common = [name for name in parts[0].values if all(name in part.values for part in parts)]
-    return Resampled({name: np.mean([part.values[name] for part in parts], axis=0) for name in common})
-
-
-def segment_sums(statistics: Mapping[str, FloatMatrix]) -> dict[str, FloatMatrix]:
-    """Metric -> its statistics, added up over the systems; (segments that somebody rated, width).
-
-    Args:
-        statistics: metric -> (systems, segments, width), NaN if unrated.
-
-    Raises:
-        InputError: metrics that are not rated on the same translations, or no rating.
-    """
-    rated = {name: ~np.isnan(values).any(axis=2) for name, values in statistics.items()}
-    first = next(iter(rated))
-    for name, there in rated.items():
-        if there.shape != rated[first].shape or (there != rated[first]).any():
-            raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
-    kept = rated[first].any(axis=0)
-    if not kept.any():
-        raise InputError("there is no rated translation")
-    return {name: np.nansum(values, axis=0)[kept] for name, values in statistics.items()}
-
-
-def _middle(values: FloatVector) -> tuple[float, float]:
-    low, high = np.quantile(values, _LEVELS)
-    return float(low), float(high)
+    return resample(sums, span_measure(measure).value, k, seed)
