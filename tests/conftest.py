@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+@pytest.fixture(autouse=True)
+def _forget_servers() -> None:
+    """A port may come again, and with it an address of which an earlier test knew the dialect, or said something."""
+    package = "mbr_esd_metric.generation"
+    if (detection := sys.modules.get(f"{package}.server.detection")) is not None:
+        detection.forget()
+    if (engine := sys.modules.get(f"{package}.engines.server")) is not None:
+        engine._said.clear()
 
 
 @pytest.fixture(scope="session")

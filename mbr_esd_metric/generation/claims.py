@@ -72,9 +72,12 @@ class Claims:
             found.users -= 1
             if found.users == 0 and _files.get(self._path) is found:
                 del _files[self._path]
+                # Its own mark goes first: of two that close together, each would find the other's.
+                _unlock(found, _PRESENT)
                 if _lock(found.file, _PRESENT):  # nobody else is there
                     with suppress(OSError):
-                        os.unlink(self._path)
+                        if _is_at(self._path, found.file):  # the other may have deleted it, and a third made a new one
+                            os.unlink(self._path)
                 os.close(found.file)
 
     def take(self, number: int) -> bool:
@@ -105,12 +108,16 @@ def _opened(path: str, store: Path) -> _Open:
             if sys.platform != "win32":
                 fcntl.lockf(file, fcntl.LOCK_SH, 1, _PRESENT)
             with suppress(OSError):
-                if os.path.samestat(os.stat(path), os.fstat(file)):
+                if _is_at(path, file):
                     return _Open(file)
         except BaseException:
             os.close(file)
             raise
         os.close(file)
+
+
+def _is_at(path: str, file: int) -> bool:
+    return os.path.samestat(os.stat(path), os.fstat(file))
 
 
 def _lock(file: int, number: int) -> bool:

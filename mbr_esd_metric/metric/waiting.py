@@ -32,6 +32,7 @@ class Watch:
         self._what, self._quiet, self._patience, self._say = what, quiet, patience, say
         self._since = time.monotonic()
         self._next = patience
+        self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mbr-esd-watch", daemon=True)
 
@@ -48,12 +49,16 @@ class Watch:
 
     def moved(self, what: str | None = None) -> None:
         """Note progress; from now on the run waits for `what`, by default the same as before."""
-        self._what = what or self._what
-        self._since, self._next = time.monotonic(), self._patience
+        with self._lock:
+            self._what = what or self._what
+            self._since, self._next = time.monotonic(), self._patience
 
     def _run(self) -> None:
         while not self._ended.wait(min(1.0, self._patience / 4)):
-            still = time.monotonic() - self._since
-            if still >= self._next:
-                self._next *= 2
-                self._say(f"still waiting after {still:.0f} s: {self._what}")
+            with self._lock:
+                what, still = self._what, time.monotonic() - self._since
+                due = still >= self._next
+                if due:
+                    self._next *= 2
+            if due:
+                self._say(f"still waiting after {still:.0f} s: {what}")

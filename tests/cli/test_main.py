@@ -164,7 +164,7 @@ def test_completion_in_the_shell(line: str, expected: set[str], absent: set[str]
         "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
     }
-    subprocess.run([sys.executable, "-m", "mbr_esd_metric"], env=asked, check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "mbr_esd_metric"], env=asked, check=True, timeout=300)
     offered = {word.strip() for word in (tmp_path / "out").read_text().split("\n")}
     assert expected <= offered
     assert not absent & offered

@@ -214,7 +214,7 @@ def test_no_permission_is_an_error_with_the_fix(open_folder: Path, what: str) ->
     before = path.read_bytes() if path.exists() else None
     try:
         process = run(ATTEMPT, str(path))
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     finally:
         os.chmod(folder, 0o755)
     assert err == ""
@@ -360,7 +360,7 @@ def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path) -> None:
     os.chmod(path, 0o444)
     os.chmod(folder, 0o555)
     try:
-        out, err = run(READ, str(path)).communicate(timeout=60)
+        out, err = run(READ, str(path)).communicate(timeout=300)
     finally:
         os.chmod(folder, 0o755)
     assert err == ""

@@ -174,11 +174,12 @@ class FakeServer:
                 if self.path != ("/api/chat" if outer.dialect == "ollama" else "/v1/chat/completions"):
                     return self.reply(404, {"detail": "Not Found"})
                 with lock:
+                    delay = outer.delay  # a test may change it as soon as it sees the request
                     outer.arrivals.append(time.monotonic())
                     number = len(outer.arrivals)
                     outer._busy += 1
                     outer.busiest = max(outer.busiest, outer._busy)
-                time.sleep(outer.delay)
+                time.sleep(delay)
                 with lock:
                     outer._busy -= 1
                 if number <= outer.turned_away:

@@ -228,7 +228,7 @@ class Session:
         if step.output is not None and not same_output(step.output, output):
             raise DocumentError(f"{block.name}: $ {step.command}\nshown:\n{step.output}\nreal:\n{output}")
 
-    def shell(self, command: str, seconds: float = 300) -> tuple[int, str]:
+    def shell(self, command: str, seconds: float = 900) -> tuple[int, str]:
         """Exit status and output of a command in the document's shell."""
         if self._shell is None:
             environment = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.adapters.wmt.scorers import default_name
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.engine_choice import ways
 from mbr_esd_metric.metric.estimate import estimates
@@ -25,12 +23,9 @@ SEGMENTS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.",
 
 
 @pytest.fixture(autouse=True)
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
-    detection.forget()
-    yield
-    detection.forget()
 
 
 def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:

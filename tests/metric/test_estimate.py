@@ -103,7 +103,7 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
         assert (found.timing.segments, found.timing.candidates) == (4, 64)
         # 11 segments are left, of one request of 0.2 s each.
         assert found.seconds is not None
-        assert 11 * 0.2 < found.seconds < 11 * 0.6 + 2
+        assert 11 * 0.2 < found.seconds < 11 * 3
         annotate(load_card(model), segments)
         (found,) = estimates(load_card(model), segments, 4)
         assert "time                 none for sampling" in "\n".join(found.lines())

@@ -33,15 +33,15 @@ def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same
             stdout=subprocess.PIPE,
         )
 
-    undisturbed, _ = command("whole").communicate(timeout=300)
+    undisturbed, _ = command("whole").communicate(timeout=1800)
     killed = command("killed")
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1800
     while not stored(tmp_path / "killed") and time.monotonic() < deadline:
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert 0 < len(stored(tmp_path / "killed")) < 12
-    resumed, _ = command("killed").communicate(timeout=300)
+    resumed, _ = command("killed").communicate(timeout=1800)
     assert resumed.replace(b"killed.json", b"whole.json") == undisturbed
     assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     assert len(stored(tmp_path / "killed")) == 12

@@ -51,7 +51,7 @@ def asked(server: FakeServer) -> int:
 
 
 def wait_for(what: Callable[[], bool], said: str) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not what():
         assert time.monotonic() < end, said
         time.sleep(0.02)
@@ -67,11 +67,11 @@ def test_processes_on_one_store_share_the_work(tmp_path: Path, texts: list[str])
         wait_for(lambda: server.busiest > 3, "both ask")
         server.delay = 0.0
         for run in runs:
-            _, err = run.communicate(timeout=120)
+            _, err = run.communicate(timeout=300)
             assert run.returncode == 0, err
         assert asked(server) == SEGMENTS * N, "each candidate is asked for once"
         alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
-        alone.communicate(timeout=120)
+        alone.communicate(timeout=300)
     assert candidates(tmp_path / "0.jsonl") == candidates(tmp_path / "1.jsonl") == candidates(tmp_path / "alone.jsonl")
     assert not list(tmp_path.glob("*-claims"))
 
@@ -85,11 +85,11 @@ def test_what_a_killed_process_was_about_to_ask_another_takes_over(tmp_path: Pat
         server.delay = 0.0
         first.send_signal(signal.SIGKILL)
         first.communicate()
-        _, err = second.communicate(timeout=60)
+        _, err = second.communicate(timeout=300)
         assert second.returncode == 0, err
         assert SEGMENTS * N <= asked(server) <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
         alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
-        alone.communicate(timeout=120)
+        alone.communicate(timeout=300)
     assert candidates(tmp_path / "second.jsonl") == candidates(tmp_path / "alone.jsonl")
 
 

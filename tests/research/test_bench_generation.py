@@ -1,17 +1,29 @@
 """The benchmark of generation: it runs, and the client stays cheap.
 
 The bar of 3,000 candidates a second is for a quiet machine; docs/evidence/engines.md has the figures. Processor time
-depends less on what else runs: at 3,000 a second on one core, a request of 16 takes 5.3 ms. Twice as much fails here.
+depends less on what else runs, but does depend on it, so the bar here is in work that is measured beside it. Packing
+and reading a reply as JSON takes 0.36 ms where a request of 16 takes 4 ms, or 11 times as long; 30 times fails here.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("aiohttp")
+
+
+def one_reply() -> float:
+    """Milliseconds of the processor for JSON of 16 candidates, written and read."""
+    reply = [{"text": "x" * 40, "logprobs": [-0.25 * i for i in range(64)]} for _ in range(16)]
+    before = time.process_time()
+    for _ in range(100):
+        json.loads(json.dumps(reply))
+    return (time.process_time() - before) * 10
 
 
 def test_the_client_takes_little_time() -> None:
@@ -21,10 +33,11 @@ def test_the_client_takes_little_time() -> None:
     assert spec.loader is not None
     bench = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(bench)
-    # Up to three times: what else runs on the machine costs processor time, too.
-    measured = [bench.client(300)]
-    while len(measured) < 3 and not (measured[-1][0] > 300 and measured[-1][1] < 10.6):
-        measured.append(bench.client(300))
-    rate, milliseconds = measured[-1]
+    for _ in range(3):  # what else runs on the machine may come and go
+        before = one_reply()
+        rate, milliseconds = bench.client(300)
+        replies = milliseconds / ((before + one_reply()) / 2)
+        if rate > 300 and replies < 30:
+            break
     assert rate > 300
-    assert milliseconds < 10.6
+    assert replies < 30

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 
-SEGMENTS, N = 5, 20
+SEGMENTS, N = 15, 20
 RUN = """
 import dataclasses, sys
 from mbr_esd_metric.elicit.grammar import output_grammar

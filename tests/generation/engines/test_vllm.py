@@ -182,7 +182,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -313,7 +313,7 @@ def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
 def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) -> None:
     """Half of the requests spoilt on their way, in every way: greedy answers as without faults, samples each once."""
     # A stall is longer than the test may take, so that only the client's own time-out ends it.
-    stall, begun = 300.0, time.monotonic()
+    stall, begun = 3600.0, time.monotonic()
     patience = Patience(timeout=20, first_wait=0.05, longest_wait=0.5, tries=20)
     options = load_card(CARD).engine_options("server")
     segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(20)]
@@ -361,7 +361,7 @@ def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
             )
 
     first = scoring()
-    deadline = time.monotonic() + 400
+    deadline = time.monotonic() + 1800
     while not (kept := stored(store)):
         assert first.poll() is None, (tmp_path / "log").read_text()[-3000:]
         assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
@@ -371,7 +371,7 @@ def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
     kept = stored(store)
     second = scoring()
     try:
-        assert second.wait(timeout=400) == 0, (tmp_path / "log").read_text()[-3000:]
+        assert second.wait(timeout=1800) == 0, (tmp_path / "log").read_text()[-3000:]
     finally:
         second.kill()
     rows = stored(store)

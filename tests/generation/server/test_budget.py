@@ -84,7 +84,7 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
         begun = time.monotonic()
         with pytest.raises(EngineError, match="asks to be left alone for 7200 s"):
             found.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 60
         assert len(found) == len(server.bodies) == 3
         assert len(server.arrivals) == 4, "more was asked for after the error"
 

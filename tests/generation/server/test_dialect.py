@@ -23,7 +23,6 @@ from mbr_esd_metric.elicit.grammar import output_grammar, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sample, Sampling
-from mbr_esd_metric.generation.engines import server as server_engine
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.detection import DIALECTS
@@ -43,9 +42,6 @@ SEEDED = [name for name in ALL if DIALECTS.get(name).can.seed]
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
-    # A port may come again, and with it an address of which something was said.
-    monkeypatch.setattr(server_engine, "_said", set())
-    detection.forget()
 
 
 def texts(found: Mapping[tuple[str, int], Sample]) -> dict[tuple[str, int], str]:

@@ -20,7 +20,7 @@ from mbr_esd_metric.generation.server.patience import Patience
 from tests.helpers.asking import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
-IMPATIENT = Patience(timeout=1.5, first_wait=0.01, longest_wait=0.05, tries=12)
+IMPATIENT = Patience(timeout=3.0, first_wait=0.01, longest_wait=0.05, tries=12)
 
 
 def llamacpp(url: str, patience: Patience = QUICK) -> ServerEngine:
@@ -49,7 +49,7 @@ def test_samples_are_those_of_a_reply_at_once() -> None:
 
 def test_what_is_whole_of_a_reply_that_takes_too_long_is_kept() -> None:
     """The last 5 of 8 come; the first 3 are asked for again, in halves, and no other."""
-    with FakeServer(MODEL, dialect="llamacpp", slots=8, stalls=[(5, 4.0)]) as server:
+    with FakeServer(MODEL, dialect="llamacpp", slots=8, stalls=[(5, 8.0)]) as server:
         found = collect(llamacpp(server.url, IMPATIENT).generate(requests(1, 8), Sampling()))
         assert len(found) == 8
         assert sorted(body["n"] for body in server.bodies) == [1, 2, 8]
@@ -59,7 +59,7 @@ def test_what_is_whole_of_a_reply_that_takes_too_long_is_kept() -> None:
 
 
 def test_a_server_that_was_slow_once_is_asked_for_events() -> None:
-    with FakeServer(MODEL, delay=3.0) as server:
+    with FakeServer(MODEL, delay=6.0) as server:
         options = EngineOptions(model=MODEL, server=(server.url,), dialect="vllm", concurrency=1)
         engine = ServerEngine(options, IMPATIENT)
 
@@ -77,14 +77,14 @@ def test_a_server_that_was_slow_once_is_asked_for_events() -> None:
 
 def test_time_in_the_queue_does_not_count() -> None:
     """A reply that has to wait for others, longer than a request may take, is waited for."""
-    queue, patience = threading.Lock(), Patience(timeout=2.0, first_wait=0.01)
+    queue, patience = threading.Lock(), Patience(timeout=4.0, first_wait=0.01)
 
     def in_turn(value: object, number: int) -> object:
         with queue:
-            time.sleep(1.3)
+            time.sleep(1.1)
         return value
 
-    with FakeServer(MODEL, dialect="llamacpp", slots=4, spoil=in_turn) as server:
+    with FakeServer(MODEL, dialect="llamacpp", slots=64, spoil=in_turn) as server:
         found = collect(llamacpp(server.url, patience).generate(requests(5, 1), Sampling()))
         assert len(found) == len(server.bodies) == 5, "one was given up"
 

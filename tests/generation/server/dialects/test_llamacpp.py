@@ -13,7 +13,6 @@ import pytest
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import Generated
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, plan
@@ -54,7 +53,6 @@ def sampled(url: str, options: str, first: int = 0, n: int = 4) -> list[Generate
 
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
-    detection.forget()
     options = load_card(f"mbr-esd-demo?server={server.url}").engine_options("server")
     assert ServerEngine.identity(options)["dialect"] == "llamacpp"
     assert ServerEngine.problem(options) is None

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment
@@ -41,11 +40,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
         yield running
     finally:
         running.kill()
-
-
-@pytest.fixture(autouse=True)
-def _ask_anew(server: RealServer) -> None:
-    detection.forget()
 
 
 def test_it_is_recognised_by_asking(server: RealServer) -> None:
