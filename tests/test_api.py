@@ -141,8 +141,15 @@ def test_a_test_set_is_decided(workers: int) -> None:
 def test_no_samples_need_no_engine(name: str) -> None:
     found = load_metric(name).predict([], 8, 0)
     assert (found.scores, found.metadata.error_spans, found.metadata.signature) == ([], [], "")
-    with pytest.raises(AttributeError, match="this has scores, system_score, metadata, not 'scorez'"):
+    with pytest.raises(AttributeError, match="unknown name in a prediction 'scorez'; did you mean 'scores'"):
         found.scorez  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_options_are_keywords_too() -> None:
+    """As in the name, and checked alike."""
+    assert load_metric("mbr-esd-llama", n=8, utility="f1").card == load_metric("mbr-esd-llama?n=8&utility=f1").card
+    with pytest.raises(OptionError, match="unknown model option 'utilty'; did you mean 'utility'"):
+        load_metric("mbr-esd-llama", utilty="f1")
 
 
 def test_repr_says_what_a_metric_was_told() -> None:

@@ -151,6 +151,8 @@ class _Parser(argparse.ArgumentParser):
         wrong = message.partition("unrecognized arguments: ")[2].split()
         if wrong and wrong[0].startswith("--"):
             message += self._known(wrong[0].partition("=")[0])
+        elif wrong and "--sources" in self._option_string_actions:
+            message += "; plain texts are given as -s SRC -t MT"
         super().error(message)
 
     def _known(self, option: str) -> str:

@@ -215,7 +215,8 @@ def _comet(args: argparse.Namespace, kind: str) -> None:
 
 def _check_name(args: argparse.Namespace, kind: str) -> None:
     if not args.name:
-        raise OptionError(f"{args.files[0]} is {IMPORT_KINDS[kind]}; name its metric with --name")
+        read = f"a folder, read as {IMPORT_KINDS[kind]}" if Path(args.files[0]).is_dir() else IMPORT_KINDS[kind]
+        raise OptionError(f"{args.files[0]} is {read}; name its metric with --name, or give another file")
 
 
 def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Iterator[TestSet]:

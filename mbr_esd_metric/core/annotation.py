@@ -11,6 +11,7 @@ both sides, they are joined: one text of ``L = len(t) + len(s)`` characters, t f
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
@@ -26,6 +27,8 @@ SIDES: tuple[Side, ...] = ("translation", "source")
 
 #: Severities in data and ours. A severity that is not listed has no penalty and no span.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
+#: Those that say so; any other one may be a slip.
+NO_PENALTY = ("neutral",)
 
 #: (start, end, severity): what makes two spans the same, whatever their category, text or confidence. In the key of a
 #: source-side span the offsets have `BEHIND` added, so that it equals no other and comes last.
@@ -351,6 +354,12 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
         raise InputError(f"error span {number}: severity is {item['severity']!r}; give 'major' or 'minor'")
     severity = fold_severity(item["severity"])
     if severity is None:
+        if item["severity"].strip().lower() not in NO_PENALTY:
+            warnings.warn(
+                f"error span {number} is left out: its severity {item['severity']!r} is none of "
+                f"{', '.join((*SEVERITIES, *NO_PENALTY))}",
+                stacklevel=2,
+            )
         return None
     try:
         return ErrorSpan(

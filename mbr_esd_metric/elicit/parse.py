@@ -21,7 +21,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity, Side, SpanKey, fold_severity
+from mbr_esd_metric.core.annotation import (
+    EMPTY,
+    NO_PENALTY,
+    Annotation,
+    ErrorSpan,
+    Severity,
+    Side,
+    SpanKey,
+    fold_severity,
+)
 from mbr_esd_metric.errors import InputError, unknown
 
 LOCATIONS = ("first", "successive")
@@ -34,8 +43,6 @@ KEYS = ("error_span", "category", "sub_category", "severity")
 #: The first key of what the translation leaves out; its words are the source's.
 OMITTED_KEY = "omitted_span"
 
-#: Severities that carry no penalty; whatever is neither here nor in `core.annotation.SEVERITIES` is no severity.
-_NO_PENALTY = ("neutral",)
 #: How an answer in the grammar's spacing begins and ends, and what stands between two errors.
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
@@ -302,7 +309,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 
 def is_severity(severity: str) -> bool:
     """Whether a word says how bad an error is; "neutral" says that it has no penalty."""
-    return fold_severity(severity) is not None or severity.strip().lower() in _NO_PENALTY
+    return fold_severity(severity) is not None or severity.strip().lower() in NO_PENALTY
 
 
 def is_omission(category: str | None) -> bool:

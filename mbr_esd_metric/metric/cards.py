@@ -240,6 +240,8 @@ def _one_card(name: str) -> ModelCard:
         card = folder_card(Path(base))
     elif Path(base).is_dir():
         raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
+    elif base.startswith(("/", "./", "../", "~")):
+        raise InputError(f"{base}: no such model folder")
     elif base.partition("&")[0] in CARDS:
         raise OptionError(
             f"the first option of a model begins with ?, not with &: {base.partition('&')[0]}?option=value&option=value"

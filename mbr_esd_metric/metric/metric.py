@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
-from mbr_esd_metric.errors import InputError, OptionError, printable
+from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
+from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -29,7 +29,7 @@ class _Result(dict[str, Any]):
             try:
                 return self[name]
             except KeyError:
-                raise AttributeError(f"this has {', '.join(self)}, not {name!r}") from None
+                raise AttributeError(str(unknown("name in a prediction", name, self))) from None
 
 
 class Metadata(_Result):
@@ -263,7 +263,7 @@ def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     """Parallel lists as one dict a sample."""
     for key, texts in lists.items():
         if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise InputError(f"samples[{key!r}] is {type(texts).__name__}; give a list of texts")
+            raise InputError(f"samples[{key!r}] is {type(texts).__name__}; give a list of texts, or one dict a sample")
     lengths = {key: len(texts) for key, texts in lists.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{key!r} {length}" for key, length in lengths.items())
@@ -285,10 +285,14 @@ def _segment(sample: Mapping[str, str], index: int) -> Segment:
     return Segment(sample["src"], sample["mt"], f"samples[{index}]", system)
 
 
-def load_metric(name: str) -> Metric:
-    """The metric for a model name with its options, or for a model folder; loads weights only when they are needed.
+def load_metric(name: str, **options: object) -> Metric:
+    """The metric for a model name, or for a model folder; loads weights only when they are needed.
+
+    Args:
+        name: with options, as in "mbr-esd-llama?n=64".
+        **options: more of them, as in ``n=64``.
 
     Raises:
         OptionError, InputError: as `load_card`.
     """
-    return Metric(load_card(name))
+    return Metric(with_options(load_card(name), options))

@@ -44,7 +44,7 @@ class Summary:
     def line(self) -> str:
         """The counts as one line."""
         if not self.candidates:
-            return "no candidates, as there is nothing to mark in blank translations"
+            return "no candidates, as there is no translation to mark"
         cut = f"{self.cut} cut at max_tokens, " if self.cut else ""
         spans = number_of(self.located + self.dropped, "error span")
         source = "" if self.omissions is None else f" or the source (of omissions: {self.omissions})"

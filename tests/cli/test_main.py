@@ -39,7 +39,8 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_page_says_what_a_verb_is_for(verb: str) -> None:
     pages = (ROOT / "docs").glob("*.md")
-    assert any(re.search(rf"\bmbr-esd {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
+    named = any(re.search(rf"\bmbr-esd {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
+    assert named, f"no page in docs/ names mbr-esd {verb}"
 
 
 @pytest.mark.parametrize("verb", VERBS)

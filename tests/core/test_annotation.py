@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -85,3 +86,13 @@ def test_scores_count_both_sides_and_what_has_no_place() -> None:
     assert mqm_score(Annotation(spans), nested) == -6  # a span of the source lies in none of the translation
     assert Annotation().missing(["minor"]) != Annotation()
     assert not Annotation().missing(["minor"]).clean
+
+
+def test_a_severity_that_nobody_knows_is_said() -> None:
+    """It has no span, as everywhere; "neutral" says so itself."""
+    with pytest.warns(UserWarning, match="error span 1 is left out: its severity 'majr' is none of critical, major"):
+        spans = Annotation([{"start": 0, "end": 2, "severity": s} for s in ("minor", "majr")])
+    assert [span.severity for span in spans] == ["minor"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Annotation([{"start": 0, "end": 2, "severity": "Neutral"}]) == Annotation()

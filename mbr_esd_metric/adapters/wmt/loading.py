@@ -128,7 +128,7 @@ def _check_folders(layout: Layout) -> None:
             )
         raise InputError(
             f"{layout.root}: no such test set; {there}; say where the data is with --data; the "
-            "published test sets come with mt-metrics-eval: mtme --download"
+            "published test sets come with mt-metrics-eval (mtme --download), ratings of your own by mbr-esd wmt import"
         )
     if not layout.source().is_file():
         if packed := packed_file(layout.source()):
