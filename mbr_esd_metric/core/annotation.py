@@ -358,7 +358,7 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
             warnings.warn(
                 f"error span {number} is left out: its severity {item['severity']!r} is none of "
                 f"{', '.join((*SEVERITIES, *NO_PENALTY))}",
-                stacklevel=4,
+                stacklevel=3,
             )
         return None
     try:
