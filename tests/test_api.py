@@ -50,7 +50,7 @@ from mbr_esd_metric import decide_corpus, f1, load_metric, metaeval, mqm_score
 decision: Decision = decide([Candidate("{}")], "text", DecisionOptions(rule="map"), merge="nested")
 span: ErrorSpan = next(iter(decision.annotation))
 many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
-metric: Metric = load_metric("mbr-esd-small")
+metric: Metric = load_metric("mbr-esd-small", n=8)
 score: float = metric.corpus_score(["a"], ["b"]).score
 metric.predict([{"src": "a", "mt": "b"}], 8, 0)
 spans: list[list[dict[str, Any]]] = metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0).metadata.error_spans
