@@ -139,11 +139,12 @@ class CandidateStore:
         """
         samples: list[Sample | None] = [None] * n
         with self._reported("read"):
+            # All at once: a query that an error leaves unfinished keeps the file open after `close`.
             rows = self._connection.execute(
                 "SELECT number, text, logprob, tokens, truncated, token_logprobs, expected, checksum FROM sample "
                 "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
                 (key, n),
-            )
+            ).fetchall()
             for *row, checksum in rows:
                 number = row[0]
                 found = _checksum(key, *row)

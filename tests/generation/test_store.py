@@ -310,8 +310,7 @@ def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> N
                         assert found is None or found == put
         except StoreError as error:
             noticed += "left as it is" in str(error)
-        for beside in tmp_path.glob("s.sqlite-*"):
-            beside.unlink()
+        assert [*tmp_path.iterdir()] == [path], "closed for good, after an error too"
     assert noticed > 50
 
 
