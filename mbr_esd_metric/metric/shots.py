@@ -99,10 +99,11 @@ def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
         texts = isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("src", "mt"))
         if not texts or not isinstance(value.get("spans"), list):
             raise InputError("an example needs the texts src and mt, and the list spans")
+        for span in value["spans"]:  # an annotation leaves such a span out, and the example would show no error
+            severity = span.get("severity") if isinstance(span, dict) else None
+            if isinstance(severity, str) and not is_severity(severity):
+                raise InputError(f"an error span's severity is 'major' or 'minor', not {severity!r}")
         annotation = Annotation(value["spans"])
-        for span in value["spans"]:  # the annotation leaves them out, and the example would show no error
-            if not is_severity(span["severity"]):
-                raise InputError(f"an error span's severity is 'major' or 'minor', not {span['severity']!r}")
         annotation.on("translation").check_length(len(value["mt"]))
         if any(span.end > len(value["src"]) for span in annotation.on("source")):
             raise InputError(f"an error span ends past the source, which has {len(value['src'])} characters")
