@@ -150,6 +150,12 @@ def test_options_are_keywords_too() -> None:
     assert load_metric("mbr-esd-llama", n=8, utility="f1").card == load_metric("mbr-esd-llama?n=8&utility=f1").card
     with pytest.raises(OptionError, match="unknown model option 'utilty'; did you mean 'utility'"):
         load_metric("mbr-esd-llama", utilty="f1")
+    with pytest.raises(OptionError, match="model option 'n' is given twice"):
+        load_metric("mbr-esd-llama?n=4", n=8)
+    pool = load_metric("mbr-esd-llama?n=4+mbr-esd-phi4", n=8, grounded=True).card
+    assert [(one.n, one.grounded) for one in (pool, *pool.others)] == [(4, True), (8, True)]
+    with pytest.raises(InputError, match="/nowhere/model: no such model folder"):
+        load_metric("/nowhere/model")
 
 
 def test_repr_says_what_a_metric_was_told() -> None:

@@ -54,7 +54,7 @@ def card_of(args: argparse.Namespace) -> ModelCard:
 
 def model_of(args: argparse.Namespace) -> str:
     """The name of the model that `add_model` read, with the short forms spelled out."""
-    from mbr_esd_metric.metric.grid import with_named
+    from mbr_esd_metric.metric.cards import with_named
 
     return with_named(args.model or DEFAULT_MODEL, _short_forms(args))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError, unknown
@@ -169,6 +169,13 @@ def joined_names(name: str) -> list[str]:
         else:  # a plus in a path or a value
             parts[-1] += f"+{piece}"
     return parts
+
+
+def with_named(model: str, options: Mapping[str, str]) -> str:
+    """The name of a model, or of several joined by ``+``, with these options at its end."""
+    more = "&".join(f"{option}={quote(value, safe='/:+,.~=?')}" for option, value in options.items())
+    mark = "&" if "?" in joined_names(model)[-1] else "?"
+    return f"{model}{mark}{more}" if more else model
 
 
 def is_ours(model: str) -> bool:

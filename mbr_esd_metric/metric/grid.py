@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from urllib.parse import quote
 
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard, with_options
-from mbr_esd_metric.metric.cards import joined_names, load_card
+from mbr_esd_metric.metric.cards import load_card, with_named
 from mbr_esd_metric.metric.estimate import Estimate, estimates
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -94,13 +93,6 @@ def grid(model: str, axes: Sequence[str]) -> list[Setting]:
         name = with_named(model, options)
         settings.append(Setting(options, name, load_card(name)))
     return settings
-
-
-def with_named(model: str, options: Mapping[str, str]) -> str:
-    """The name of a model, or of several joined by ``+``, with these options at its end."""
-    more = "&".join(f"{option}={quote(value, safe='/:+,.~=?')}" for option, value in options.items())
-    mark = "&" if "?" in joined_names(model)[-1] else "?"
-    return f"{model}{mark}{more}" if more else model
 
 
 def planned(setting: Setting, segments: Sequence[Segment], trial: int = 0) -> list[Estimate]:

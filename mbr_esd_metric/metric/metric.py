@@ -12,8 +12,8 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings, with_options
-from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
+from mbr_esd_metric.metric.cards import load_card, with_named
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.pooled import members
@@ -290,9 +290,9 @@ def load_metric(name: str, **options: object) -> Metric:
 
     Args:
         name: with options, as in "mbr-esd-llama?n=64".
-        **options: more of them, as in ``n=64``.
+        **options: more of them, as in ``n=64``; they stand at the end of the name.
 
     Raises:
         OptionError, InputError: as `load_card`.
     """
-    return Metric(with_options(load_card(name), options))
+    return Metric(load_card(with_named(name, {option: str(value) for option, value in options.items()})))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.grid import grid, measure, planned, with_named
+from mbr_esd_metric.metric.cards import load_card, with_named
+from mbr_esd_metric.metric.grid import grid, measure, planned
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FakeServer
