@@ -63,7 +63,7 @@ class Plan:
 
 
 def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
-    """Choose the engine and fold identical segments; loads no model.
+    """Choose the engine and fold identical segments; loads no model, and without segments fetches none.
 
     Raises:
         OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there; says
@@ -79,7 +79,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             f"format={answers.name} tells the model how surprising each word is, which engine={engine} cannot; "
             "use engine=transformers, or format=json or compact"
         )
-    options = card.engine_options(engine)
+    options = card.engine_options(engine, fetch=bool(segments))
     if not cls.stored and (problem := cls.problem(options)):
         raise EngineError(problem)
     _check_abilities(card, answers, cls, options)

@@ -10,6 +10,7 @@ import pytest
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import FIELDS, option_choices
+from mbr_esd_metric.metric import card as card_module
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
@@ -77,6 +78,12 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
     assert names_in(signature([plan(replace(load_card(model), engine="transformers"), [])])) <= explained()
+
+
+def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`wmt score` compares it with that of stored scores, before anything is sampled."""
+    monkeypatch.delattr(card_module, "embedded_weights")
+    assert signature([plan(load_card("mbr-esd-small"), [])]).startswith("mbr-esd|model:google/gemma-3-270m+")
 
 
 def names_in(said: str) -> set[str]:
