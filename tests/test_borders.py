@@ -35,6 +35,7 @@ WORD: Any = "high"
         (lambda: decide([Candidate(annotation=(), logprob=WORD)], "text"), "candidate 1: logprob is str; give a num"),
         (lambda: decide([Candidate(annotation=(), logprob=True)], "text"), "candidate 1: logprob is bool"),
         (lambda: load_metric(NONE), "a model name is a text such as 'mbr-esd-small', not None"),
+        (lambda: load_metric(NONE, n=8), "a model name is a text such as 'mbr-esd-small', not None"),
         (lambda: load_metric(""), "not ''"),
         (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples are NoneType; give a list of dicts"),
     ],

@@ -102,13 +102,14 @@ def listed() -> list[ModelCard]:
     return [card for card in CARDS.values() if shown or card.name not in {name for name, *_ in _FOR_TESTS}]
 
 
-def load_card(name: str) -> ModelCard:
+def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
     """The card of a model name or folder, with its options applied; of several joined by ``+``, their pool.
 
     Args:
         name: a card's name or a model folder, optionally followed by ``?option=value&...``. If several are joined,
             an option at the end is for every model that does not set it, but for those that say which weights or
             candidates a model has, and its role.
+        options: more of them, which stand at the end of the name.
 
     Raises:
         OptionError: an unknown name, option or value (the message names the nearest valid ones), or joined models with
@@ -117,7 +118,7 @@ def load_card(name: str) -> ModelCard:
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
-    parts = spelled_out(name)
+    parts = spelled_out(with_named(name, options or {}))
     cards = [_one_card(part) for part in parts]
     if len(cards) > 1:
         return _pool(parts, cards)

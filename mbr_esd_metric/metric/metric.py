@@ -13,7 +13,7 @@ from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
-from mbr_esd_metric.metric.cards import load_card, with_named
+from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.pooled import members
@@ -295,4 +295,4 @@ def load_metric(name: str, **options: object) -> Metric:
     Raises:
         OptionError, InputError: as `load_card`.
     """
-    return Metric(load_card(with_named(name, {option: str(value) for option, value in options.items()})))
+    return Metric(load_card(name, {option: str(value) for option, value in options.items()}))
