@@ -1,7 +1,7 @@
 """Prints how large the package is: lines and modules a folder, options, words, and what one prediction loads.
 
-    python scripts/size.py                 # of this checkout
-    python scripts/size.py --base v1.2     # beside another git revision
+python scripts/size.py                 # of this checkout
+python scripts/size.py --base v1.2     # beside another git revision
 """
 
 from __future__ import annotations
