@@ -2,4 +2,5 @@
 
 from mbr_esd_metric.cli.main import main
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    raise SystemExit(main())
