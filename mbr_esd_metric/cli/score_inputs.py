@@ -7,6 +7,7 @@ import csv
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ WrittenSegment = Mapping[str, Any]
 def add_texts(parser: argparse.ArgumentParser) -> None:
     """Add FILE, ``-s``, ``-t`` and ``--lp``."""
     parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
+    parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument(
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
@@ -72,14 +74,9 @@ class Texts:
 
         if args.sources or args.translations:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
-        document = read_document(args.document)
-        if document.empty:
-            units = number_of(len(document.empty), "unit")
-            first = printable(document.empty[0])
-            print(
-                f"note: {args.document}: {units} left out, without source or translation, such as {first}",
-                file=sys.stderr,
-            )
+        document = read_document(args.document, every=args.all)
+        if note := _left_out(document):
+            print(f"note: {args.document}: {note}", file=sys.stderr)
         texts = [unit.translation for unit in document.units]
         return cls([unit.source for unit in document.units], {args.document: texts}, document)
 
@@ -89,6 +86,8 @@ class Texts:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
         if args.output:
             raise useless(f"-o {args.output}", "plain texts")
+        if args.all:
+            raise useless("--all", "plain texts")
         check_given_once(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         return cls(sources, {path: read_translations(path, args.sources, sources) for path in args.translations})
@@ -149,6 +148,17 @@ class Texts:
             found = [Checked(Annotation(_errors(row)), row["COMET"]) for rows in data.values() for row in rows]
             self.document.mark(found, Path(output))
             print(f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked")
+
+
+def _left_out(document: Document) -> str:
+    """How many units are left out, and why; "" if none is."""
+    reasons = Counter({"without source or translation": len(document.empty)}) + Counter(document.unready.values())
+    if not reasons:
+        return ""
+    first = printable(next(iter((*document.empty, *document.unready))))
+    said = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    take = "; --all takes those that have one" if document.unready else ""
+    return f"{number_of(reasons.total(), 'unit')} left out ({said}), such as {first}{take}"
 
 
 def _codes(languages: Sequence[str]) -> tuple[str, ...]:

@@ -202,7 +202,7 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     document = read_document(path)
     _mark(document, _nothing(document), tmp_path / "o.po")
     assert (tmp_path / "o.po").read_bytes() == path.read_bytes()
-    _mark(document, _words(document, umenu="Feuer", umany="Hund", u4="ein"), tmp_path / "o.po")
+    _mark(document, _words(document, umenu="Feuer", umany0="Hund", u4="ein"), tmp_path / "o.po")
     marked = (tmp_path / "o.po").read_bytes()
     lines = marked.split(ending.encode())
     ours = [line for line in lines if line.startswith(b"# mbr-esd: ")]
@@ -370,3 +370,74 @@ def test_writing_takes_no_memory(tmp_path: Path, name: str) -> None:
     tracemalloc.stop()
     assert (tmp_path / f"o{name}").stat().st_size > 700_000
     assert peak < 400_000
+
+
+def _unit(number: int, target: str, **attributes: str) -> str:
+    more = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f'<trans-unit id="{number}"{more}><source>Source</source>{target}</trans-unit>'
+
+
+def test_units_of_xliff_that_are_not_ready(tmp_path: Path) -> None:
+    ready = '<target state="translated">Er</target>'
+    one = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        + _unit(1, '<target state="new">Source</target>')
+        + _unit(2, '<target state="needs-translation">Source</target>')
+        + _unit(3, ready, translate="no")
+        + f'<group translate="no">{_unit(4, ready)}{_unit(5, ready, translate="yes")}</group>'
+        + _unit(6, f"{ready}<target>Zweite</target>")
+        + _unit(7, '<target>Der <mrk mtype="x-sdl-deleted" sdl:revid="r">alte</mrk>neue</target>')
+        + "</body></file></xliff>"
+    ).replace("<xliff", '<xliff xmlns:sdl="urn:s"')
+    document = _read(tmp_path, "p.sdlxliff", one)
+    assert [(unit.id, unit.translation) for unit in document.units] == [("5", "Er"), ("7", "Der neue")]
+    assert document.unready == {
+        "1": 'state="new"',
+        "2": 'state="needs-translation"',
+        "3": 'translate="no"',
+        "4": 'translate="no"',
+        "6": "a second target",
+    }
+    every = read_document(tmp_path / "p.sdlxliff", every=True)
+    assert [unit.id for unit in every.units] == list("1234567")
+    assert (every.units[5].translation, dict(every.unready)) == ("Er", {})
+    two = TWO.replace("<segment", '<segment state="initial"', 1)
+    assert list(_read(tmp_path, "q.xlf", two).unready.values()) == ['state="initial"']
+
+
+def test_messages_of_po_that_are_not_ready_and_plurals(tmp_path: Path) -> None:
+    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
+    many = 'msgctxt "many"\nmsgid "%d dog"\nmsgid_plural "%d dogs"\nmsgstr[0] "%d Hund"\nmsgstr[1] "%d Katzen"\n'
+    document = _read(tmp_path, "d.po", f'{PO}\n#, fuzzy\nmsgctxt "old"\nmsgid "Cat"\nmsgstr "Hund"\n\n{many}')
+    assert document.unready == {"old": "fuzzy"}
+    assert [(u.id, u.source, u.translation) for u in document.units][-2:] == [
+        ("many[0]", "%d dog", "%d Hund"),
+        ("many[1]", "%d dogs", "%d Katzen"),
+    ]
+    _mark(document, _words(document, umany1="Katzen"), tmp_path / "o.po")
+    assert '# mbr-esd: major, accuracy/mistranslation: "Katzen"\nmsgctxt "many"' in (tmp_path / "o.po").read_text(
+        "utf-8"
+    )
+    assert "old" in [unit.id for unit in read_document(tmp_path / "d.po", every=True).units]
+
+
+@pytest.mark.parametrize(
+    ("header", "unit", "languages", "first"),
+    [
+        ("en", "", ("de-DE", "en-US"), "en-US"),
+        ("de", ' srclang="en"', ("de-DE", "en-US"), "en-US"),
+        ("EN-GB", "", ("en-US", "de", "en-gb"), "en-gb"),
+        ("*all*", "", ("de-DE", "en-US"), "de-DE"),
+    ],
+)
+def test_the_source_language_of_tmx(
+    tmp_path: Path, header: str, unit: str, languages: tuple[str, ...], first: str
+) -> None:
+    variants = "".join(f'<tuv xml:lang="{one}"><seg>{one}</seg></tuv>' for one in languages)
+    content = f'<tmx version="1.4"><header srclang="{header}"/><body><tu{unit}>{variants}</tu></body></tmx>'
+    (found,) = _read(tmp_path, "p.tmx", content).units
+    assert found.source == first
+    assert found.translation[:2].lower() != first[:2].lower()
+    assert found.languages == (found.source, found.translation)
+    with pytest.raises(InputError, match="unit 1: no text in the source language fr"):
+        _read(tmp_path, "p.tmx", re.sub('srclang="[^"]*"', 'srclang="fr"', content))

@@ -42,7 +42,7 @@ def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureF
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]
-    assert "note: project.xlf: 1 unit left out, without source or translation, such as o/c" in told.err
+    assert "note: project.xlf: 1 unit left out (1 without source or translation), such as o/c" in told.err
     said = Path("checked.xlf").read_text(encoding="utf-8")
     assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in said
     (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
@@ -82,3 +82,14 @@ def test_languages_and_options_that_do_not_fit(project: str, capsys: pytest.Capt
     assert main(["score", "bare.xlf", "--lp", "de-en", "--model", project, "--quiet"]) == 1
     assert main(["score", "bare.xlf", "--model", f"{project}+mbr-esd-demo", "--quiet"]) == 1
     assert "names no one language pair (none)" in capsys.readouterr().err
+
+
+def test_units_that_are_not_ready_are_counted(project: str, capsys: pytest.CaptureFixture[str]) -> None:
+    new = XLIFF.replace("<target>Er", '<target state="new">Er')
+    Path("project.xlf").write_text(new, encoding="utf-8")
+    assert main(["score", "project.xlf", "--model", project, "--only_system"]) == 0
+    told = capsys.readouterr()
+    assert '2 units left out (1 without source or translation, 1 state="new")' in told.err
+    assert told.out == "project.xlf\tscore: 0.8000\n"
+    assert main(["score", "project.xlf", "--model", project, "--only_system", "--all"]) == 0
+    assert capsys.readouterr().out == "project.xlf\tscore: 0.9000\n"

@@ -26,8 +26,12 @@ _READERS = {
 }
 
 
-def read_document(path: str | Path) -> Document:
+def read_document(path: str | Path, *, every: bool = False) -> Document:
     """The texts of a file, by the ending of its name.
+
+    Args:
+        path: the file.
+        every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
 
     Raises:
         InputError: another ending, a file that is not what its ending says, or no translated unit in it.
@@ -36,7 +40,8 @@ def read_document(path: str | Path) -> Document:
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")
-    found = reader(Path(path))
+    found = reader(Path(path), every)
     if not found.units:
-        raise InputError(f"{path}: no unit in this file has a translation")
+        why = f" that is ready ({', '.join(sorted(set(found.unready.values())))}; --all)" if found.unready else ""
+        raise InputError(f"{path}: no unit in this file has a translation{why}")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,12 +42,14 @@ class Document:
         units: in order.
         mark: writes the file, whole or not at all, with what is said of each unit.
         empty: the units that are not translated yet, by their ids.
+        unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
     """
 
     path: Path
     units: tuple[TranslationUnit, ...]
     mark: Callable[[Sequence[Checked], Path], None] = field(compare=False)
     empty: tuple[str, ...] = ()
+    unready: Mapping[str, str] = field(default_factory=dict)
 
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).

@@ -25,6 +25,8 @@ from mbr_esd_metric.files.streams import open_binary, whole_file
 OURS = "mbr-esd-"
 #: Inline elements that hold codes of the original format, not text.
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
+#: A tracked deletion of Trados: text that is no longer there.
+_DELETED = re.compile(r"""\bmtype\s*=\s*["']x-sdl-deleted["']""")
 _CHUNK = 1 << 16
 #: The most elements inside one another. What closes an element looks at all that are open.
 _DEEPEST = 200
@@ -218,7 +220,7 @@ class Content:
         characters: list[str] = []
         atoms: list[_Atom] = []
         ours: list[tuple[int, int]] = []
-        opened: list[tuple[str, bool]] = []
+        opened: list[tuple[bool, bool]] = []
         length = 0
         for token in _tokens(raw):
             text = token["text"] or token["cdata"]
@@ -229,13 +231,14 @@ class Content:
                 else:
                     mine = name in ("mrk", "hi") and bool(_OURS.search(token["attributes"]))
                     if not token["empty"]:
-                        opened.append((name, mine))
+                        unread = name in _CODES or (name == "mrk" and bool(_DELETED.search(token["attributes"])))
+                        opened.append((unread, mine))
                 if mine:
                     ours.append(token.span())
                 continue
             if token["reference"] is not None:
                 text = _referred(token["reference"])
-            if not text or any(name in _CODES for name, _ in opened):
+            if not text or any(unread for unread, _ in opened):
                 continue
             text = "\n" if text == "\r\n" else text
             atoms.append(_Atom(*token.span(), length, length + len(text)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,8 +24,8 @@ _CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w.:-]+)", re.IGNORECASE
 _KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
 
 
-def read_po(path: Path) -> Document:
-    """The messages of a PO file; of a message with plurals, the singular.
+def read_po(path: Path, every: bool = False) -> Document:
+    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`.
 
     Raises:
         InputError: the file cannot be read.
@@ -52,25 +53,46 @@ def read_po(path: Path) -> Document:
     except Exception as error:  # the toolkit raises errors of many kinds
         raise InputError(f"{path}: not PO that can be read ({error})") from None
     language = store.gettargetlanguage() or ""
-    units, messages, empty = [], [], []
+    units, messages, empty, unready = [], [], [], {}
     for number, message in enumerate(store.units, 1):
         if message.isheader() or message.isobsolete() or not message.source:
             continue
         name = message.getcontext() or str(number)
-        if not str(message.target).strip():
-            empty.append(name)
-            continue
-        units.append(
-            TranslationUnit(name, str(message.source), str(message.target), (store.getsourcelanguage() or "", language))
-        )
-        messages.append(message)
-    return Document(path, tuple(units), partial(_mark, path, encoding, store, messages), tuple(empty))
+        sources, targets = _forms(message.source), _forms(message.target) or [""]
+        for form, target in enumerate(targets):
+            form_name = name if len(sources) == 1 else f"{name}[{form}]"
+            if not target.strip():
+                empty.append(form_name)
+            elif message.isfuzzy() and not every:
+                unready[form_name] = "fuzzy"
+            else:
+                source = sources[min(form, len(sources) - 1)]
+                units.append(TranslationUnit(form_name, source, target, (store.getsourcelanguage() or "", language)))
+                messages.append(message)
+    mark = partial(_mark, path, encoding, store, messages, units)
+    return Document(path, tuple(units), mark, tuple(empty), unready)
+
+
+def _forms(text: Any) -> list[str]:
+    """The singular and the plurals of a message."""
+    return [str(one) for one in getattr(text, "strings", [text])]
 
 
 def _mark(
-    path: Path, encoding: str, store: Any, messages: Sequence[Any], checked: Sequence[Checked], output: Path
+    path: Path,
+    encoding: str,
+    store: Any,
+    messages: Sequence[Any],
+    units: Sequence[TranslationUnit],
+    checked: Sequence[Checked],
+    output: Path,
 ) -> None:
-    said = {id(message): one.annotation for message, one in zip(messages, checked, strict=True)}
+    comments: dict[int, list[str]] = defaultdict(list)
+    for message, unit, one in zip(messages, units, checked, strict=True):
+        for span in one.annotation:
+            comments[id(message)].append(
+                issue_comment(span, unit.translation if span.side == "translation" else unit.source)
+            )
     entries = [unit for unit in store.units if not unit.isobsolete()]
     lines = path.read_bytes().splitlines(keepends=True)
     starts = _starts(lines)
@@ -80,7 +102,7 @@ def _mark(
         )
     done = 0
     with whole_file(output) as file:
-        for unit, start in zip(entries, starts, strict=True):
+        for entry, start in zip(entries, starts, strict=True):
             top = start
             while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
                 top -= 1
@@ -90,8 +112,7 @@ def _mark(
             ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
             file.writelines(lines[done:top])
             file.writelines(line for line in lines[top:before] if not line.startswith(_OURS.encode()))
-            for span in said.get(id(unit), ()):
-                comment = issue_comment(span, str(unit.target if span.side == "translation" else unit.source))
+            for comment in comments.get(id(entry), ()):
                 file.write(f"{_OURS}{' '.join(comment.split())}".encode(encoding, "replace") + ending)
             done = before
         file.writelines(lines[done:])

@@ -24,8 +24,8 @@ _NAMES = {
 }
 
 
-def read_table(path: Path) -> Document:
-    """The rows of a table with a header; those without a source are left out.
+def read_table(path: Path, every: bool = False) -> Document:
+    """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
 
     Raises:
         InputError: no header with the two columns, or a row of another length.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -23,15 +24,19 @@ from mbr_esd_metric.adapters.documents.markup import (
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
+#: A language and the place of its text.
+_Variant = tuple[str, ByteRange]
 
-def read_tmx(path: Path) -> Document:
-    """The translation units of a TMX file: the first two languages of each, the file's source language first.
+
+def read_tmx(path: Path, every: bool = False) -> Document:
+    """The translation units of a TMX file: the text in the source language that the unit says, or else the header, and
+    the first one in another language. No unit says that it is not ready.
 
     Raises:
-        InputError: not well-formed, or no TMX.
+        InputError: not well-formed, no TMX, or a unit without a text in its source language.
     """
-    found: list[tuple[str, list[tuple[str, ByteRange]]]] = []
-    variants: list[tuple[str, ByteRange]] = []
+    found: list[tuple[str, str, list[_Variant]]] = []
+    variants: list[_Variant] = []
     source_language = ""
 
     def name(stack: Sequence[Element]) -> str:
@@ -45,10 +50,10 @@ def read_tmx(path: Path) -> Document:
             language = stack[-2].attributes.get("lang", "")
             variants.append((language, place))
         elif names[-1] == "tu":
-            found.append((name(stack), list(variants)))
+            found.append((name(stack), stack[-1].attributes.get("srclang") or source_language, list(variants)))
             variants.clear()
         elif names[-1] == "header":
-            source_language = stack[-1].attributes.get("srclang", "").lower()
+            source_language = stack[-1].attributes.get("srclang", "")
         elif len(stack) == 1 and names[0] != "tmx":
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
@@ -57,15 +62,36 @@ def read_tmx(path: Path) -> Document:
     kept: list[UnitRanges] = []
     empty: list[str] = []
     with path.open("rb") as file:
-        for unit, both in found:
-            both.sort(key=lambda one: one[0].lower() != source_language)
-            texts = [content(file, place, root.encoding).text for _, place in both[:2]]
+        for unit, language, all_variants in found:
+            both = _source_and_target(all_variants, language, f"{path}, unit {unit}")
+            texts = [content(file, place, root.encoding).text for _, place in both]
             if len(texts) < 2 or not all(texts):
                 empty.append(unit)
                 continue
             units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
             kept.append((both[0][1], both[1][1]))
     return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
+
+
+def _source_and_target(variants: Sequence[_Variant], source_language: str, where: str) -> list[_Variant]:
+    """The text in the source language, which need not name its region, and the first one in another language."""
+
+    def base(language: str) -> str:
+        return re.split("[-_]", language.lower())[0]
+
+    if len(variants) < 2:
+        return list(variants)
+    source = variants[0]
+    if source_language not in ("", "*all*"):
+        near = [one for one in variants if base(one[0]) == base(source_language)]
+        if not near:
+            languages = ", ".join(language or "none" for language, _ in variants)
+            raise InputError(
+                f"{where}: no text in the source language {source_language}, but in {languages}; mend srclang"
+            )
+        source = next((one for one in near if one[0].lower() == source_language.lower()), near[0])
+    rest = [one for one in variants if one is not source]
+    return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
 
 
 def _mark(path: Path, root: Root, pairs: Sequence[UnitRanges], checked: Sequence[Checked], output: Path) -> None:

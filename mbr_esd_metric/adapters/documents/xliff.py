@@ -38,23 +38,32 @@ from mbr_esd_metric.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A unit or segment: its name, its texts' places, its languages."""
+class _Pair:
+    """A unit or segment: its name, its texts' places, its languages, and why it is not to be judged, if so."""
 
     id: str
     source: ByteRange
     target: ByteRange | None
     languages: tuple[str, str]
+    unready: str | None
 
 
-def read_xliff(path: Path) -> Document:
+#: States of a target (1.2) that say that it is not a translation, and of a segment (2.x). One without a state is taken.
+_UNREADY = {"target": ("new", "needs-translation"), "segment": ("initial",)}
+
+
+def read_xliff(path: Path, every: bool = False) -> Document:
     """The units of an XLIFF file; segments of 2.x are units of their own.
+
+    Left out unless `every`: units with ``translate="no"``, targets new or to be translated, segments in their initial
+    state, and units with a second target, of which the first is read.
 
     Raises:
         InputError: not well-formed, no XLIFF, or of another version.
     """
-    pairs: list[_Found] = []
+    pairs: list[_Pair] = []
     places: dict[str, ByteRange] = {}
+    problems: list[str] = []
     two = False
 
     def closed(stack: list[Element], place: ByteRange) -> None:
@@ -63,26 +72,45 @@ def read_xliff(path: Path) -> Document:
         if len(stack) == 1:
             two = _version(path, stack[0])
         elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
-            places[names[-1]] = place
+            if names[-1] in places and names[-1] == "target":
+                problems.append("a second target")
+            places.setdefault(names[-1], place)
+            problems.extend(_state(stack[-1]))
         elif names[-1] in ("trans-unit", "segment"):
             if "source" in places:
-                pairs.append(_Found(_id(stack), places["source"], places.get("target"), _languages(stack)))
+                why = next(chain(_untranslated(stack), problems, _state(stack[-1])), None)
+                pairs.append(_Pair(_id(stack), places["source"], places.get("target"), _languages(stack), why))
             places.clear()
+            problems.clear()
 
     root = walk(path, closed, _id)
     units: list[TranslationUnit] = []
     kept: list[UnitRanges] = []
     empty: list[str] = []
+    unready: dict[str, str] = {}
     with path.open("rb") as file:
         for pair in pairs:
             source = content(file, pair.source, root.encoding)
             target = content(file, pair.target, root.encoding) if pair.target is not None else None
             if pair.target is None or target is None or not target.text:
                 empty.append(pair.id)
+            elif pair.unready is not None and not every:
+                unready[pair.id] = pair.unready
             elif source.text:
                 units.append(TranslationUnit(pair.id, source.text, target.text, pair.languages))
                 kept.append((pair.source, pair.target))
-    return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty))
+    return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty), unready)
+
+
+def _state(element: Element) -> list[str]:
+    state = element.attributes.get("state", "")
+    return [f'state="{state}"'] if state in _UNREADY.get(element.name, ()) else []
+
+
+def _untranslated(stack: Sequence[Element]) -> list[str]:
+    """Whether the innermost element that says so is not to be translated."""
+    said = [e.attributes["translate"] for e in stack if "translate" in e.attributes]
+    return ['translate="no"'] if said and said[-1] == "no" else []
 
 
 def _version(path: Path, root: Element) -> bool:
