@@ -1,0 +1,227 @@
+"""Parts of a segment that are judged one by one: its sentences, each with the source sentences that it translates.
+
+Sentences are those of the package `sentencex`. They are aligned by their lengths: Gale and Church, "A Program for
+Aligning Sentences in Bilingual Corpora" (Computational Linguistics 19(1), 1993), whose constants are below. With l_s
+and l_t the characters of a pair of groups of sentences, those of the text that has fewer in all stretched to the other,
+
+    delta = (l_t - l_s) / sqrt(6.8 (l_s + l_t) / 2)
+    cost  = -log(P(sizes of the groups) * 2 (1 - Phi(|delta|))) - 2 (shared numbers and names)
+
+and the alignment is the cheapest path through both texts. The last term is not theirs. A pair whose delta is above 3 is
+not to be trusted; it is joined with its neighbours to a block of a few sentences.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from unicodedata import combining
+
+#: The most characters of a sentence; a longer piece is cut, in Thai at its spaces.
+LONGEST = 400
+#: Where a long piece is cut, the best first: behind what ends a sentence, between words, anywhere.
+_CUTS = tuple(map(re.compile, (r"[.!?…。！？؟।][\"'”’»」』)\]]*\s*", r"\s+", r"[,;:，、；：]", r".")))
+_SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+#: Scripts that write no spaces: Thai to Burmese, Khmer, kana and ideographs; two characters of them are one word.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+#: Numbers, and what looks like a name: words with a capital letter. Those that both texts have tie their sentences.
+_ANCHOR = re.compile(r"\d+|\b[A-ZÀ-ÖØ-ÞА-Я][\w'’-]{2,}")
+#: (sentences of the source, of the translation) -> Gale and Church's probability, each order of a kind by itself.
+_KINDS = {(1, 1): 0.89, (1, 0): 0.0099, (0, 1): 0.0099, (2, 1): 0.089, (1, 2): 0.089, (2, 2): 0.011}
+_VARIANCE = 6.8
+#: Cost of an anchor that a pair shares.
+_TIE = -2.0
+#: |delta| above this is implausible; about 3 pairs of 1000 are there by chance.
+IMPLAUSIBLE = 3.0
+#: The most sentences of the translation that one block of implausible pairs has.
+_BLOCK = 4
+#: Pairs this far from the diagonal of both texts are not looked at, so that the cost is linear in their length.
+_BAND = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Sentences of a translation and of its source that belong together, as half-open offsets without the white space
+    around them."""
+
+    start: int
+    end: int
+    source_start: int
+    source_end: int
+
+
+def word_count(text: str) -> int:
+    """Words: runs of letters and digits; in scripts without spaces two characters.
+
+    >>> word_count("Don't panic, it's 42!"), word_count("你好，世界")
+    (4, 2)
+    """
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_SPACED_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
+
+
+@lru_cache(maxsize=4096)  # the source of many systems
+def sentences(text: str, language: str = "") -> tuple[str, ...]:
+    """The sentences of a text, each with the white space behind it; joined they are the text.
+
+    Args:
+        text: any; one that is nothing but white space is one sentence.
+        language: code such as "de", which knows its abbreviations and ordinals; "" for those of English.
+    """
+    from sentencex import segment
+
+    found: list[str] = []
+    for piece in segment(language or "en", text):
+        if found and not (piece.strip() and found[-1].strip()):
+            found[-1] += piece
+        else:
+            found.append(piece)
+    if len(found) > 1 and not found[-1].strip():
+        found[-2:] = [found[-2] + found[-1]]
+    return tuple(one for piece in found for one in _cut(piece))
+
+
+def _cut(piece: str) -> list[str]:
+    """A piece as pieces of at most `LONGEST` characters, and white space."""
+    found = []
+    while len(piece.rstrip()) > LONGEST:
+        ends = (
+            [m.end() for m in cut.finditer(piece) if LONGEST // 4 < len(piece[: m.end()].rstrip()) <= LONGEST]
+            for cut in _CUTS
+        )
+        at = next(some[-1] for some in ends if some)
+        while at < len(piece) and combining(piece[at]):
+            at += 1
+        found.append(piece[:at])
+        piece = piece[at:]
+    return [*found, piece] if piece.strip() or not found else [*found[:-1], found[-1] + piece]
+
+
+def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, ...]:
+    """The parts of a segment, in order; they cover both texts but for white space. One where there is nothing to
+    divide, or where a text is blank.
+
+    Args:
+        source: s.
+        translation: t.
+        lp: such as "en-de", for the sentences of each language.
+    """
+    if not source.strip() or not translation.strip():
+        return (Part(0, len(translation), 0, len(source)),)
+    languages = [code.split("_")[0].lower() for code in (lp or "-").split("-", 1)]
+    of_source, of_translation = sentences(source, languages[0]), sentences(translation, languages[-1])
+    if len(of_translation) == 1:
+        return (Part(0, len(translation), 0, len(source)),)
+    s_ends, t_ends = [0, *accumulate(map(len, of_source))], [0, *accumulate(map(len, of_translation))]
+    return tuple(
+        Part(*_trimmed(translation, t_ends[b], t_ends[d]), *_trimmed(source, s_ends[a], s_ends[c]))
+        for (a, b), (c, d) in align(of_source, of_translation)
+    )
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    inside = text[start:end]
+    return end - len(inside.lstrip()), start + len(inside.rstrip())
+
+
+#: The numbers of sentences of source and translation that stand before a cut through both texts.
+Cut = tuple[int, int]
+
+
+def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, Cut]]:
+    """Groups of sentences that belong together, in order, each from one cut to the next; none lacks a side.
+
+    Args:
+        source: sentences of the source, at least one.
+        translation: those of the translation, at least one.
+    """
+    costs = PairCosts(source, translation)
+    if len(source) == len(translation):
+        places = [(i, i) for i in range(len(source) + 1)]
+        if all(costs.plausible(*pair) for pair in pairwise(places)):
+            return list(pairwise(places))
+    return _blocks(cheapest_path(costs), costs)
+
+
+class PairCosts:
+    """What it costs to pair groups of sentences.
+
+    Attributes:
+        size: the number of sentences of source and translation.
+    """
+
+    def __init__(self, source: Sequence[str], translation: Sequence[str]) -> None:
+        self.size = (len(source), len(translation))
+        self._lengths = tuple([0, *accumulate(len(one.strip()) for one in side)] for side in (source, translation))
+        # Both in the characters of the side that has more of them.
+        longest = max(side[-1] for side in self._lengths)
+        self._units = [longest / max(side[-1], 1) for side in self._lengths]
+        anchors = [[set(_ANCHOR.findall(one)) for one in side] for side in (source, translation)]
+        shared = set().union(*anchors[0]) & set().union(*anchors[1])
+        self._anchors = [[one & shared for one in side] for side in anchors]
+
+    def delta(self, begin: Cut, end: Cut) -> float:
+        """How unlike the two lengths are, in standard deviations."""
+        of_source, of_translation = (
+            unit * (side[last] - side[first])
+            for unit, side, first, last in zip(self._units, self._lengths, begin, end, strict=True)
+        )
+        return (of_translation - of_source) / math.sqrt(_VARIANCE * max((of_source + of_translation) / 2, 1.0))
+
+    def plausible(self, begin: Cut, end: Cut) -> bool:
+        """Whether the lengths of a pair are like enough."""
+        return abs(self.delta(begin, end)) <= IMPLAUSIBLE
+
+    def cost(self, begin: Cut, end: Cut) -> float:
+        """Of a pair of one of `_KINDS`."""
+        kind = (end[0] - begin[0], end[1] - begin[1])
+        # 2 (1 - Phi(|delta|)) is erfc(|delta| / sqrt 2), which is 0 far out.
+        chance = max(math.erfc(abs(self.delta(begin, end)) / math.sqrt(2)), 1e-60)
+        said, again = (
+            set().union(*side[first:last]) for side, first, last in zip(self._anchors, begin, end, strict=True)
+        )
+        return -math.log(_KINDS[kind] * chance) + _TIE * len(said & again)
+
+
+def cheapest_path(costs: PairCosts) -> list[Cut]:
+    """The cuts of the cheapest alignment, from (0, 0) to the end of both texts."""
+    n, m = costs.size
+    best: dict[Cut, tuple[float, Cut]] = {(0, 0): (0.0, (0, 0))}
+    for i in range(n + 1):
+        middle = round(i * m / n)
+        band = _BAND + abs(n - m)
+        for j in range(max(0, middle - band), min(m, middle + band) + 1):
+            ways = [
+                (best[before][0] + costs.cost(before, (i, j)), before)
+                for a, b in _KINDS
+                if (before := (i - a, j - b)) in best
+            ]
+            if ways:
+                best[i, j] = min(ways)
+    path = [(n, m)]
+    while path[-1] != (0, 0):
+        path.append(best[path[-1]][1])
+    return path[::-1]
+
+
+def _blocks(path: Sequence[Cut], costs: PairCosts) -> list[tuple[Cut, Cut]]:
+    """The pairs of a path, those that lack a side or are implausible joined with their neighbours."""
+    found: list[tuple[Cut, Cut]] = []
+    begin = path[0]
+    for before, end in pairwise(path):
+        if found and begin == before and (end[0] == before[0] or end[1] == before[1]):
+            found[-1] = (found[-1][0], end)  # what has no counterpart belongs to what stands before it
+            begin = end
+        elif end[0] > begin[0] and end[1] > begin[1] and (costs.plausible(begin, end) or end[1] - begin[1] >= _BLOCK):
+            found.append((begin, end))
+            begin = end
+    if begin != path[-1]:
+        first = found.pop()[0] if found else begin
+        found.append((first, path[-1]))
+    return found
