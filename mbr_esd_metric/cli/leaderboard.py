@@ -30,7 +30,7 @@ _SPA = ("missing", "spa")
 _TESTS = ("k", "seed", "workers")
 #: View -> the options that have an effect in it, besides those of every view.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "board": (*_RATERS, *_SPA, *_TESTS, "against", "plot"),
+    "board": (*_RATERS, *_SPA, *_TESTS, "bootstrap", "against", "plot"),
     "--statistics": _SPA,
     "--tasks": (*_SPA, *_TESTS),
     _SPANS: _RATERS,
@@ -78,6 +78,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     tests.add_argument("--k", type=int, metavar="N", help="draws of the tests; 0 tests nothing (default: 1000)")
     tests.add_argument("--seed", type=int, default=0, help="of the tests (%(default)s)")
+    tests.add_argument(
+        "--bootstrap",
+        choices=["segment", "instance"],
+        default="segment",
+        help="of error spans draws segments, with all systems, or translations, as the paper (%(default)s)",
+    )
     tests.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads (%(default)s)")
     tests.add_argument(
         "--plot", metavar="OUT.png", help="a heat map of who beats whom by each statistic, to OUT.png and OUT.svg"
@@ -181,6 +187,7 @@ def _board(args: argparse.Namespace, _said: str) -> list[Table]:
         missing=measuring.missing,
         workers=args.workers,
         exact=measuring.exact,
+        bootstrap=args.bootstrap,
         order="name",
     )
     sets = []

@@ -38,7 +38,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? recalibration"),
         "oracle": ("oracle", "how good the best choice among the candidates would be, and what more candidates bring"),
         "rank": ("rank", "mean scores of systems, with intervals; was N enough to tell them apart?"),
-        "reproduce": ("reproduce", "the paper's tables, ours beside its figures; synthetic errors"),
     },
     "train": {
         "distill": ("distill", "train a model that needs one greedy pass: preference pairs, supervised start, DPO"),

@@ -1,25 +1,31 @@
 """Paired bootstrap (Koehn 2004) over segments, for measures that are computed from sums of segment statistics.
 
-k resamples of the segments are drawn, the same ones for every metric. The middle 95% are the interval of a metric's
+k resamples of the units are drawn, the same ones for every metric. The middle 95% are the interval of a metric's
 value, and of the difference of two, and
 
     p = share of the resamples in which  measure(b) <= measure(a).
 
-A segment is drawn together with the translations of all systems, which share its source and its difficulty. The
-statistics of each translation are computed once; a resample only changes their weights, so that one matrix product for
-each metric gives all of them.
+A segment is drawn together with the translations of all systems, which share its source and its difficulty; the
+paper draws each translation alone (`units="instance"`), which gives narrower intervals. The statistics of each
+translation are computed once; a resample only changes their weights, so that one matrix product for each metric gives
+all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
+
+#: What a resample draws.
+Units = Literal["segment", "instance"]
+UNITS: tuple[Units, ...] = ("segment", "instance")
 
 #: The middle of the resamples that an interval covers.
 _LEVELS = (0.025, 0.975)
@@ -65,7 +71,9 @@ class Bootstrap:
     high: float
 
 
-def paired_bootstrap(a: npt.ArrayLike, b: npt.ArrayLike, k: int = 1000, seed: int = 0) -> Bootstrap:
+def paired_bootstrap(
+    a: npt.ArrayLike, b: npt.ArrayLike, k: int = 1000, seed: int = 0, units: Units = "segment"
+) -> Bootstrap:
     """Test whether the mean of `b` is higher than that of `a`.
 
     Args:
@@ -73,6 +81,7 @@ def paired_bootstrap(a: npt.ArrayLike, b: npt.ArrayLike, k: int = 1000, seed: in
             both. Higher is better.
         k: the number of resamples.
         seed: of the resamples.
+        units: what a resample draws.
 
     Raises:
         InputError: arrays of different shapes, unrated at different places, or without any rating.
@@ -80,7 +89,7 @@ def paired_bootstrap(a: npt.ArrayLike, b: npt.ArrayLike, k: int = 1000, seed: in
     """
     arrays = {"a": np.atleast_2d(np.asarray(a, dtype=np.float64)), "b": np.atleast_2d(np.asarray(b, dtype=np.float64))}
     # A value and how many it is the sum of, of which the measure is the mean.
-    sums = segment_sums({name: np.stack([x, np.where(np.isnan(x), np.nan, 1)], -1) for name, x in arrays.items()})
+    sums = unit_sums({name: np.stack([x, np.where(np.isnan(x), np.nan, 1)], -1) for name, x in arrays.items()}, units)
     found = resample(sums, _mean, k, seed)
     low, high = found.difference("b", "a")
     delta = float(_mean(sums["b"].sum(axis=0)) - _mean(sums["a"].sum(axis=0)))
@@ -94,10 +103,10 @@ def _mean(sums: FloatMatrix) -> FloatMatrix:
 def resample(
     sums: Mapping[str, FloatMatrix], measure: Callable[[FloatMatrix], FloatMatrix], k: int, seed: int
 ) -> Resampled:
-    """The measure of several metrics on k resamples of the segments.
+    """The measure of several metrics on k resamples of the units.
 
     Args:
-        sums: metric -> statistics of each segment, (segments, width).
+        sums: metric -> statistics of each unit, (units, width).
         measure: turns sums of statistics (..., width) into values (...).
         k: the number of resamples.
         seed: of the resamples.
@@ -119,11 +128,12 @@ def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
     return Resampled({name: np.mean([part.values[name] for part in parts], axis=0) for name in common})
 
 
-def segment_sums(statistics: Mapping[str, FloatMatrix]) -> dict[str, FloatMatrix]:
-    """Metric -> its statistics, added up over the systems; (segments that somebody rated, width).
+def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
+    """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
 
     Args:
         statistics: metric -> (systems, segments, width), NaN if unrated.
+        units: segments, or instances: each translation alone.
 
     Raises:
         InputError: metrics that are not rated on the same translations, or no rating.
@@ -136,6 +146,8 @@ def segment_sums(statistics: Mapping[str, FloatMatrix]) -> dict[str, FloatMatrix
     kept = rated[first].any(axis=0)
     if not kept.any():
         raise InputError("there is no rated translation")
+    if units == "instance":
+        return {name: values[rated[first]] for name, values in statistics.items()}
     return {name: np.nansum(values, axis=0)[kept] for name, values in statistics.items()}
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.bootstrap import Resampled, mean_resampled
+from mbr_esd_metric.metaeval.bootstrap import Resampled, Units, mean_resampled
 from mbr_esd_metric.metaeval.contest import DrawsDone
 from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
@@ -126,6 +126,7 @@ class LeaderboardSettings:
         missing: what SPA does if systems are rated on different segments, see `matrices.packed`.
         workers: the number of threads.
         exact: SPA in the limit of infinitely many permutations, which no order of the systems changes; see `spa`.
+        bootstrap: what a resample of the error spans draws.
         order: the order of the systems, in words; SPA depends on it unless it is exact.
     """
 
@@ -138,13 +139,15 @@ class LeaderboardSettings:
     missing: Missing = "common"
     workers: int = 1
     exact: bool = False
+    bootstrap: Units = "segment"
     order: str = "as-given"
 
     def __str__(self) -> str:
         missing = f"|missing:{self.missing}" if self.missing == "toolkit" else ""
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
+        units = "" if self.bootstrap == "segment" else f"|bootstrap:{self.bootstrap}"
         spa = "spa:exact" if self.exact else f"order:{self.order}"
-        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{missing}|v:{__version__}"
+        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{missing}{units}|v:{__version__}"
 
 
 def compute_leaderboard(
@@ -267,7 +270,8 @@ class _Evaluated:
 
 def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: LeaderboardSettings) -> Comparison:
     ranking = rank_spans(spans, measure, settings.draws, settings.seed, alpha=settings.alpha)
-    return Comparison(ranking, resampled(spans, measure, settings.draws, settings.seed) if settings.draws else None)
+    draws = (settings.draws, settings.seed, settings.bootstrap)
+    return Comparison(ranking, resampled(spans, measure, *draws) if settings.draws else None)
 
 
 def _evaluated_spans(evaluator: SpanEvaluator, entry: MetricEntry, lp: str) -> SpanScores:

@@ -19,7 +19,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from mbr_esd_metric.metaeval.bootstrap import Resampled, resample, segment_sums
+from mbr_esd_metric.metaeval.bootstrap import Resampled, Units, resample, unit_sums
 from mbr_esd_metric.metaeval.contest import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
@@ -41,7 +41,7 @@ class SpanContest(Contest):
 
     def __init__(self, scores: Mapping[str, SpanScores], measure: str) -> None:
         self._value: Callable[[FloatMatrix], FloatMatrix] = span_measure(measure).value
-        self._sums = segment_sums({name: one.statistics[measure] for name, one in scores.items()})
+        self._sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()})
         self._totals = {name: sums.sum(axis=0) for name, sums in self._sums.items()}
         self.values = {name: float(self._value(total)) for name, total in self._totals.items()}
 
@@ -81,7 +81,9 @@ def rank_spans(
     return rank_contest(SpanContest(scores, measure), k, seed, alpha=alpha, stop=None)
 
 
-def resampled(scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0) -> Resampled:
-    """Paired bootstrap of several metrics; arguments and errors as of `rank_spans`."""
-    sums = segment_sums({name: one.statistics[measure] for name, one in scores.items()})
+def resampled(
+    scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
+) -> Resampled:
+    """Paired bootstrap of several metrics over these units; other arguments and errors as of `rank_spans`."""
+    sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)
     return resample(sums, span_measure(measure).value, k, seed)

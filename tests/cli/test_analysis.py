@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import random
 import shutil
-import struct
-import subprocess
-import sys
-import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,38 +180,6 @@ def test_curves_are_plotted(small: Small, tmp_path: Path, capsys: pytest.Capture
     assert len(capsys.readouterr().out.splitlines()) >= 6
 
 
-def test_synthetic_counts_every_edit(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(
-        capsys, "reproduce", "synthetic", *small.arguments, "--similarity", "softf1", "f1", "--raters", "mqm.rater1"
-    )
-    by_name = {(row["similarity"], row["edit"]): row["en-de"] for row in found}
-    assert by_name["softf1", "add"]["all"] == by_name["softf1", "delete"]["all"] == 1.0
-    assert by_name["f1", "add"]["clean"] < 0.5 < by_name["f1", "add"]["marked"]
-    assert by_name["f1", "delete"]["clean"] is None
-    human = rows(capsys, "leaderboard", "--tasks", "spans", *small.arguments, "--raters", "mqm.rater1")[0]
-    assert by_name["f1", "delete"]["edits"] == human["major"] + human["minor"]
-
-
-def test_synthetic_shows_its_progress_in_a_terminal(small: Small, tmp_path: Path) -> None:
-    """On standard error, if that is a terminal; the table goes where it is sent."""
-    terminal, inside = os.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    out = tmp_path / "table.txt"
-    with out.open("wb") as table:
-        command = [sys.executable, "-m", "mbr_esd_metric", "reproduce", "synthetic", *small.arguments]
-        done = subprocess.run([*command, "--similarity", "f1"], stdout=table, stderr=inside, check=True, timeout=120)
-    os.close(inside)
-    said = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while part := os.read(terminal, 4096):
-            said += part
-    os.close(terminal)
-    assert done.returncode == 0
-    assert b"add, en-de: 100%" in said
-    assert b"delete, en-de: 100%" in said
-    assert b"%" not in out.read_bytes()
-
-
 def test_the_oracle_bounds_every_rule_and_finds_what_is_there(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     rules = ["--rules", "empty", "map", "majority", "mbr", "mbr-corpus"]
     found = rows(capsys, "oracle", str(small.candidates), *small.arguments, *rules)
@@ -284,7 +245,6 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     )
     yield ["lambda-sweep", "--metric", "mine-src", "--lambdas", "2"], "lambda is 2.0"
     yield ["lambda-sweep", "--metric", "mine-src", "--raters", "nobody"], "unknown set of human ratings 'nobody'"
-    yield ["reproduce", "synthetic", "--similarity", "soft"], "unknown similarity 'soft'"
     yield ["leaderboard", "--tasks", "spans", "--metric", "mini"], "did you mean 'mine' or 'mine-src'"
     yield ["leaderboard", "--tasks", "spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"
 
@@ -365,7 +325,6 @@ def test_two_language_pairs_stand_side_by_side(
     both = ["--data", str(data), "--test-set", "small", "--lp", "en-de", "en-fr"]
     for words in (
         ["lambda-sweep", "--metric", "mine-src", "--lambdas", "0", "0.5"],
-        ["reproduce", "synthetic", "--similarity", "softf1"],
         ["oracle", str(small.candidates), "--rules", "mbr"],
         ["oracle", str(small.candidates), "--sizes", "4"],
     ):
@@ -393,7 +352,6 @@ def test_what_was_cut_is_said_by_every_analysis(
     for words in (
         ["leaderboard", "--k", "0"],
         ["leaderboard", "--tasks", "spans"],
-        ["reproduce", "synthetic", "--similarity", "softf1"],
         ["lambda-sweep", "--metric", "mine-src", "--lambdas", "0"],
         ["oracle", str(small.candidates), "--rules", "mbr"],
         ["oracle", str(small.candidates), "--sizes", "4"],

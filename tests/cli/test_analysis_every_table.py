@@ -83,7 +83,6 @@ def test_every_analysis_runs(
     for words in (
         ["leaderboard", "--k", "20", *few],
         ["leaderboard", "--tasks", "spans", *few],
-        ["reproduce", "synthetic", "--similarity", "softf1"],
         ["lambda-sweep", "--metric", "words-src", "--lambdas", "0", "1", *few],
         ["oracle", str(candidates), "--rules", "empty", "mbr", *few],
     ):

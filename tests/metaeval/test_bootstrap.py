@@ -48,3 +48,15 @@ def test_its_inputs_are_checked() -> None:
         paired_bootstrap([[np.nan]], [[np.nan]])
     with pytest.raises(OptionError, match="at least one resample"):
         paired_bootstrap(a, a, k=0)
+
+
+def test_it_resamples_instances_as_the_paper_does() -> None:
+    rng = np.random.default_rng(7)
+    a = rng.random((3, 30))
+    b = a + rng.normal(0.02, 0.1, size=a.shape)
+    a[0, 8] = b[0, 8] = np.nan
+    found = paired_bootstrap(a, b, k=20_000, seed=1, units="instance")
+    gains = (b - a)[~np.isnan(a)]
+    deltas = gains[rng.integers(0, len(gains), size=(20_000, len(gains)))].mean(axis=1)
+    assert found.low == pytest.approx(np.quantile(deltas, 0.025), abs=0.002)
+    assert found.high == pytest.approx(np.quantile(deltas, 0.975), abs=0.002)

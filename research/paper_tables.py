@@ -1,12 +1,18 @@
-"""The paper's tables on a WMT data folder: ours, the paper's figure, and the difference.
+"""The paper's tables (arXiv 2512.07540) on a WMT data folder: ours, the paper's figure, and the difference.
 
-If a row cannot be computed, it says what is missing: which candidates, for how many segments, and about how many GPU
-hours sampling takes; which human error spans; or which stored metric.
+    python research/paper_tables.py [TABLE ...] --data DATA --candidates FOLDER
+
+docs/paper-tables.md says what each table needs. A dagger beside one of our values is the paper's: better than MAP and
+majority voting of the same candidates, p < .05, in every language pair (PERM-BOTH for SPA and acc_eq*, paired bootstrap
+for measures of error spans). If a row cannot be computed, it says what is missing: which candidates, for how many
+segments, and about how many GPU hours sampling takes; which human error spans; or which stored metric.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,19 +20,13 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-
-from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet
-from mbr_esd_metric.adapters.wmt.test_set import base_name
-from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
-from mbr_esd_metric.metaeval.metric_set import Key
-from mbr_esd_metric.metaeval.sweep import LAMBDAS
-from mbr_esd_metric.metaeval.synthetic import EDITS, SEVERITY_NAMES
-from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
-from mbr_esd_metric.report.paper_candidates import COST, Matrix, PaperCandidates, no_human
-from mbr_esd_metric.report.paper_figures import PAPER, PAPER_DAGGERS
-from mbr_esd_metric.report.paper_rows import (
+import running
+from paper_candidates import COST, Matrix, PaperCandidates, no_human
+from paper_figures import (
     EMPTY_ROW,
     MBR_SOFTF1,
+    PAPER,
+    PAPER_DAGGERS,
     TABLES,
     TITLES,
     RowSpec,
@@ -34,7 +34,18 @@ from mbr_esd_metric.report.paper_rows import (
     sweep_name,
     xcomet_name,
 )
-from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, blocks
+
+from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt.test_set import base_name
+from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
+from mbr_esd_metric.metaeval.bootstrap import UNITS, Units
+from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.sweep import LAMBDAS
+from mbr_esd_metric.metaeval.synthetic import EDITS, SEVERITY_NAMES
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
+from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 
 _MEASURES = {
     "spa": ("SPA", 3),
@@ -82,6 +93,7 @@ class _Row:
     values: Mapping[str, float] = field(default_factory=dict)
     missing: str = ""
     paper: str = ""
+    daggers: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -92,11 +104,13 @@ class Study:
         test_sets: one for each language pair.
         folder: with MODEL.LP.jsonl (or .jsonl.gz, .jsonl.zst, .gen.json), or None.
         invalid: as for `decide`.
+        units: what the bootstrap behind the daggers draws.
     """
 
     test_sets: Sequence[TestSet]
     folder: Path | None = None
     invalid: str = "drop"
+    units: Units = "segment"
 
     def __post_init__(self) -> None:
         self._human = [
@@ -124,7 +138,11 @@ class Study:
             return self._stored(title)
         if name == "span-counts":
             return self._counts(title)
-        return self._compared(name, title, _MEASURES, map(self._decided_row, TABLES[name]))
+        rows = list(map(self._decided_row, TABLES[name]))
+        if name == "main":
+            daggers = self._daggers(TABLES[name])
+            rows = [replace(row, daggers=daggers.get(row.name, frozenset())) for row in rows]
+        return self._compared(name, title, _MEASURES, rows)
 
     # ---- rows ---------------------------------------------------------------------------------------------------
 
@@ -144,6 +162,27 @@ class Study:
             else:
                 evaluations.append(evaluator.evaluate(predicted))
         return "; ".join(missing) if missing else evaluations
+
+    def _daggers(self, specs: Sequence[RowSpec]) -> dict[str, frozenset[str]]:
+        """Row -> the measures in which it beats MAP and majority voting of the same candidates, everywhere."""
+        found: dict[str, frozenset[str]] = {}
+        for model, samples in dict.fromkeys((s.model, s.samples) for s in specs if s.rule == "map"):
+            group = [s for s in specs if (s.model, s.samples) == (model, samples)]
+            chosen = {s: [self._candidates.predicted(s, at) for at in range(len(self.test_sets))] for s in group}
+            if any(isinstance(matrix, str) for matrices in chosen.values() for matrix in matrices):
+                continue
+            sets = []
+            for at, (test_set, human) in enumerate(zip(self.test_sets, self._human, strict=True)):
+                entries = []
+                for spec, matrices in chosen.items():
+                    matrix = matrices[at]
+                    assert not isinstance(matrix, str)
+                    entries.append(MetricEntry(spec.name, False, score_matrix(matrix), matrix))
+                sets.append(MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries))
+            rivals = tuple(s.name for s in group if s.rule in ("map", "majority"))
+            settings = LeaderboardSettings(measures=_SPAN_MEASURES, against=rivals, bootstrap=self.units)
+            found |= {row.name: row.daggers for row in compute_leaderboard("", sets, settings).rows}
+        return found
 
     @property
     def _unrated(self) -> str:
@@ -178,12 +217,17 @@ class Study:
                 printed = Cell(paper, dagger=paper is not None and place in PAPER_DAGGERS)
                 comparable = same or key not in _COUNTS
                 difference = None if ours is None or paper is None or not comparable else ours - paper
-                cells += [Cell(ours), printed, Cell(difference)]
+                cells += [Cell(ours, dagger=key in row.daggers), printed, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
         sampling = any("GPU h" in str(cells[-1].value) for cells in body)
         notes = [COST, self._fix] if sampling else []
         if any(cell.dagger for cells in body for cell in cells):
-            notes.append(f"{DAGGER}: better than MAP and majority voting, p < 0.05, as the paper has it")
+            notes.append(
+                f"{DAGGER}: better than MAP and majority voting in every language pair, p < 0.05; ours by PERM-BOTH "
+                f"and, for error spans, a paired bootstrap over {self.units}s"
+            )
+        if any("XCOMET-XL-" in row[0].value for row in body if row[1].value is not None and row[2].value is not None):
+            notes.append("the paper's xCOMET is XXL, and this one is the smaller XL")
         if not same:
             notes.append("the paper's figures are of wmt24, en-de, en-es and ja-zh")
         repaired = [line for test_set in self.test_sets for line in test_set.notes]
@@ -257,7 +301,7 @@ class Study:
         """
         first = self.test_sets[0]
         lps = " ".join(t.lp for t in self.test_sets)
-        fix = f"mbr-esd wmt score --test-set {first.name} --lp {lps} --model Unbabel/XCOMET-XL"
+        fix = f"mbr-esd wmt score --test-set {first.name} --lp {lps} --model Unbabel/XCOMET-XXL"
         seen = {_paper_name(key) for key in there}
         names = [xcomet_name(kind, uses_reference) for uses_reference in (True, False)]
         return [(name, f"score it with: {fix}") for name in names if name not in seen]
@@ -366,3 +410,37 @@ def _means(evaluations: Sequence[Evaluation]) -> dict[str, float]:
     if len(spans) == len(evaluations):
         values = [{**one, **more} for one, more in zip(values, spans, strict=True)]
     return {measure: float(np.mean([one[measure] for one in values])) for measure in values[0]}
+
+
+def main() -> None:
+    """Print the tables that are named."""
+    parser = argparse.ArgumentParser(description="The paper's tables: ours, the paper's figures, the difference.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TITLES)} (default: all)")
+    parser.add_argument("--data", metavar="DATA", help="as for `mbr-esd leaderboard`")
+    parser.add_argument("--test-set", default="wmt24", metavar="T", help="its name (%(default)s)")
+    parser.add_argument("--lp", nargs="+", default=["en-de", "en-es", "ja-zh"], metavar="LP", help="the paper's three")
+    parser.add_argument("--candidates", type=Path, metavar="FOLDER", help="with one file a model and language pair")
+    parser.add_argument("--invalid", choices=["drop", "empty"], default="drop", help="as for `decide` (%(default)s)")
+    parser.add_argument(
+        "--bootstrap",
+        choices=UNITS,
+        default="segment",
+        help="draws segments, or translations as the paper (%(default)s)",
+    )
+    parser.add_argument("--form", choices=list(TABLE_FORMATS), default="text", help="of the tables (%(default)s)")
+    args = parser.parse_args()
+    names = args.tables or list(TITLES)
+    if wrong := set(names) - set(TITLES):
+        parser.error(f"no table {', '.join(sorted(wrong))}; there are {', '.join(TITLES)}")
+    if args.candidates is not None and not args.candidates.is_dir():
+        parser.error(f"{args.candidates}: no such folder; give the one that holds the candidates")
+    test_sets = [load_test_set(args.data, args.test_set, lp) for lp in args.lp]
+    study = Study(test_sets, args.candidates, args.invalid, args.bootstrap)
+    tables = [study.table(name) for name in names]
+    if args.form == "text":
+        tables = [block for table in tables for block in legible(table)]
+    sys.stdout.write(render_all(tables, args.form))
+
+
+if __name__ == "__main__":
+    running.run(main)

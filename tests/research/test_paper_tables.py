@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from paper_figures import TABLES, TITLES, figures, place_of
+from paper_tables import Study, legible, main
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.cli.main import main as mbr_esd
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
@@ -23,9 +25,6 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.report.paper import Study, legible
-from mbr_esd_metric.report.paper_figures import figures, place_of
-from mbr_esd_metric.report.paper_rows import TABLES, TITLES
 from mbr_esd_metric.report.tables import Cell, Column, Table, render_all, render_table
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -59,7 +58,7 @@ def test_set(tmp_path_factory: pytest.TempPathFactory) -> TestSet:
             lines.append("\t".join([*place, f"source {segment}", target, *error]))
     tsv = folder / "mqm.tsv"
     tsv.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["wmt", "import", str(tsv), "--test-set", "tiny", "--lp", "en-de", "-o", str(folder)]) == 0
+    assert mbr_esd(["wmt", "import", str(tsv), "--test-set", "tiny", "--lp", "en-de", "-o", str(folder)]) == 0
     return load_test_set(folder, "tiny", "en-de")
 
 
@@ -154,7 +153,7 @@ def test_what_is_missing_is_said(test_set: TestSet, candidates: Path) -> None:
     few = cells(study.table("scalability"))["Llama 3.3 70B MAP N=1024"]["missing"]
     assert isinstance(few, str)
     assert "fewer candidates; needs llama.en-de.jsonl: 1024 x" in few
-    score = "score it with: mbr-esd wmt score --test-set tiny --lp en-de --model Unbabel/XCOMET-XL"
+    score = "score it with: mbr-esd wmt score --test-set tiny --lp en-de --model Unbabel/XCOMET-XXL"
     kinds = [(f"XCOMET-{kind} (src+ref)", f"XCOMET-QE-{kind} (src)") for kind in ("ESD", "ESD-Conf", "Reg")]
     wanted = sorted(name for names in kinds for name in names)
     swept = sorted(f"{name} lambda {x / 10:.1f}" for name in kinds[0] for x in range(11))
@@ -404,7 +403,7 @@ def test_edits_are_counted_by_severity(test_set: TestSet) -> None:
 
 
 def test_difference_to_the_paper(test_set: TestSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mbr_esd_metric.report.paper.PAPER", {("main", "empty", "softdice-corpus"): 0.25})
+    monkeypatch.setattr("paper_tables.PAPER", {("main", "empty", "softdice-corpus"): 0.25})
     row = cells(Study([test_set]).table("main"))["empty"]
     keys = [f"softdice-corpus_{kind}" for kind in ("ours", "paper", "difference")]
     assert [row[key] for key in keys] == [0.0, 0.25, -0.25]
@@ -420,14 +419,44 @@ def test_candidates_that_do_not_cover_the_test_set(test_set: TestSet, candidates
         Study([test_set], candidates).table("main")
 
 
-def test_the_verb(test_set: TestSet, candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script(
+    test_set: TestSet, candidates: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
-    command = ["reproduce", "paper", *where, "--candidates", str(candidates)]
-    assert main(command) == 0
+    monkeypatch.setattr("sys.argv", ["paper_tables.py", *where, "--candidates", str(candidates)])
+    main()
     shown = capsys.readouterr().out
     assert [line for line in shown.splitlines() if line.endswith("(tiny en-de)")] == [
         f"{title} (tiny en-de)" for title in TITLES.values()
     ]
+
+
+def test_our_daggers_are_computed(test_set: TestSet, tmp_path: Path) -> None:
+    """MAP and majority voting choose no error; most candidates have the human's span beside another, each its own."""
+    human = test_set.human_ratings()[0].of(test_set.systems, test_set.segments)
+    rng, records = random.Random(5), []
+    for system, row in zip(test_set.systems, human, strict=True):
+        for number, (text, gold) in enumerate(zip(test_set.outputs[system], row, strict=True)):
+            assert text is not None
+            right = [(text[s.start : s.end], s.severity) for s in gold or ()]
+            near = [
+                said_of([*right, (text[at : at + rng.randint(1, 4)], "minor")][: len(right) * 2]) for at in range(30)
+            ]
+            texts = (*[said_of([])] * 60, *[said_of(right)] * 40, *(rng.choice(near) for _ in range(156)))
+            columns = CandidateColumns(texts, tuple(-float(at) for at in range(256)), (False,) * 256)
+            records.append(CandidateRecord(str(number), test_set.sources[number], text, columns, system))
+    write_records(tmp_path / "llama.en-de.jsonl", records)
+    write_records(tmp_path / "llama-greedy.en-de.jsonl", records)
+    table = Study([test_set], tmp_path, units="instance").table("main")
+    daggers = {
+        str(row[0].value): {c.key for c, one in zip(table.columns, row, strict=True) if one.dagger and "ours" in c.key}
+        for row in table.rows
+    }
+    assert daggers["Llama 3.3 70B MBR-SoftF1"] >= {"softf1_ours", "f1_ours"}
+    for name in ("MAP", "majority", "greedy"):
+        assert not daggers[f"Llama 3.3 70B {name}"]
+    assert not daggers["Phi 4 14B MBR-SoftF1"]
+    assert any("PERM-BOTH" in note and "over instances" in note for note in table.notes)
 
 
 def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path) -> None:
@@ -436,7 +465,7 @@ def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path)
     file = str(candidates / "llama.en-de.jsonl.gz")
     sizes = ["--sizes", "16", "64", "--rules", "mbr", "map"]
     plot = tmp_path / "scaling.png"
-    assert main(["oracle", file, *where, *sizes, "--plot", str(plot), "-o", str(tmp_path / "table.txt")]) == 0
+    assert mbr_esd(["oracle", file, *where, *sizes, "--plot", str(plot), "-o", str(tmp_path / "table.txt")]) == 0
     drawn = plot.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(word in drawn for word in ("SPA", "SoftF1", "mbr", "map", "candidates N"))
 

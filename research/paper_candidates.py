@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from paper_figures import MODELS, TABLES, RowSpec
 
 from mbr_esd_metric.adapters.wmt import TestSet
 from mbr_esd_metric.adapters.wmt.joining import joined_records
@@ -18,7 +19,6 @@ from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.report.distribution import parsed
-from mbr_esd_metric.report.paper_rows import MODELS, TABLES, RowSpec
 
 #: Endings of candidates files.
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
