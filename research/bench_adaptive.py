@@ -28,7 +28,7 @@ from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import read_case
+from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.metric.adaptive import cost_of_stopping, rounds
@@ -115,7 +115,7 @@ def replay(args: argparse.Namespace) -> None:
     spent_time, left_out = 0.0, 0
     for translation, candidates in source:
         try:
-            whole, _ = read_case(candidates, translation, options)
+            whole, _ = decision_problem(candidates, translation, options)
         except NoValidCandidateError:
             whole = None
         if whole is None or len(candidates) < args.n:
@@ -127,7 +127,7 @@ def replay(args: argparse.Namespace) -> None:
         row = []
         for n in sizes:
             try:
-                part, _ = read_case(candidates[:n], translation, options)
+                part, _ = decision_problem(candidates[:n], translation, options)
             except NoValidCandidateError:
                 row.append((float("inf"), expected[best] - expected.min(), False))
                 continue

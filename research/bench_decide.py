@@ -35,8 +35,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy is imported
 
 from mbr_esd_metric import Annotation, Candidate, decide
-from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import Decision, choose
+from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules.mbr import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
@@ -51,7 +51,7 @@ def chosen(
     annotations: Sequence[Annotation], logprobs: Sequence[float | None], length: int, similarity: Similarity
 ) -> Decision:
     """MBR's choice among annotations that are parsed."""
-    return choose(Case(Hypotheses(annotations, logprobs), length, similarity), Mbr())
+    return choose(DecisionProblem(Hypotheses(annotations, logprobs), length, similarity), Mbr())
 
 
 def draw_translation(length: int, rng: random.Random) -> str:
@@ -216,7 +216,7 @@ def profile(n: int, length: int) -> None:
         at = step("reading and locating answers", at)
         folded = Hypotheses(annotations, record.columns.logprobs, record.texts)  # type: ignore[arg-type]
         at = step("folding duplicates", at)
-        decision = choose(Case(folded, length, similarity), Mbr())
+        decision = choose(DecisionProblem(folded, length, similarity), Mbr())
         at = step("utilities and choice", at)
         json_line(DecisionRecord.of(record, decision).to_json())
         step("writing the decision", at)

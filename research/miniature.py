@@ -212,9 +212,9 @@ def run_sample(run: Run) -> None:
     wmt, ted = run.corpus.tests
     sizes = [size for size in run.size.n if size >= 16] or [run.size.n[-1]]
     _candidates(run, "wmt23", run.card("sft", n=sizes[0]), wmt.flat)
-    _candidates(run, "wmt23.greedy", run.card("sft", decision="greedy", n=1), wmt.flat)
+    _candidates(run, "wmt23.greedy", run.card("sft", rule="greedy", n=1), wmt.flat)
     _candidates(run, "ted", run.card("sft", n=run.size.ted_n), ted.flat)
-    _candidates(run, "ted.greedy", run.card("sft", decision="greedy", n=1), ted.flat)
+    _candidates(run, "ted.greedy", run.card("sft", rule="greedy", n=1), ted.flat)
     for size in sizes[1:]:
         _candidates(run, "wmt23", run.card("sft", n=size), wmt.flat)
 

@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--lp", nargs="+", required=True, help="language pairs; those of the file turned round as well")
     parser.add_argument("--most", type=int, default=60, help="pairs in all (default: 60)")
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS), help="(default: all)")
-    parser.add_argument("--model", default="mbr-esd-small?decision=greedy&n=1", help="(default: %(default)s)")
+    parser.add_argument("--model", default="mbr-esd-small?rule=greedy&n=1", help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", help="JSON lines: every translation with its score and spans")
     args = parser.parse_args()

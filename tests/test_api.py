@@ -96,7 +96,7 @@ def test_one_option_is_one_field() -> None:
     """The keywords of `decide`, the options of a model name and those of the command line are the fields."""
     declared = {field.name: field.type for field in fields(DecisionOptions)}
     assert {name: hint.__forward_arg__ for name, hint in DecisionFields.__annotations__.items()} == declared
-    assert {"decision" if name == "rule" else name for name in FIELDS} <= set(settings(load_card("mbr-esd-demo")))
+    assert set(FIELDS) <= set(settings(load_card("mbr-esd-demo")))
     parser = argparse.ArgumentParser()
     configure(parser)
     words = [word for name in FIELDS for word in (spelled(name), name)]
@@ -159,8 +159,8 @@ def test_options_are_keywords_too() -> None:
 
 
 def test_repr_says_what_a_metric_was_told() -> None:
-    said = repr(load_metric("mbr-esd-llama?temperature=1&lp=en-de&grounded=true&seed=4&decision=map"))
-    for option in ("n=256", "temperature=1.0", "lp=en-de", "grounded=True", "seed=4", "decision=map", "engine=auto"):
+    said = repr(load_metric("mbr-esd-llama?temperature=1&lp=en-de&grounded=true&seed=4&rule=map"))
+    for option in ("n=256", "temperature=1.0", "lp=en-de", "grounded=True", "seed=4", "rule=map", "engine=auto"):
         assert option in said
     assert "top_p" not in said
     assert "server=https://***@host/v1" in repr(load_metric("mbr-esd-server?model=m&server=https://me:secret@host/v1"))

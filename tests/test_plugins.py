@@ -169,7 +169,7 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path, door: str) -> No
     src, mt, out = tmp_path / "src.txt", tmp_path / "mt.txt", tmp_path / "out.json"
     src.write_text("one two\nthree\n", encoding="utf-8")
     mt.write_text("eins zwei\ndrei\n", encoding="utf-8")
-    model = f"mbr-esd-demo?engine=first-word&n=4&decision=longest&utility=jaccard&store={tmp_path / 'store'}"
+    model = f"mbr-esd-demo?engine=first-word&n=4&rule=longest&utility=jaccard&store={tmp_path / 'store'}"
     done = command(installed, *DOORS[door], "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     assert done.returncode == 0, done.stderr
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
@@ -204,7 +204,7 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "wrong_plugin.py").write_text(
         "from mbr_esd_metric.core.rules import SegmentRule\n"
         "class Lacking(SegmentRule):\n    name = 'lacking'\n"
-        "class Other(SegmentRule):\n    name = 'other'\n    def choose(self, case):\n        return 0\n",
+        "class Other(SegmentRule):\n    name = 'other'\n    def choose(self, problem):\n        return 0\n",
         encoding="utf-8",
     )
     offer(

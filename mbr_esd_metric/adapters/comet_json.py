@@ -9,7 +9,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import Place
+from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, finite, reading
@@ -25,15 +25,15 @@ class CometRow:
         annotation: error spans, with every repeat; an error without characters is one of its points. None where the
             metric has no spans.
         score: None if there is none.
-        suspect: what the pair was suspected of, if anything.
+        data_warning: what the pair was warned of, if anything.
         reference: whether a reference stands beside it.
     """
 
-    place: Place
+    place: SegmentKey
     number: int
     annotation: Annotation | None
     score: float | None
-    suspect: str | None = None
+    data_warning: str | None = None
     reference: bool = False
 
 
@@ -57,14 +57,14 @@ def read_comet_json(path: Path) -> list[CometRow]:
                 raise InputError(f"{where}: give an object with src, mt and COMET")
             with reading(where):
                 annotation = _annotation(row.get("errors", ()), row.get("omissions", ())) if spans else None
-            suspect = row.get("suspect")
+            data_warning = row.get("data_warning")
             found.append(
                 CometRow(
-                    Place(system, str(row.get("src", "")), row["mt"]),
+                    SegmentKey(system, str(row.get("src", "")), row["mt"]),
                     number,
                     annotation,
                     _score(row.get("COMET"), where),
-                    None if suspect is None else str(suspect),
+                    None if data_warning is None else str(data_warning),
                     bool(row.get("ref")),
                 )
             )

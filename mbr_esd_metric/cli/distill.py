@@ -216,7 +216,7 @@ def _asked(answers: str, distilled: bool) -> dict[str, object]:
     """How a model that was trained in this format is asked: one that has learnt choices alone, for one answer."""
     form = {} if answers == "json" else {"format": answers}
     if distilled:
-        return {"decision": "greedy", "n": 1, **form}
+        return {"rule": "greedy", "n": 1, **form}
     return {**form, "temperature": 1.0, "top_k": 0} if form else {}
 
 

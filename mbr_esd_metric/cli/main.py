@@ -162,7 +162,6 @@ class _Parser(argparse.ArgumentParser):
         options = [name for action in self._actions for name in action.option_strings]
         name = option[2:].replace("-", "_")
         if "--model" in options and (name in OPTIONS or name in FIELDS):
-            name = "decision" if name == "rule" else name
             return f"; {name} is an option of a model: --model 'NAME?{name}=...'"
         near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
         return f"; did you mean {near[0]}?" if near else ""

@@ -68,15 +68,15 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         told = prediction.metadata
         print(told.signature, told.summary, *told.advice, sep="\n", file=sys.stderr)
-        if line := warnings(told.suspects, [one.label for one in segments], metric.card.decision.blank):
+        if line := warnings(told.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
     samples = [{"src": segment.source, "mt": segment.translation} for segment in segments]
-    spans, suspects, data = prediction.metadata.error_spans, prediction.metadata.suspects, {}
+    spans, data_warnings, data = prediction.metadata.error_spans, prediction.metadata.data_warnings, {}
     left_out = prediction.metadata.get("omissions")
     for number, path in enumerate(systems):
         part = slice(number * len(sources), (number + 1) * len(sources))
-        data[path] = _rows(samples[part], prediction.scores[part], spans[part], suspects[part])
+        data[path] = _rows(samples[part], prediction.scores[part], spans[part], data_warnings[part])
         for row, omissions in zip(data[path], left_out[part] if left_out else (), strict=False):
             row["omissions"] = omissions
     return _show(args, texts, data)
@@ -171,12 +171,12 @@ def _rows(
     samples: Sequence[dict[str, str]],
     scores: Sequence[float],
     spans: Sequence[list[Any]],
-    suspects: Sequence[str | None],
+    data_warnings: Sequence[str | None],
 ) -> list[dict[str, Any]]:
     rows = []
-    for sample, score, errors, suspect in zip(samples, scores, spans, suspects, strict=True):
+    for sample, score, errors, data_warning in zip(samples, scores, spans, data_warnings, strict=True):
         row: dict[str, Any] = {**sample, "COMET": score, "errors": errors}
-        if suspect is not None:
-            row["suspect"] = suspect
+        if data_warning is not None:
+            row["data_warning"] = data_warning
         rows.append(row)
     return rows

@@ -18,27 +18,27 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
-from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import TIE
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.level_shares import LevelShares
 from mbr_esd_metric.core.rule import CorpusChoice, Shortlist
 
 
-def overlap_and_size(case: Case) -> Floats:
+def overlap_and_size(problem: DecisionProblem) -> Floats:
     """(a, b) of each hypothesis, shape (n, 2).
 
     E_s[min(v_h, v_s)] is linear in the supports' level indicators, so no pair of annotations is formed.
     """
-    table = case.table
+    table = problem.table
     indicators, widths = table.levels
-    mean = (case.weights @ indicators[case.columns]) * widths
-    overlap = 2 * (indicators[case.rows] @ mean)
-    size = table.norms[case.rows] + case.weights @ table.norms[case.columns]
+    mean = (problem.weights @ indicators[problem.columns]) * widths
+    overlap = 2 * (indicators[problem.rows] @ mean)
+    size = table.norms[problem.rows] + problem.weights @ table.norms[problem.columns]
     return np.stack([overlap, size], axis=1)
 
 
-def candidates_front(case: Case, statistics: Floats) -> Shortlist:
+def candidates_front(problem: DecisionProblem, statistics: Floats) -> Shortlist:
     """The Pareto front: hypotheses that no other beats for any F in [0, 1], in the order of ties.
 
     A hypothesis is beaten if another one has more overlap and is not larger, or has at least the same overlap and is
@@ -50,21 +50,23 @@ def candidates_front(case: Case, statistics: Floats) -> Shortlist:
     most = np.concatenate([[-np.inf], np.maximum.accumulate(overlap[by_size])])
     beaten = most[np.searchsorted(sizes, size, "right")] > overlap + TIE
     beaten |= most[np.searchsorted(sizes, size - TIE, "left")] >= overlap
-    order = np.lexsort((np.array(case.hypotheses.index), -case.hypotheses.logprobs))
+    order = np.lexsort((np.array(problem.hypotheses.index), -problem.hypotheses.logprobs))
     front: npt.NDArray[np.intp] = order[~beaten[order]]
     return Shortlist(front.tolist(), statistics[front])
 
 
-def annotations_front(case: Case) -> Shortlist:
+def annotations_front(problem: DecisionProblem) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
-    options = LevelShares.of(case.table, case.columns, case.weights).options()[::-1]
-    known = {span.key: span for annotation in reversed(case.table.annotations) for span in reversed(annotation.spans)}
-    spans = {key: known.get(key) or _voted(case, key) for option in options for key in option.spans}
+    options = LevelShares.of(problem.table, problem.columns, problem.weights).options()[::-1]
+    known = {
+        span.key: span for annotation in reversed(problem.table.annotations) for span in reversed(annotation.spans)
+    }
+    spans = {key: known.get(key) or _voted(problem, key) for option in options for key in option.spans}
     answers = [Annotation.of_keys({key: spans[key] for key in option.spans}) for option in options]
     return Shortlist(answers, np.array([(option.overlap, option.size) for option in options]))
 
 
-def _voted(case: Case, key: SpanKey) -> ErrorSpan:
+def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
     """A span that no candidate has, with the category that most supports gave to its characters.
 
     A vote counts the support's weight times the characters that the two spans share; equal votes go to the category
@@ -72,7 +74,7 @@ def _voted(case: Case, key: SpanKey) -> ErrorSpan:
     """
     start, end, _ = key
     votes: dict[str, float] = {}
-    for annotation, weight in zip(case.supports.annotations, case.weights.tolist(), strict=True):
+    for annotation, weight in zip(problem.supports.annotations, problem.weights.tolist(), strict=True):
         for span in annotation:
             shared = min(end, span.end) - max(start, span.start)
             if shared > 0 and span.category is not None:

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
     from mbr_esd_metric.core.learnt_score import LearntScore
     from mbr_esd_metric.core.rule import SegmentRule
@@ -67,19 +67,19 @@ class Decision:
 
 
 def choose(
-    case: Case, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str | LearntScore = "chosen"
+    problem: DecisionProblem, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str | LearntScore = "chosen"
 ) -> Decision:
     """The decision of a rule for one segment.
 
     Raises:
         InputError: the rule or the score lacks what it needs.
     """
-    rule.check(case)
-    return decided(case, rule.choose(case), case.expected, mqm, score)
+    rule.check(problem)
+    return decided(problem, rule.choose(problem), problem.expected, mqm, score)
 
 
 def decided(
-    case: Case,
+    problem: DecisionProblem,
     chosen: int | Annotation,
     values: Floats,
     mqm: str | MqmWeights = "paper",
@@ -89,7 +89,7 @@ def decided(
     """The decision for what a rule chose.
 
     Args:
-        case: candidates and supports.
+        problem: candidates and supports.
         chosen: a hypothesis, or an annotation that need not be one.
         values: what the decision reports as expected utility of each hypothesis, shape (n,).
         mqm: weights of the score.
@@ -99,18 +99,18 @@ def decided(
     Raises:
         InputError: the score lacks what it needs.
     """
-    hypotheses = case.hypotheses
+    hypotheses = problem.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]
     if isinstance(chosen, Annotation):
         chosen = next((h for h, one in enumerate(hypotheses.annotations) if one.key == chosen.key), chosen)
     index: int | None
     if isinstance(chosen, Annotation):
         index = None
-        annotation, value = case.judged(chosen, value)
+        annotation, value = problem.judged(chosen, value)
     else:
         index = hypotheses.index[chosen]
-        value, annotation = by_hypothesis[chosen], case.with_confidence(chosen)
-    mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else case.score(score, mqm)
+        value, annotation = by_hypothesis[chosen], problem.with_confidence(chosen)
+    mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
     invalid = hypotheses.of.count(-1)
     sizes = [*map(len, hypotheses.annotations)]
     counts: list[int] = hypotheses.counts.tolist()

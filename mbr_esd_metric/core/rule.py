@@ -1,7 +1,7 @@
 """What a decision rule is: it chooses an annotation, and says what it needs.
 
 A new rule is one file NAME.py in this folder with a subclass of `SegmentRule` or `CorpusRule`; `decide`, the option
-`decision` of model names, evaluation and command line then find it by its name.
+`rule` of model names, evaluation and command line then find it by its name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
 
 
 class Rule(ABC):
     """How one annotation is chosen for a segment."""
 
-    #: The name in options: `decide(..., rule=NAME)`, `--rule NAME`, `?decision=NAME`.
+    #: The name in options: `decide(..., rule=NAME)`, `--rule NAME`, `?rule=NAME`.
     name: ClassVar[str]
     #: A few words for `--help`.
     description: ClassVar[str]
@@ -44,16 +44,16 @@ class Rule(ABC):
     #: Whether `n=auto` can work with it: the rule takes the candidate with the highest mean utility.
     stops_early: ClassVar[bool] = False
 
-    def check(self, case: Case) -> None:
+    def check(self, problem: DecisionProblem) -> None:
         """Raise `InputError` if the segment lacks what the rule needs."""
-        if self.needs_references and not case.apart:
+        if self.needs_references and not problem.apart:
             raise InputError(f"the rule {self.name!r} needs human annotations as references")
-        if self.candidates == "one" and len(case.hypotheses.of) > 1:
+        if self.candidates == "one" and len(problem.hypotheses.of) > 1:
             raise InputError(
                 f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not "
-                f"{len(case.hypotheses.of)}; use 'map' for the likeliest of several"
+                f"{len(problem.hypotheses.of)}; use 'map' for the likeliest of several"
             )
-        if self.needs_logprobs and not (case.hypotheses.logprobs > -math.inf).any():
+        if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities")
 
     def __str__(self) -> str:
@@ -64,10 +64,10 @@ class SegmentRule(Rule):
     """A rule that looks at one segment at a time."""
 
     @abstractmethod
-    def choose(self, case: Case) -> int | Annotation:
+    def choose(self, problem: DecisionProblem) -> int | Annotation:
         """The hypothesis that is the answer, or an annotation that need not be a candidate's.
 
-        `Case.expected` holds the expected utilities, `Hypotheses.best` resolves ties.
+        `DecisionProblem.expected` holds the expected utilities, `Hypotheses.best` resolves ties.
         """
 
 
@@ -110,11 +110,11 @@ class CorpusRule(Rule):
     """
 
     @abstractmethod
-    def statistics(self, case: Case) -> Floats:
+    def statistics(self, problem: DecisionProblem) -> Floats:
         """The numbers of each hypothesis, shape (n, k)."""
 
     @abstractmethod
-    def shortlist(self, case: Case, statistics: Floats) -> Shortlist:
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
         """The answers that may be chosen at all."""
 
     @abstractmethod

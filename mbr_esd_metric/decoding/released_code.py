@@ -27,8 +27,8 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, SEVERITIES, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
-from mbr_esd_metric.core.case import with_confidence
 from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision_problem import with_confidence
 from mbr_esd_metric.core.hypotheses import TIE, Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
 from mbr_esd_metric.core.severity import BETA, EPS, GAMMA

@@ -15,8 +15,8 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
-from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.decision import Decision, choose, decided
+from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
@@ -140,11 +140,13 @@ def decide_segment(
         if source is not None:
             raise OptionError(f"the preset {options.preset!r} knows no omissions; leave it or the source out")
         return preset.decide(columns, translation, rule.name, str(options.utility))
-    case, counts = read_case(candidates, translation, options, source=source, supports=supports, references=references)
-    return counts.on(choose(case, rule, options.scored_by, options.score))
+    problem, counts = decision_problem(
+        candidates, translation, options, source=source, supports=supports, references=references
+    )
+    return counts.on(choose(problem, rule, options.scored_by, options.score))
 
 
-def read_case(
+def decision_problem(
     candidates: Sequence[Candidate] | CandidateColumns,
     translation: str,
     options: DecisionOptions,
@@ -152,7 +154,7 @@ def read_case(
     source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
     references: Iterable[AnnotationLike] | None = None,
-) -> tuple[Case, Counts]:
+) -> tuple[DecisionProblem, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
     columns = CandidateColumns.of(candidates)
     parser = options.parser(translation, columns.format, source)
@@ -176,8 +178,8 @@ def read_case(
     if others is None:
         counts = replace(counts, probabilities=span_probabilities(columns, parser))
     length, of_source = len(translation) + len(source or ""), len(source or "")
-    case = Case(folded, length, options.similarity, options.weights, others, of_source)
-    return case, counts
+    problem = DecisionProblem(folded, length, options.similarity, options.weights, others, of_source)
+    return problem, counts
 
 
 def _one_text(annotation: Annotation, translation: str, source: str | None) -> Annotation:
@@ -209,7 +211,7 @@ class CorpusSegment:
         shortlist: the answers that may be chosen.
     """
 
-    case: Case
+    problem: DecisionProblem
     rule: CorpusRule
     statistics: Floats
     shortlist: Shortlist
@@ -226,7 +228,7 @@ class CorpusSegment:
             values = self.rule.values(self.statistics, choice)
             value = float(self.rule.values(self.shortlist.statistics, choice)[position])
         answer, options = self.shortlist.answers[position], self.options
-        return self.counts.on(decided(self.case, answer, values, options.scored_by, options.score, value))
+        return self.counts.on(decided(self.problem, answer, values, options.scored_by, options.score, value))
 
 
 def corpus_segment(
@@ -245,9 +247,9 @@ def corpus_segment(
     rule = options.decided_by
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    case, counts = read_case(candidates, translation, options, source=source, supports=supports)
-    statistics = rule.statistics(case)
-    return CorpusSegment(case, rule, statistics, rule.shortlist(case, statistics), counts, options)
+    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
+    statistics = rule.statistics(problem)
+    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
 
 
 def decide_corpus(

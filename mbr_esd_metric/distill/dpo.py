@@ -183,7 +183,7 @@ def train_dpo(pairs: str | Path, folder: Path, options: DpoOptions) -> dict[str,
         trainer = build_trainer(pairs, folder, options)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     card: dict[str, Any] = {
-        "decision": "greedy",
+        "rule": "greedy",
         "n": 1,
         "grounded": options.grounded,
         "prompt": options.prompt,

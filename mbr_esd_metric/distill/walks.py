@@ -24,12 +24,12 @@ class EncodedWalk:
     """A walk with its marks, before it is measured.
 
     Attributes:
-        read, turned: its tokens, and those of the source's units, if it goes on there.
+        read, reverse: its tokens, and those of the source's units, if it goes on there.
         row: question and answer; where a digit goes, level 0 stands.
     """
 
     read: WalkTokens
-    turned: WalkTokens
+    reverse: WalkTokens
     row: Encoded
 
     @property
@@ -45,16 +45,16 @@ def encode_walk(walk: Walk, answer: str, tokenizer: WalkTokenizer, max_length: i
         EngineError: the tokenizer splits a mark.
         InputError: the example is longer than `max_length`.
     """
-    read, turned, marks = tokenizer.walk(walk), tokenizer.turned(walk), tokenizer.marks(walk)
+    read, reverse, marks = tokenizer.walk(walk), tokenizer.reverse(walk), tokenizer.marks(walk)
     question = tokenizer.question(read)
     tokens, chosen, at = list(question), [], 0
-    for text, piece in zip(walk.pieces, tokenizer.answer(walk, read, turned, [0] * len(walk.pieces)), strict=True):
+    for text, piece in zip(walk.pieces, tokenizer.answer(walk, read, reverse, [0] * len(walk.pieces)), strict=True):
         at += len(text) + 1
         tokens += piece
         chosen.append(len(tokens))
         tokens.append(marks[walk.marks.index(answer[at - 1])])
     check_length(tokens, max_length, answer)
-    return EncodedWalk(read, turned, Encoded(tuple(tokens), len(question), tuple(marks), tuple(chosen)))
+    return EncodedWalk(read, reverse, Encoded(tuple(tokens), len(question), tuple(marks), tuple(chosen)))
 
 
 class WalkCollator:
@@ -80,14 +80,14 @@ class WalkCollator:
 
     def measured(self, walks: Sequence[EncodedWalk]) -> list[Encoded]:
         """The walks with their digits. Each is measured once."""
-        every = [read for walk in walks for read in (walk.read, walk.turned) if read.units]
+        every = [read for walk in walks for read in (walk.read, walk.reverse) if read.units]
         new = list(dict.fromkeys(read for read in every if read not in self._measured))
         if new:
             self._measured |= dict(zip(new, self._levels(new), strict=True))
         rows = []
         for walk in walks:
             tokens = list(walk.row.tokens)
-            levels = [*self._measured[walk.read], *(self._measured[walk.turned] if walk.turned.units else ())]
+            levels = [*self._measured[walk.read], *(self._measured[walk.reverse] if walk.reverse.units else ())]
             for place, level in zip(walk.row.chosen, levels, strict=True):
                 tokens[place - 1] = self._tokenizer.digits[level]
             rows.append(replace(walk.row, tokens=tuple(tokens)))

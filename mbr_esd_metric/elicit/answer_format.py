@@ -34,7 +34,7 @@ class Walk:
         severities: what each mark says of the unit before it; None for no error.
         between: what stands between the last mark of the translation and the first unit of the source.
         source_units: the source, cut in the same way; () where the answer ends with the translation.
-        turned: the text before the source where the source is read as the translation's translation.
+        reverse: the text before the source where the source is read as the translation's translation.
     """
 
     before: str
@@ -44,7 +44,7 @@ class Walk:
     severities: tuple[Severity | None, ...]
     between: str = ""
     source_units: tuple[str, ...] = ()
-    turned: str = ""
+    reverse: str = ""
 
     @property
     def pieces(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentKey:
     """A translation: its system ("" if it has no name), source and translation."""
 
     system: str
@@ -36,18 +36,18 @@ class Place:
 class Join(Generic[_T]):
     """The records of one side, by translation."""
 
-    def __init__(self, records: Iterable[tuple[Place, _T]], systems: Collection[str]) -> None:
+    def __init__(self, records: Iterable[tuple[SegmentKey, _T]], systems: Collection[str]) -> None:
         self._records: dict[tuple[str, str, str], list[_T]] = {}
         known = set(systems)
         for place, record in records:
             system = place.system if place.system in known else ""
             self._records.setdefault((system, *place.texts), []).append(record)
 
-    def all_of(self, place: Place) -> Sequence[_T]:
+    def all_of(self, place: SegmentKey) -> Sequence[_T]:
         """All records that may belong to a translation, in order."""
         return self._records.get((place.system, *place.texts)) or self._records.get(("", *place.texts), [])
 
-    def find(self, place: Place, occurrence: int = 0) -> _T | None:
+    def find(self, place: SegmentKey, occurrence: int = 0) -> _T | None:
         """The record of a translation, or None.
 
         Args:
@@ -58,7 +58,7 @@ class Join(Generic[_T]):
         return found[min(occurrence, len(found) - 1)] if found else None
 
 
-def occurrences(places: Iterable[Place]) -> list[int]:
+def occurrences(places: Iterable[SegmentKey]) -> list[int]:
     """For each place, the number of places before it with the same system and texts."""
     seen: Counter[tuple[str, str, str]] = Counter()
     numbers = []

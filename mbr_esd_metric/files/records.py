@@ -36,7 +36,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.gen_json import released_items, released_segment
-from mbr_esd_metric.files.join import Place
+from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.untrusted import decoded, finite
@@ -77,9 +77,9 @@ class CandidateRecord:
         )
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SegmentKey:
         """The translation that it belongs to."""
-        return Place(self.system or "", self.src, self.mt)
+        return SegmentKey(self.system or "", self.src, self.mt)
 
     @property
     def label(self) -> str:

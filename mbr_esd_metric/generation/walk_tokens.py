@@ -56,21 +56,21 @@ class WalkTokenizer:
             tuple(self._encode(walk.after)),
         )
 
-    def turned(self, walk: Walk) -> WalkTokens:
+    def reverse(self, walk: Walk) -> WalkTokens:
         """The tokens of the source's units, read as the translation of the translation; none where it has none."""
         return WalkTokens(
-            tuple(self._encode(walk.turned)), tuple(tuple(self._encode(unit)) for unit in walk.source_units), ()
+            tuple(self._encode(walk.reverse)), tuple(tuple(self._encode(unit)) for unit in walk.source_units), ()
         )
 
-    def answer(self, walk: Walk, read: WalkTokens, turned: WalkTokens, levels: Sequence[int]) -> list[list[int]]:
+    def answer(self, walk: Walk, read: WalkTokens, reverse: WalkTokens, levels: Sequence[int]) -> list[list[int]]:
         """The tokens before each mark: its unit, with what stands before that, and a digit.
 
         Args:
-            walk: of which `read` and `turned` are the tokens.
+            walk: of which `read` and `reverse` are the tokens.
             levels: how surprising each unit is, from 0 to 9, those of the source last.
         """
-        pieces = [list(unit) for unit in (*read.units, *turned.units)]
-        if turned.units:
+        pieces = [list(unit) for unit in (*read.units, *reverse.units)]
+        if reverse.units:
             pieces[len(read.units)][:0] = self._encode(walk.between)
         return [[*piece, self.digits[level]] for piece, level in zip(pieces, levels, strict=True)]
 

@@ -112,10 +112,10 @@ class Walker:
         """What the model reads of a walk, measured."""
         from mbr_esd_metric.generation.surprisal import level
 
-        read, turned = self._tokenizer.walk(walk), self._tokenizer.turned(walk)
+        read, reverse = self._tokenizer.walk(walk), self._tokenizer.reverse(walk)
         measured = self._measured(read)
-        levels = [level(x) for x in (*measured, *(self._measured(turned) if turned.units else ()))]
-        answer = self._tokenizer.answer(walk, read, turned, levels)
+        levels = [level(x) for x in (*measured, *(self._measured(reverse) if reverse.units else ()))]
+        answer = self._tokenizer.answer(walk, read, reverse, levels)
         return Question(self._tokenizer.question(read), answer, sum(measured))
 
     def surprisals(self, walk: Walk) -> list[float]:

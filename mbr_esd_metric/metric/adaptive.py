@@ -28,7 +28,7 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import read_case
+from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError
 
 #: The number of candidates in the first round; each further round doubles it.
@@ -53,7 +53,7 @@ def check_stops_early(options: DecisionOptions) -> None:
     if not options.decided_by.stops_early or options.weights != "uniform":
         names = ", ".join(name for name, rule in rules().items() if rule.stops_early)
         raise OptionError(
-            f"n=auto is for decision={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"
+            f"n=auto is for rule={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"
         )
     if options.preset is not None or not options.similarity.mean_over_supports:
         what = options.maximised if options.preset is None else f"preset={options.preset}"
@@ -80,11 +80,11 @@ def settled(
         tolerance: expected utility that may be lost.
     """
     try:
-        case, _ = read_case(candidates, translation, options, source=source)
+        problem, _ = decision_problem(candidates, translation, options, source=source)
     except NoValidCandidateError:
         return False
-    similarities = case.utility.matrix(case.table, case.rows, case.columns)
-    return cost_of_stopping(case.hypotheses, similarities) <= tolerance
+    similarities = problem.utility.matrix(problem.table, problem.rows, problem.columns)
+    return cost_of_stopping(problem.hypotheses, similarities) <= tolerance
 
 
 def cost_of_stopping(hypotheses: Hypotheses, similarities: Floats) -> float:

@@ -113,8 +113,7 @@ class ModelCard:
             a service runs the model.
         context: the model's context in tokens; 0 if the card does not say.
         others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
-        decision: how candidates become a decision. Its fields are options of a model name too; the rule is called
-            `decision` there.
+        decision: how candidates become a decision. Its fields are options of a model name too.
     """
 
     name: str
@@ -242,8 +241,6 @@ _HOSTED = {entry.model for entry in CATALOGUE if entry.hosted}
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
 #: Fields that describe the model; no options.
 DESCRIBED = tuple(f.name for f in fields(ModelCard) if f.name not in {*OPTIONS, "decision", "others"})
-#: Option of the query -> field of `DecisionOptions`.
-_DECISION = {"decision" if name == "rule" else name: name for name in FIELDS}
 
 
 def _at_home(name: str) -> str:
@@ -262,12 +259,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     changes: dict[str, Any] = {}
     deciding: dict[str, str] = {}
     for key, value in options.items():
-        if key not in OPTIONS and key not in _DECISION:
-            raise unknown("model option", key, [*OPTIONS, *_DECISION], "`mbr-esd models --options`")
+        if key not in OPTIONS and key not in FIELDS:
+            raise unknown("model option", key, [*OPTIONS, *FIELDS], "`mbr-esd models --options`")
         if value is None:
             continue
-        if key in _DECISION:
-            deciding[_DECISION[key]] = str(value)
+        if key in FIELDS:
+            deciding[key] = str(value)
             continue
         convert = OPTIONS[key].metadata["convert"]
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -282,7 +279,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
     if deciding:
-        changes["decision"] = card.decision.changed(deciding, _spelled)
+        changes["decision"] = card.decision.changed(deciding, "{}={}".format)
     changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
     if "n_max" in options and changed.n != "auto":
         raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")
@@ -293,16 +290,10 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     return changed
 
 
-def _spelled(name: str, value: str) -> str:
-    """An option of `DecisionOptions` as a model name spells it."""
-    return f"{'decision' if name == 'rule' else name}={value}"
-
-
 def settings(card: ModelCard) -> dict[str, object]:
     """The settings of a card: its description, and the value of every option of a model name."""
     values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
-    decided = card.decision.described()
-    return values | {option: decided[name] for option, name in _DECISION.items()}
+    return values | card.decision.described()
 
 
 def options_help() -> str:
@@ -310,5 +301,5 @@ def options_help() -> str:
     takes = {name: f.metadata["convert"].__doc__ or "" for name, f in OPTIONS.items()}
     takes["engine"] = ", ".join(["auto", *ENGINES.names()])
     rows = [(name, f"{f.metadata['help']}: {takes[name]}") for name, f in OPTIONS.items()]
-    rows += [(option, option_help(name)) for option, name in _DECISION.items()]
+    rows += [(name, option_help(name)) for name in FIELDS]
     return "\n".join(f"  {name:<18}{meaning}" for name, meaning in rows)

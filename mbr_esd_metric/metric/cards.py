@@ -217,8 +217,8 @@ def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) ->
             raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
     if first.decision.decided_by.needs_logprobs or first.decision.decided_by.candidates == "one":
         raise OptionError(
-            f"decision={first.decision.rule} does not go with models joined by +, whose log-probabilities cannot be "
-            "compared; take decision=mbr"
+            f"rule={first.decision.rule} does not go with models joined by +, whose log-probabilities cannot be "
+            "compared; take rule=mbr"
         )
     if len(set(names)) < len(names):
         raise OptionError("the name has one model with the same options twice; leave one out")

@@ -14,10 +14,10 @@ from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.data_warnings import counted, data_warning
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.pooled import members
-from mbr_esd_metric.metric.suspects import counted, suspicion
 
 
 class _Result(dict[str, Any]):
@@ -45,7 +45,7 @@ class Metadata(_Result):
         valid, distinct, invalid: numbers of candidates.
         dropped: error spans of all valid candidates that are not in the translation, or the source.
         unplaced: how many of these are omissions; missing as `omissions`.
-        suspects: what looks like a mistake in a pair, or None.
+        data_warnings: what looks like a mistake in a pair, or None.
         summary: how many candidates and spans were lost, in a line.
         advice: lines about what makes the scores say little, and the options that help.
         signature: what the scores depend on.
@@ -62,7 +62,7 @@ class Metadata(_Result):
     invalid: list[int]
     dropped: list[int]
     unplaced: list[int]
-    suspects: list[str | None]
+    data_warnings: list[str | None]
     summary: str
     advice: list[str]
     signature: str
@@ -83,7 +83,7 @@ class Prediction(_Result):
 
 
 #: Settings of a model that `repr` shows even where they are at their default.
-_SHOWN = ("model", "n", "decision", "utility", "format", "score", "engine")
+_SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Metric:
                 invalid=[decision.invalid for decision in decisions],
                 dropped=[decision.dropped for decision in decisions],
                 **({"unplaced": [decision.unplaced for decision in decisions]} if both else {}),
-                suspects=[suspicion(s.source, s.translation) for s in segments],
+                data_warnings=[data_warning(s.source, s.translation) for s in segments],
                 summary=run.summary.line,
                 advice=list(run.summary.advice),
                 signature=run.signature,
@@ -232,10 +232,10 @@ def mean(scores: Sequence[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else math.nan
 
 
-def warnings(suspects: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
+def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
     """One line for users about pairs that look like mistakes in the data; None if there are none."""
-    line = counted(suspects, labels)
-    if line is not None and "blank translation" in suspects:
+    line = counted(data_warnings, labels)
+    if line is not None and "blank translation" in data_warnings:
         means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
         line += f"; blank translations {means[blank]} (blank={blank})"
     return line

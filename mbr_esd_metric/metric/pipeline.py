@@ -18,7 +18,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations, read_case
+from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, decision_problem, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
 from mbr_esd_metric.files.learnt_file import read_learnt
@@ -333,8 +333,8 @@ class _Pool:
                 continue
             with suppress(NoValidCandidateError):
                 given = self._supports(number)
-                case, _ = read_case(given, segment.translation, self._options, source=self._sources[number])
-                found.append(case.score("expected", self._options.scored_by)[0])
+                problem, _ = decision_problem(given, segment.translation, self._options, source=self._sources[number])
+                found.append(problem.score("expected", self._options.scored_by)[0])
         return found
 
     def _hypotheses(self, number: int) -> list[Candidate]:

@@ -11,7 +11,7 @@ from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.files.join import Place, occurrences
+from mbr_esd_metric.files.join import SegmentKey, occurrences
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.metric.adaptive import check_stops_early
@@ -88,7 +88,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     requests: dict[str, Request] = {}
     keys: list[str | None] = []
     by_pair: dict[tuple[str, str, str, int], str] = {}
-    numbers = occurrences(Place(segment.system, segment.source, segment.translation) for segment in segments)
+    numbers = occurrences(SegmentKey(segment.system, segment.source, segment.translation) for segment in segments)
     for segment, occurrence in zip(segments, numbers, strict=True):
         if not segment.translation.strip():
             keys.append(None)
@@ -139,7 +139,7 @@ def _check_abilities(card: ModelCard, answers: AnswerFormat, cls: type[Engine], 
     """
     decision = card.decision
     if decision.decided_by.needs_logprobs or decision.weights == "model":
-        needing = f"decision={decision.rule} with weights={decision.weights}"
+        needing = f"rule={decision.rule} with weights={decision.weights}"
         if reason := cls.lacks(options, logprobs=True, grammar=False):
             raise OptionError(f"{needing}: {reason}")
     if card.grounded or not (answers.schema or answers.free):

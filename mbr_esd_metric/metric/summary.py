@@ -143,5 +143,5 @@ def _equal(
                 f"{len(means)} segments, {min(means):.4f} to {max(means):.4f}, with nothing sampled anew"
             ]
     if card.samples == 1:
-        return [f"{said}; several candidates tell more than one: decision=mbr&n=16&temperature=1&score=expected"]
+        return [f"{said}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
     return [f"{said}{otherwise}"]

@@ -163,7 +163,7 @@ def comet_layer(source: Source) -> Layer:
             Text(str(row.number), row.place.system, row.place.source, row.place.translation),
             row.annotation,
             row.score,
-            row.suspect,
+            row.data_warning,
             in_unit,
         )
         for row in rows

@@ -14,7 +14,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
 from mbr_esd_metric.decoding.blank import is_blank
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import Join, Place
+from mbr_esd_metric.files.join import Join, SegmentKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Text:
     translation: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SegmentKey:
         """The translation, for `files.join`."""
-        return Place(self.system, self.source, self.translation)
+        return SegmentKey(self.system, self.source, self.translation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Opinion:
         text: the translation.
         annotation: its error spans, or None if the layer has only a score.
         own: the score that came with it, on the layer's own scale; higher is better.
-        suspect: what the pair was suspected of, such as "equal to its source".
+        data_warning: what the pair was warned of, such as "equal to its source".
         in_unit: whether the layer's scores are in [0, 1], as COMET's, and so no MQM scores.
     """
 
     text: Text
     annotation: Annotation | None
     own: float | None = None
-    suspect: str | None = None
+    data_warning: str | None = None
     in_unit: bool = False
 
     @property

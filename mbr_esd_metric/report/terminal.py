@@ -64,15 +64,15 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
 
 
 def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
-    """The score that was stored, the MQM score of the spans where it is another, and what the pair is suspected of."""
+    """The score that was stored, the MQM score of the spans where it is another, and what the pair is warned of."""
     score = opinion.mqm(weights)
     own = opinion.own is not None and (opinion.own != score or opinion.in_unit) and opinion.kept is None
     if own:
         yield f"score {opinion.own:.4f}"
     if score is not None:
         yield f"{'its spans alone: ' if own else ''}MQM {score:g}"
-    if opinion.suspect is not None or opinion.blank:
-        yield visible(opinion.suspect or "blank translation")
+    if opinion.data_warning is not None or opinion.blank:
+        yield visible(opinion.data_warning or "blank translation")
 
 
 def mark(translation: str, annotation: Annotation, *, color: bool) -> str:

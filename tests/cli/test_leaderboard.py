@@ -26,8 +26,8 @@ GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden" / "leaderboard_ted.json").read_text(encoding="utf-8")
 )
 RULES = {
-    "map": "decision=map",
-    "majority": "decision=majority",
+    "map": "rule=map",
+    "majority": "rule=majority",
     "mbr-softf1": "utility=softf1",
     "mbr-f1": "utility=f1",
     "mbr-softdice": "utility=softdice",

@@ -131,7 +131,7 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
         ),
         (
             ["score", "-s", "s", "-t", "t", "--rule", "map"],
-            "; decision is an option of a model: --model 'NAME?decision=...'",
+            "; rule is an option of a model: --model 'NAME?rule=...'",
         ),
         (["decide", "c", "-o", "o", "--zzz"], "unrecognized arguments: --zzz"),
     ],

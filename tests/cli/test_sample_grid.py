@@ -13,7 +13,7 @@ from tests.helpers.chat_server import FakeServer
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 FILES = ["-s", "src.txt", "-t", "mt.txt"]
 TINY = ["--data", "data", "--test-set", "tiny", "--lp", "en-de"]
-GRID = ["--grid", "temperature=.7,1", "decision=mbr,majority"]
+GRID = ["--grid", "temperature=.7,1", "rule=mbr,majority"]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_grid_is_planned_sampled_and_tabulated(files: Path, capsys: pytest.Cap
         assert main([*words, "--dry-run", "-o", "plan.json"]) == 0
         assert not server.bodies
         plan = json.loads(Path("plan.json").read_text(encoding="utf-8"))
-        assert [(row["temperature"], row["decision"], row["to_sample"]) for row in plan["rows"]] == [
+        assert [(row["temperature"], row["rule"], row["to_sample"]) for row in plan["rows"]] == [
             (".7", "mbr", 32),
             (".7", "majority", 32),
             ("1", "mbr", 32),

@@ -180,7 +180,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(
         "translations get the lowest score" in said.err
     )
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
-    assert [row.get("suspect") for row in rows] == [None, "blank translation", "blank source"]
+    assert [row.get("data_warning") for row in rows] == [None, "blank translation", "blank source"]
     words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", f"{MODEL}&blank=skip", "--to_json", "out.json"]
     assert main(words) == 0
     said = capsys.readouterr()

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, mqm_score, soft_f1
-from mbr_esd_metric.core.case import Case
 from mbr_esd_metric.core.corpus_choice import maximise_ratio
+from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
@@ -324,9 +324,9 @@ def test_the_front_holds_every_possible_choice() -> None:
     for _ in range(40):
         items = [drawn(rng, 20) for _ in range(12)]
         folded = Hypotheses(items)
-        case = Case(folded, 20, get_similarity("softdice"))
-        statistics = MbrCorpus().statistics(case)
-        front = np.array(MbrCorpus().shortlist(case, statistics).answers)
+        problem = DecisionProblem(folded, 20, get_similarity("softdice"))
+        statistics = MbrCorpus().statistics(problem)
+        front = np.array(MbrCorpus().shortlist(problem, statistics).answers)
         on_front, everyone = on_front + len(front), everyone + len(folded)
         for ratio in np.linspace(0, 1, 21):
             values = statistics[:, 0] - ratio * statistics[:, 1]

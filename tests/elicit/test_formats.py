@@ -415,7 +415,7 @@ def test_the_marks_of_the_source_follow_those_of_the_translation() -> None:
     assert set(parser.said(said)) == {span.key for span in errors}
     walk = both_walk(source, translation)
     assert "".join(text + "=" for text in walk.pieces) == BOTH.answer(Annotation(), translation, source)[0]
-    assert walk.turned == "Source: Es regnet.\nTranslation:"
+    assert walk.reverse == "Source: Es regnet.\nTranslation:"
     assert walk.before == "Source: It rains, again.\nTranslation:"
 
 

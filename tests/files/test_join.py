@@ -17,7 +17,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.files.join import Join, Place, occurrences
+from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import Source, read_sheet
@@ -56,13 +56,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_known_system_is_bound_and_an_unknown_one_is_not() -> None:
-    places = [Place("A", "s", "t"), Place("B", "s", "t "), Place("out/x.txt", "s", "t"), Place("", "s\n", "t")]
+    places = [
+        SegmentKey("A", "s", "t"),
+        SegmentKey("B", "s", "t "),
+        SegmentKey("out/x.txt", "s", "t"),
+        SegmentKey("", "s\n", "t"),
+    ]
     join = Join(zip(places, itertools.count(), strict=False), {"A", "B", "C"})
-    assert [join.find(Place(system, "s", "t")) for system in ("A", "B", "C", "D", "")] == [0, 1, 2, 2, 2]
-    assert join.find(Place("C", "s", "t"), 1) == 3
-    assert join.find(Place("C", "s", "t"), 9) == 3
-    assert join.find(Place("A", "s", " t")) is None
-    assert occurrences([*places, Place("A", "s ", "t")]) == [0, 0, 0, 0, 1]
+    assert [join.find(SegmentKey(system, "s", "t")) for system in ("A", "B", "C", "D", "")] == [0, 1, 2, 2, 2]
+    assert join.find(SegmentKey("C", "s", "t"), 1) == 3
+    assert join.find(SegmentKey("C", "s", "t"), 9) == 3
+    assert join.find(SegmentKey("A", "s", " t")) is None
+    assert occurrences([*places, SegmentKey("A", "s ", "t")]) == [0, 0, 0, 0, 1]
 
 
 #: For each translation of A and B, the words that the records speak of it.

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide, read_case
+from mbr_esd_metric.decoding.segment import decide, decision_problem
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
@@ -57,7 +57,7 @@ def test_agreement_stops_at_once_and_a_draw_does_not() -> None:
 
 def test_loss_is_that_of_the_bootstrap_written_out() -> None:
     candidates = sampled(3, 24)
-    segment, _ = read_case(candidates, TRANSLATION, MBR)
+    segment, _ = decision_problem(candidates, TRANSLATION, MBR)
     every = slice(0, len(segment.hypotheses))
     similarities = get_similarity("softf1").matrix(segment.table, every, every)
     hypotheses = Hypotheses([candidate.annotation for candidate in candidates])  # type: ignore[misc]
@@ -117,8 +117,8 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
 
 
 def test_auto_is_for_mbr_alone() -> None:
-    with pytest.raises(OptionError, match="n=auto is for decision=mbr"):
-        annotate(load_card("mbr-esd-demo?n=auto&decision=majority"), [Segment("a", "b", "c")])
+    with pytest.raises(OptionError, match="n=auto is for rule=mbr"):
+        annotate(load_card("mbr-esd-demo?n=auto&rule=majority"), [Segment("a", "b", "c")])
 
 
 def replayed(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -37,7 +37,7 @@ def test_options_are_typed_and_decoded() -> None:
 
 
 def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
-    card = load_card("mbr-esd-llama?decision=greedy&n=64")
+    card = load_card("mbr-esd-llama?rule=greedy&n=64")
     assert (card.samples, card.sampling.temperature) == (1, 0.0)
 
 
@@ -50,13 +50,13 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?n=0", "a whole number from 1"),
         ("mbr-esd-llama?n=many", "a whole number from 1"),
         ("mbr-esd-llama?engine=sever", "model option engine: unknown engine 'sever'; did you mean 'server'"),
-        ("mbr-esd-llama?decision=gredy", "decision=gredy: unknown rule 'gredy'; did you mean 'greedy'?"),
+        ("mbr-esd-llama?rule=gredy", "rule=gredy: unknown rule 'gredy'; did you mean 'greedy'?"),
         ("mbr-esd-llama?mqm=goog", "mqm=goog: unknown MQM weights 'goog'; did you mean 'google'?"),
         ("mbr-esd-llama?n_max=64", "n_max=64 changes nothing with n=256"),
         ("mbr-esd-llama?temperature=nan", "a number from 0"),
         ("mbr-esd-llama?n", "has no value"),
         ("distilled", "or give the path of a model folder"),
-        ("mbr-esd-llama?decision=mbr-corpus&utility=f1", "utility=f1 changes nothing with decision=mbr-corpus"),
+        ("mbr-esd-llama?rule=mbr-corpus&utility=f1", "utility=f1 changes nothing with rule=mbr-corpus"),
         ("mbr-esd-llama?n=1&n=2", "given twice"),
         ("mbr-esd-llama&n=3", "begins with ?, not with &: mbr-esd-llama?option=value&"),
         ("mbr-esd-llama+mbr-esd-phi4&n=3&server=http://h/v1", "not with &: mbr-esd-phi4?"),
@@ -82,8 +82,7 @@ def test_the_released_code_preset_changes_what_the_released_code_does_otherwise(
 def test_a_model_folder_is_a_card(tmp_path: Path) -> None:
     (tmp_path / "adapter").mkdir()
     (tmp_path / "hparams.yaml").write_text(
-        "class_identifier: mbr_esd_metric\ndescription: mine\n"
-        "model: org/base\nadapter: adapter\ndecision: greedy\nn: 1\n"
+        "class_identifier: mbr_esd_metric\ndescription: mine\nmodel: org/base\nadapter: adapter\nrule: greedy\nn: 1\n"
     )
     card = load_card(f"{tmp_path}?max_tokens=99")
     assert (card.model, card.adapter, card.samples, card.max_tokens) == ("org/base", str(tmp_path / "adapter"), 1, 99)
@@ -210,4 +209,4 @@ def test_min_p_is_in_the_key_only_where_it_is_set() -> None:
     assert set(card.sampling.keyed) == {"temperature", "top_k", "top_p", "max_tokens", "seed"}
     changed = load_card("mbr-esd-demo?min_p=0.1").sampling
     assert changed.keyed == {**card.sampling.keyed, "min_p": 0.1}
-    assert load_card("mbr-esd-demo?min_p=0.1&decision=greedy").sampling.keyed["temperature"] == 0
+    assert load_card("mbr-esd-demo?min_p=0.1&rule=greedy").sampling.keyed["temperature"] == 0

@@ -53,7 +53,7 @@ def test_a_grid_of_another_form_is_told(axes: list[str], message: str) -> None:
 def test_nothing_is_sampled_twice(tmp_path: Path) -> None:
     with FakeServer("served") as server:
         base = f"mbr-esd-server?model=served&server={server.url}&store={tmp_path}/store&seed=1"
-        settings = grid(base, ["n=4,8", "decision=mbr,majority"])
+        settings = grid(base, ["n=4,8", "rule=mbr,majority"])
         plans = [sum(one.candidates - one.stored for one in planned(one, SEGMENTS)) for one in settings]
         assert plans == [12, 12, 24, 24]
         assert not server.bodies

@@ -16,11 +16,11 @@ from mbr_esd_metric.generation import registry
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.metric import Metric, warnings
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.sampler import missing
-from mbr_esd_metric.metric.suspects import suspicion
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 CLEAN = '{"errors": []}'
@@ -68,7 +68,7 @@ def test_identical_pairs_are_sampled_once_and_empty_translations_never(card: Mod
 @pytest.mark.parametrize(("blank", "score"), [("worst", -25.0), ("perfect", 0.0), ("skip", math.nan)])
 def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str, blank: str, score: float) -> None:
     """It scored 1.0000 in silence."""
-    card = with_options(card, {"blank": blank, "decision": rule})
+    card = with_options(card, {"blank": blank, "rule": rule})
     segments = [SEGMENTS[0], Segment("Source", " \n", "sample 1"), Segment("", "", "sample 2"), SEGMENTS[1]]
     decisions = annotate(card, segments).decisions
     assert Recorder.asked == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
@@ -105,15 +105,15 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
     ],
 )
 def test_what_looks_like_a_mistake_in_the_data(source: str, translation: str, found: str | None) -> None:
-    assert suspicion(source, translation) == found
+    assert data_warning(source, translation) == found
 
 
 def test_suspects_are_counted_and_not_rescored(card: ModelCard) -> None:
     pairs = [("A house", ""), ("", "Haus"), ("A house", "A house"), ("A house", "Haus"), ("B house", "")]
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
-    assert prediction.metadata.suspects[3] is None
-    assert warnings(prediction.metadata.suspects, list("abcde"), "worst") == (
+    assert prediction.metadata.data_warnings[3] is None
+    assert warnings(prediction.metadata.data_warnings, list("abcde"), "worst") == (
         "pairs that look wrong: 2 blank translations (a, e), 1 blank source (b), 1 equal to its source (c); blank "
         "translations get the lowest score (blank=worst)"
     )
@@ -144,9 +144,7 @@ def test_what_can_change_a_candidate_changes_the_key(card: ModelCard, option: st
     assert len(Recorder.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "option", ["utility=f1", "decision=map", "invalid=empty", "mqm=google", "concurrency=3", "n=3"]
-)
+@pytest.mark.parametrize("option", ["utility=f1", "rule=map", "invalid=empty", "mqm=google", "concurrency=3", "n=3"])
 def test_what_cannot_change_a_candidate_does_not(card: ModelCard, option: str) -> None:
     annotate(card, SEGMENTS[:1])
     annotate(with_options(card, dict([option.split("=")])), SEGMENTS[:1])
@@ -154,7 +152,7 @@ def test_what_cannot_change_a_candidate_does_not(card: ModelCard, option: str) -
 
 
 def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
-    greedy = with_options(card, {"decision": "greedy"})
+    greedy = with_options(card, {"rule": "greedy"})
     for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"top_p": "0.5"}, {"temperature": "1"}):
         annotate(with_options(greedy, change), SEGMENTS[:1])
     assert len(Recorder.asked) == 1

@@ -54,7 +54,7 @@ def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
 def test_the_score_is_that_of_what_was_expected_also_from_the_store(card: ModelCard, rule: str) -> None:
-    metric = Metric(with_options(card, {"decision": rule}))
+    metric = Metric(with_options(card, {"rule": rule}))
     for _ in range(2):
         found = metric.predict_segments(SEGMENTS)
         assert found.metadata.mqm == pytest.approx(SCORES)
@@ -65,7 +65,7 @@ def test_the_score_is_that_of_what_was_expected_also_from_the_store(card: ModelC
 
 
 def test_one_greedy_answer_has_a_score_as_well(card: ModelCard) -> None:
-    (decision,) = annotate(with_options(card, {"decision": "greedy", "n": "1"}), SEGMENTS[:1]).decisions
+    (decision,) = annotate(with_options(card, {"rule": "greedy", "n": "1"}), SEGMENTS[:1]).decisions
     assert (decision.score, decision.score_sd) == (-5.0, 0.0)
 
 
@@ -96,7 +96,7 @@ def test_a_file_of_candidates_keeps_it(
     assert main([*decide, "expected"]) == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"n": "auto", "n_max": "16"}, {"decision": "mbr-corpus"}])
+@pytest.mark.parametrize("options", [{}, {"n": "auto", "n_max": "16"}, {"rule": "mbr-corpus"}])
 def test_candidates_from_before_there_were_counts_are_named(card: ModelCard, options: dict[str, str]) -> None:
     card = with_options(card, options)
     Walking.knows = False

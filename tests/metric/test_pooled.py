@@ -149,7 +149,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
 def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Callable[..., Annotated]) -> None:
     """All candidates of one model weigh the same, under whichever setting they were drawn; each has keys of its own."""
-    run = settings("n=3&temperature=1&decision=majority", "n=1&temperature=0.5&decision=majority")
+    run = settings("n=3&temperature=1&rule=majority", "n=1&temperature=0.5&rule=majority")
     (decision,) = run.decisions
     assert ByTemperature.asked == [(1.0, 0, 3), (0.5, 0, 1)]
     assert (decision.valid, decision.distinct) == (4, 2)
@@ -157,7 +157,7 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     assert "|n:3+1|" in run.signature
     assert "|t:1.0+0.5|" in run.signature
     assert "|model:microsoft/phi-4|" in run.signature
-    (other,) = settings("n=2&temperature=1&decision=majority", "n=4&temperature=0.5&decision=majority").decisions
+    (other,) = settings("n=2&temperature=1&rule=majority", "n=4&temperature=0.5&rule=majority").decisions
     assert ByTemperature.asked[2:] == [(0.5, 1, 3)], "what is stored is not sampled again"
     assert [s.start for s in other.annotation] == [10]
 
@@ -167,7 +167,7 @@ def test_hypotheses_come_from_one_setting_and_supports_from_another(
     settings: Callable[..., Annotated], rule: str, start: int
 ) -> None:
     """A rule that picks takes a hypothesis; one that builds goes by the supports alone. So does the expected score."""
-    every = f"decision={rule}&score=expected"
+    every = f"rule={rule}&score=expected"
     run = settings(f"n=2&temperature=0.5&role=hypotheses&{every}", f"n=3&temperature=1&role=supports&{every}")
     (decision,) = run.decisions
     assert [span.start for span in decision.annotation] == [start]
@@ -240,7 +240,7 @@ def test_options_at_the_end_are_for_all() -> None:
     ("name", "said"),
     [
         ("mbr-esd-llama?utility=f1+mbr-esd-gemma2?utility=softf1", "these say utility=f1 and softf1"),
-        ("mbr-esd-llama+mbr-esd-gemma2?decision=map", "log-probabilities cannot be compared"),
+        ("mbr-esd-llama+mbr-esd-gemma2?rule=map", "log-probabilities cannot be compared"),
         ("mbr-esd-llama+mbr-esd-llama", "the same options twice"),
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
         ("mbr-esd-llama?role=supports", "there are none; leave it out, or join one"),

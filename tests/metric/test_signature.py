@@ -33,12 +33,12 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
         ("n=auto&n_max=64", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:auto/64")),
         # Where nothing is drawn by lot, N is 1, and top-k, top-p and seed change nothing.
         (
-            "decision=greedy&n=64&seed=3",
+            "rule=greedy&n=64&seed=3",
             f"{SAMPLED}|{REST}".replace("d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0", "d:greedy|n:1|t:0.0"),
         ),
         ("temperature=0&seed=3", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256|t:2.0|k:10|p:1.0|seed:0", "n:1|t:0.0")),
-        ("decision=map", f"{SAMPLED}|{REST}".replace("d:mbr", "d:map")),
-        ("decision=majority", f"{SAMPLED}|{REST}".replace("d:mbr", "d:majority")),
+        ("rule=map", f"{SAMPLED}|{REST}".replace("d:mbr", "d:map")),
+        ("rule=majority", f"{SAMPLED}|{REST}".replace("d:mbr", "d:majority")),
         ("dtype=float32", f"{SAMPLED}|dtype:float32|{UTILITY}|{REST}"),
         (
             "grounded=true&lp=en-de",
@@ -62,7 +62,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     examples = {"utility": "f1", "score": "expected", "rule": "map", "preset": "gemba"}
     choices = [value for value in option_choices(name) or () if value != FIELDS[name].default]
     assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
-    model = f"mbr-esd-llama?{'decision' if name == 'rule' else name}={examples.get(name) or choices[0]}"
+    model = f"mbr-esd-llama?{name}={examples.get(name) or choices[0]}"
     said = signature([plan(replace(load_card(model), engine="server"), [])])
     assert said != signature([plan(replace(load_card("mbr-esd-llama"), engine="server"), [])])
     assert names_in(said) <= explained(), "docs/comet.md, What the signature says"
@@ -73,7 +73,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     [
         "mbr-esd-llama?grounded=true&lp=en-de",
         "mbr-esd-small",
-        "mbr-esd-demo?min_p=0.1&decision=consensus-corpus",
+        "mbr-esd-demo?min_p=0.1&rule=consensus-corpus",
     ],
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:

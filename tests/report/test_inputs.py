@@ -324,8 +324,8 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
 def test_what_our_scores_suspect_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         row("eins", -5.0, error(0, 4, "major")),
-        row("", -25.0) | {"suspect": "blank translation"},
-        row("source", 0.0) | {"suspect": "equal to its source"},
+        row("", -25.0) | {"data_warning": "blank translation"},
+        row("source", 0.0) | {"data_warning": "equal to its source"},
     ]
     path = comet_file(tmp_path / "ours.json", {"a": rows})
     assert main(["show", str(path), "--worst", "ours"]) == 0

@@ -125,8 +125,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         for line in result.metadata.advice:
             logger.warning("%s", line)
         labels = [f"Segment {number}" for number in range(len(samples))]
-        if suspects := warnings(result.metadata.suspects, labels, self.metric.card.decision.blank):
-            logger.warning("%s", suspects)
+        if data_warnings := warnings(result.metadata.data_warnings, labels, self.metric.card.decision.blank):
+            logger.warning("%s", data_warnings)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )

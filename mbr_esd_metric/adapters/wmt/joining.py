@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import Join, Place, occurrences
+from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 
 _T = TypeVar("_T")
 
 
-def joined_records(test_set: TestSet, records: Iterable[tuple[Place, _T]], where: str) -> list[list[_T | None]]:
+def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
     """The record for each translation of the evaluated systems; None for an unrated one without a record.
 
     Args:
@@ -28,7 +28,7 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[Place, _T]], where
     rows: list[list[_T | None]] = []
     for number, system in enumerate(test_set.systems):
         places = [
-            Place(system, source, translation or "")
+            SegmentKey(system, source, translation or "")
             for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
         ]
         rows.append([join.find(*asked) for asked in zip(places, occurrences(places), strict=True)])

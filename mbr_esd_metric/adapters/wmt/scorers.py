@@ -176,16 +176,16 @@ class MbrEsdScorer(Scorer):
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
+        from mbr_esd_metric.metric.data_warnings import data_warning
         from mbr_esd_metric.metric.metric import warnings
         from mbr_esd_metric.metric.plan import Segment
-        from mbr_esd_metric.metric.suspects import suspicion
 
         segments = [Segment(text.source, text.translation, text.label, text.system) for text in texts if text.supplied]
         run = self._metric.annotate(segments, progress=progress)
         decisions = run.decisions
         self.note = "\n".join([run.summary.line, *run.summary.advice])
-        suspects = [suspicion(segment.source, segment.translation) for segment in segments]
-        if line := warnings(suspects, [segment.label for segment in segments], self._metric.card.decision.blank):
+        data_warnings = [data_warning(segment.source, segment.translation) for segment in segments]
+        if line := warnings(data_warnings, [segment.label for segment in segments], self._metric.card.decision.blank):
             self.note += f"\n{line}"
         given = iter(decisions)
         every = [next(given) if text.supplied else None for text in texts]

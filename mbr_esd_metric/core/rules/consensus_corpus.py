@@ -12,7 +12,7 @@ from mbr_esd_metric.core.rule import Shortlist
 from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
 
 
@@ -22,8 +22,8 @@ class ConsensusCorpus(MbrCorpus):
     name: ClassVar[str] = "consensus-corpus"
     description: ClassVar[str] = "the highest expected corpus softdice among all annotations, over the whole test set"
 
-    def shortlist(self, case: Case, statistics: Floats) -> Shortlist:
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
         """The annotations that are best at some F in [0, 1], those that mark less first."""
         from mbr_esd_metric.core.corpus_choice import annotations_front
 
-        return annotations_front(case)
+        return annotations_front(problem)

@@ -8,7 +8,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
 
 
 class Empty(SegmentRule):
@@ -18,5 +18,5 @@ class Empty(SegmentRule):
     description: ClassVar[str] = "no error, whatever the candidates"
     candidates: ClassVar[Literal["samples", "one", "none"]] = "none"
 
-    def choose(self, case: Case) -> Annotation:
+    def choose(self, problem: DecisionProblem) -> Annotation:
         return EMPTY

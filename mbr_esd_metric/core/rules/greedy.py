@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
 
 
 class Greedy(SegmentRule):
@@ -17,5 +17,5 @@ class Greedy(SegmentRule):
     description: ClassVar[str] = "the one candidate, decoded at temperature 0"
     candidates: ClassVar[Literal["samples", "one", "none"]] = "one"
 
-    def choose(self, case: Case) -> int:
+    def choose(self, problem: DecisionProblem) -> int:
         return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
 
 
 class Majority(SegmentRule):
@@ -16,5 +16,5 @@ class Majority(SegmentRule):
     name: ClassVar[str] = "majority"
     description: ClassVar[str] = "the most frequent annotation"
 
-    def choose(self, case: Case) -> int:
-        return case.hypotheses.best(case.hypotheses.weights())
+    def choose(self, problem: DecisionProblem) -> int:
+        return problem.hypotheses.best(problem.hypotheses.weights())

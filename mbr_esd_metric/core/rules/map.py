@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
 
 
 class Map(SegmentRule):
@@ -17,5 +17,5 @@ class Map(SegmentRule):
     description: ClassVar[str] = "the highest log-probability"
     needs_logprobs: ClassVar[bool] = True
 
-    def choose(self, case: Case) -> int:
-        return case.hypotheses.best(case.hypotheses.logprobs)
+    def choose(self, problem: DecisionProblem) -> int:
+        return problem.hypotheses.best(problem.hypotheses.logprobs)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.rule import SegmentRule
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
 
 
 class Mbr(SegmentRule):
@@ -23,5 +23,5 @@ class Mbr(SegmentRule):
     by_utility: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
 
-    def choose(self, case: Case) -> int:
-        return case.hypotheses.best(case.expected)
+    def choose(self, problem: DecisionProblem) -> int:
+        return problem.hypotheses.best(problem.expected)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.rule import CorpusChoice, CorpusRule, Shortlist
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.case import Case
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
 
 
@@ -23,17 +23,17 @@ class MbrCorpus(CorpusRule):
     by_utility: ClassVar[bool] = True
     own_utility: ClassVar[str | None] = "softdice"
 
-    def statistics(self, case: Case) -> Floats:
+    def statistics(self, problem: DecisionProblem) -> Floats:
         """(a, b) of each hypothesis, shape (n, 2)."""
         from mbr_esd_metric.core.corpus_choice import overlap_and_size
 
-        return overlap_and_size(case)
+        return overlap_and_size(problem)
 
-    def shortlist(self, case: Case, statistics: Floats) -> Shortlist:
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
         """The Pareto front of the hypotheses, in the order of ties."""
         from mbr_esd_metric.core.corpus_choice import candidates_front
 
-        return candidates_front(case, statistics)
+        return candidates_front(problem, statistics)
 
     def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
         """Dinkelbach's iteration. If no annotation has a span, the ratio is 1."""

@@ -168,14 +168,14 @@ class MarkedFormat(AnswerFormat):
         others = [word.text for word in words_of(source)] if self.both_sides else []
         if not others:
             return walk
-        turned = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
+        reverse = Prompt(prompt.version, _TRANSLATION.split(prompt.template, 1)[0]).render(
             translation, "", "-".join(reversed(lp.split("-", 1))) if lp else None
         )
         return replace(
             walk,
             between=BETWEEN.removesuffix(" "),
             source_units=(" " + others[0], *others[1:]),
-            turned=turned.removesuffix(" "),
+            reverse=reverse.removesuffix(" "),
         )
 
     def _texts(self, translation: str, source: str) -> list[str]:

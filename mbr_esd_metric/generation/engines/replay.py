@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError, MissingCandidatesError
-from mbr_esd_metric.files.join import Join, Place
+from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
 
@@ -34,7 +34,7 @@ class ReplayEngine(Engine):
         if problem is not None:
             raise EngineError(problem)
         self._path = _path(options)
-        self._places: list[Place] | None = None
+        self._places: list[SegmentKey] | None = None
         self._systems: set[str] = set()
         self._format: str | None = None
 
@@ -82,7 +82,7 @@ class ReplayEngine(Engine):
         wanted: dict[int, list[Request]] = {}
         missing: list[Request] = []
         for request in asked:
-            found = join.find(Place(request.system, request.source, request.translation), request.occurrence)
+            found = join.find(SegmentKey(request.system, request.source, request.translation), request.occurrence)
             if found is None:
                 missing.append(request)
             else:
@@ -105,7 +105,7 @@ class ReplayEngine(Engine):
         if sampling.greedy and there > 1:
             raise EngineError(
                 f"{self._path} has {there} candidates for {request.label or record.label}, and greedy "
-                "decoding has one; for the likeliest of several give decision=map, and no temperature=0"
+                "decoding has one; for the likeliest of several give rule=map, and no temperature=0"
             )
         if len(set(columns.models or ())) > 1:
             raise EngineError(

@@ -82,7 +82,7 @@ class ServerEngine(Engine):
         dialect = dialect_of(options)
         if logprobs and not dialect.abilities.logprobs:
             return (
-                f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take decision=mbr with "
+                f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take rule=mbr with "
                 "weights=uniform, or a server of vLLM"
             )
         if grammar and dialect.can.guidance not in ("regex", "gbnf"):

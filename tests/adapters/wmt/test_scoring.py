@@ -276,7 +276,7 @@ def test_systems_without_candidates_can_be_left_out(
     [
         ("mbr-esd-demo", "mbr-esd-demo"),
         ("mbr-esd-demo?n=64&utility=softf1+scoresim", "mbr-esd-demo_n=64_utility=softf1+scoresim"),
-        ("mbr-esd-demo?engine=replay&candidates=/a/b.jsonl&decision=map", "mbr-esd-demo_decision=map"),
+        ("mbr-esd-demo?engine=replay&candidates=/a/b.jsonl&rule=map", "mbr-esd-demo_rule=map"),
         ("mbr-esd-llama?n=4&server=http://me:pw@h/v1+mbr-esd-gemma2?n=8", "mbr-esd-llama_n=4+mbr-esd-gemma2_n=8"),
         ("Unbabel/XCOMET-XXL", "XCOMET-XXL"),
         ("/models/mine/checkpoints/model.ckpt", "mine"),

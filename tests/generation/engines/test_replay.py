@@ -56,7 +56,7 @@ def test_what_the_file_lacks_is_an_error_that_names_the_segment(candidates: Path
 
 def test_greedy_takes_no_first_of_several(candidates: Path) -> None:
     engine, greedy = ReplayEngine(EngineOptions(model=str(candidates))), Sampling(temperature=0)
-    with pytest.raises(EngineError, match="has 3 candidates for segment a, and greedy.*decision=map"):
+    with pytest.raises(EngineError, match="has 3 candidates for segment a, and greedy.*rule=map"):
         list(engine.generate([request("a", 1)], greedy))
     (part,) = engine.generate([request("b", 1)], greedy)
     assert [sample.text for sample in part.samples] == ["b0"]

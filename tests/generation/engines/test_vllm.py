@@ -173,7 +173,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return [verb, *files, "--engine", "vllm", "--model", model, "--quiet", *output]
 
     commands = [
-        command("score", "all", "decision=greedy", "--to_json", "greedy.json"),
+        command("score", "all", "rule=greedy", "--to_json", "greedy.json"),
         command("sample", "one", "n=64&temperature=1", "-o", "mild.jsonl"),
         command("sample", "one", "n=16&temperature=2&top_k=10", "-o", "paper.jsonl"),
     ]

@@ -242,8 +242,8 @@ def test_candidates_of_different_dialects_do_not_share_a_key() -> None:
 def test_what_needs_log_probabilities_or_a_grammar_is_refused(name: str) -> None:
     base = f"mbr-esd-llama?dialect={name}&server=http://127.0.0.1:9/v1&n=4"
     segments = [Segment("a", "b", "segment 1")]
-    for more in ("&decision=map", "&weights=model"):
-        with pytest.raises(OptionError, match=rf"dialect={name} gives no log-prob.*decision=mbr.*vLLM"):
+    for more in ("&rule=map", "&weights=model"):
+        with pytest.raises(OptionError, match=rf"dialect={name} gives no log-prob.*rule=mbr.*vLLM"):
             annotate(load_card(base + more), segments)
     if DIALECTS.get(name).can.guidance in ("schema", "none"):
         with pytest.raises(OptionError, match=rf"grounded=true: dialect={name} takes no grammar; leave it out"):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mbr_esd_metric.core.case import Case
+from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.rules import SegmentRule
 
 
@@ -16,5 +16,5 @@ class Longest(SegmentRule):
     name: ClassVar[str] = "longest"
     description: ClassVar[str] = "the most error spans"
 
-    def choose(self, case: Case) -> int:
-        return case.hypotheses.best(np.array([len(a) for a in case.hypotheses.annotations], dtype=float))
+    def choose(self, problem: DecisionProblem) -> int:
+        return problem.hypotheses.best(np.array([len(a) for a in problem.hypotheses.annotations], dtype=float))

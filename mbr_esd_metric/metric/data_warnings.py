@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import first_of
 _REPEATED = 4
 
 #: What can look wrong with a pair, in the order of the checks, and its plural for counts.
-SUSPICIONS = {
+DATA_WARNINGS = {
     "blank translation": "blank translations",
     "blank source": "blank sources",
     "equal to its source": "translations equal to their source",
@@ -30,8 +30,8 @@ _WORTH = 3
 _SHARE, _ENOUGH = 0.58, 30
 
 
-def suspicion(source: str, translation: str) -> str | None:
-    """One of `SUSPICIONS`, or None if the pair looks like a source and its translation."""
+def data_warning(source: str, translation: str) -> str | None:
+    """One of `DATA_WARNINGS`, or None if the pair looks like a source and its translation."""
     source, translation = source.strip(), translation.strip()
     if not translation and source:
         return "blank translation"
@@ -51,19 +51,19 @@ def suspicion(source: str, translation: str) -> str | None:
     return "much longer than its source" if there < _SHARE * here else None
 
 
-def counted(suspects: Sequence[str | None], labels: Sequence[str]) -> str | None:
+def counted(data_warnings: Sequence[str | None], labels: Sequence[str]) -> str | None:
     """One line for users with the number of such pairs of each kind, and the first of them; None if there are none.
 
     Args:
-        suspects: of each pair, what `suspicion` says.
+        data_warnings: of each pair, what `data_warning` says.
         labels: how messages name each pair.
     """
     named: dict[str | None, list[str]] = defaultdict(list)
-    for kind, label in zip(suspects, labels, strict=True):
+    for kind, label in zip(data_warnings, labels, strict=True):
         named[kind].append(label)
     kinds = [
         f"{len(found)} {kind if len(found) == 1 else several} ({first_of(found)})"
-        for kind, several in SUSPICIONS.items()
+        for kind, several in DATA_WARNINGS.items()
         if (found := named.get(kind))
     ]
     return f"pairs that look wrong: {', '.join(kinds)}" if kinds else None

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
 from mbr_esd_metric.core.similarity import Similarity
 
 
-class Case:
+class DecisionProblem:
     """The folded candidates of one segment, and the supports that they are compared with.
 
     Args:
