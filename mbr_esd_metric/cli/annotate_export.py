@@ -63,9 +63,8 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, campaign
-    from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.files.learnt_file import read_learnt
     from mbr_esd_metric.files.paths import check_output, file_name
+    from mbr_esd_metric.files.recalibration_file import read_recalibration
     from mbr_esd_metric.files.streams import json_text, write_whole
     from mbr_esd_metric.report.inputs import Source, read_sheet
 
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = _test_set(args)
     sheet = read_sheet(sources, test_set)
-    by = read_learnt(Recalibration, args.calibration) if args.calibration else None
+    by = read_recalibration(args.calibration) if args.calibration else None
     column = _prefilling(sheet, args.prefill)
     annotations = _marked(sheet, column, by, args.min_confidence)
     documents = _documents(sheet, annotations, args, test_set)

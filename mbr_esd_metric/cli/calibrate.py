@@ -23,9 +23,6 @@ examples:
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
 that a human marks; severity plays no part (lambda-sweep --precision-recall: curves of span measures, with severity).
-With --score, what is learnt is a monotone map from the errors that the model expects to people's scores:
-  mbr-esd calibrate --score score.json en-de.candidates.jsonl zh-en.candidates.jsonl 2022_en-de.tsv 2022_zh-en.tsv
-and `score=score.json` in a model's name, or the line `score: score.json` in hparams.yaml, takes it.
 The line `calibration: calibration.json` in hparams.yaml makes a model folder recalibrate its confidences.
 """
 
@@ -37,23 +34,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
-    parser.add_argument(
-        "--score",
-        metavar="FILE",
-        help="learn a score instead, from candidates that say what the model expected (format=marked) and ratings of "
-        "the same translations, each language pair with the same weight",
-    )
     parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
-    if args.score:
-        return _learn_score(args)
     from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.files.learnt_file import read_learnt, write_learnt
     from mbr_esd_metric.files.paths import check_output
+    from mbr_esd_metric.files.recalibration_file import read_recalibration, write_recalibration
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         calibration_table,
@@ -67,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         check_plot(args.plot, input_paths(args))
     if args.save:
         check_output(args.save, input_paths(args))
-    by = read_learnt(Recalibration, args.apply) if args.apply else None
+    by = read_recalibration(args.apply) if args.apply else None
     sheet = read_inputs(args, args.metric)
     found = sheet_predicted(sheet)
     if not any(column.human for column in sheet.columns):
@@ -87,24 +76,6 @@ def run(args: argparse.Namespace) -> int:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")
         ((name, predicted),) = found.items()
         learnt = f"{len(predicted)} spans of {name}"
-        write_learnt(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
+        write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
-    return 0
-
-
-def _learn_score(args: argparse.Namespace) -> int:
-    """Write a score that is learnt from the candidates and the ratings among the inputs."""
-    from mbr_esd_metric.adapters.score_learning import learn_score
-    from mbr_esd_metric.files.learnt_file import write_learnt
-    from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.report.inputs import kind_of_input
-
-    paths = [Path(text) for text in args.inputs]
-    if len(paths) < 2:
-        raise InputError("--score needs files of candidates, and human ratings of the same translations")
-    check_output(args.score, list(paths))
-    sampled = {path for path in paths if kind_of_input(path) == "candidates"}
-    learnt = learn_score(sorted(sampled), [path for path in paths if path not in sampled])
-    write_learnt(args.score, learnt)
-    print(f"{args.score}: {learnt}, learnt on {learnt.learnt_on}", file=sys.stderr)
     return 0

@@ -26,26 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
     add_data_arguments(parser, optional=True)
     add_model(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="OUT", help="JSON lines; .gz and .zst compress; with --grid, its table as JSON"
-    )
-    parser.add_argument(
-        "--grid",
-        nargs="+",
-        default=[],
-        metavar="OPTION=A,B",
-        help="compare settings of the model: sample every combination of these values, and print a table of what each "
-        "lost and cost, and of a test set how well it agrees with people",
-    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.epilog = (
         "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
         "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256&lp=en-de' -o llama.jsonl.gz\n"
-        "  mbr-esd sample --test-set wmt24 --lp en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz\n"
-        "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-server?server=URL&n=8&lp=en-de' "
-        "--grid temperature=.7,1,2 format=json,compact"
+        "  mbr-esd sample --test-set wmt24 --lp en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz"
     )
 
 
@@ -55,22 +43,15 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.pooled import members
 
-    if args.output is None and not args.grid:
-        raise OptionError("say where the candidates go: -o OUT")
     card = card_of(args)
     trial = trial_of(args)
-    if args.output is not None:
-        check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
+    check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
     test_set = load_optional_test_set(args)
     names = _from_files(args) if test_set is None else _from_test_set(test_set)
     if not names:
         raise InputError("there is no segment to sample")
-    if args.grid:
-        from mbr_esd_metric.cli.sample_grid import run_grid
-
-        return run_grid(args, names, test_set, trial)
     if trial is not None:
         return print_estimates(card, [segment for _, _, segment in names], trial)
     lost: Counter[bool] = Counter()

@@ -18,7 +18,6 @@ from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 if TYPE_CHECKING:
     from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
-    from mbr_esd_metric.core.learnt_score import LearntScore
     from mbr_esd_metric.core.rule import SegmentRule
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
@@ -67,7 +66,7 @@ class Decision:
 
 
 def choose(
-    problem: DecisionProblem, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str | LearntScore = "chosen"
+    problem: DecisionProblem, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str = "chosen"
 ) -> Decision:
     """The decision of a rule for one segment.
 
@@ -83,7 +82,7 @@ def decided(
     chosen: int | Annotation,
     values: Floats,
     mqm: str | MqmWeights = "paper",
-    score: str | LearntScore = "chosen",
+    score: str = "chosen",
     value: float | None = None,
 ) -> Decision:
     """The decision for what a rule chose.
@@ -93,7 +92,7 @@ def decided(
         chosen: a hypothesis, or an annotation that need not be one.
         values: what the decision reports as expected utility of each hypothesis, shape (n,).
         mqm: weights of the score.
-        score: one of `SCORES`, or a `LearntScore`.
+        score: one of `SCORES`.
         value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
 
     Raises:

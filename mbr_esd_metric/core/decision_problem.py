@@ -11,7 +11,6 @@ import numpy as np
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.learnt_score import LearntScore
 from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
 from mbr_esd_metric.core.similarity import Similarity
 
@@ -67,17 +66,16 @@ class DecisionProblem:
         """
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
-    def score(self, score: str | LearntScore, mqm: str | MqmWeights) -> tuple[float, float]:
+    def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
         """Mean and standard deviation over the weighted supports: what Score(E) may be.
 
         Args:
             score: "expected" for the supports' MQM scores, "conditional" for the scores of the spans that the model
-                expected at each word of theirs (see `ExpectedSpans`), a `LearntScore` for what it makes of these,
-                "given" for those that they state themselves.
-            mqm: weights of the score; a stated or learnt one has its own.
+                expected at each word of theirs (see `ExpectedSpans`), "given" for those that they state themselves.
+            mqm: weights of the score; a stated one has its own.
 
         Raises:
-            InputError: "conditional", "given" or a `LearntScore`, and a candidate lacks what that needs.
+            InputError: "conditional" or "given", and a candidate lacks what that needs.
         """
         if score == "expected":
             weights = self.weights
@@ -87,8 +85,6 @@ class DecisionProblem:
             weights = self.supports.candidate_weights(self._weighting)
             if score == "given":
                 scores = np.array(self.supports.stated)
-            elif isinstance(score, LearntScore):
-                scores = np.array([score.of(spans) for spans in self.supports.expected])
             else:
                 said = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
                 walks = zip(self.supports.expected, said, strict=True)

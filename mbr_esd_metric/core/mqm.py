@@ -8,7 +8,7 @@ Counts are spans of both sides, not characters. 0 is best, alpha (-25) is worst:
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -27,7 +27,6 @@ class MqmWeights:
         floor: alpha, the worst score.
         minor_punctuation: for a minor span whose category names punctuation.
         non_translation: for a major span whose category is non-translation.
-        nested: a span inside another one of the same or a worse severity is the same error, and not counted again.
     """
 
     name: str
@@ -36,7 +35,6 @@ class MqmWeights:
     floor: float
     minor_punctuation: float
     non_translation: float
-    nested: bool = False
 
     def of(self, span: ErrorSpan) -> float:
         """The penalty of one span."""
@@ -84,10 +82,7 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     """
     table = weights_of(weights)
     annotation = as_annotation(annotation)
-    spans: Iterable[ErrorSpan] = annotation
-    if table.nested:
-        spans = _outermost(list(spans))
-    placed = table.total(spans)
+    placed = table.total(annotation)
     without = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
     return max(placed + without, table.floor)
 
@@ -120,20 +115,6 @@ def conditional_score(
         if span.severity == "major"
     )
     return max(table.major * expected.major + table.minor * expected.minor + more, table.floor)
-
-
-def _outermost(spans: Sequence[ErrorSpan]) -> Iterator[ErrorSpan]:
-    """The spans that lie in no other span of their side of the same or a worse severity."""
-    for span in spans:
-        if not any(
-            other.side == span.side
-            and other.start <= span.start
-            and span.end <= other.end
-            and (other.severity == "major" or span.severity == "minor")
-            for other in spans
-            if other is not span
-        ):
-            yield span
 
 
 def unit_score(score: float, weights: str | MqmWeights = "paper") -> float:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +31,6 @@ class Recalibration:
         confirmed: f there, never falling, in [0, 1].
         learnt_on: what it was learnt on, in words.
     """
-
-    what: ClassVar[str] = "recalibration"
 
     confidence: tuple[float, ...]
     confirmed: tuple[float, ...]

@@ -1,30 +1,26 @@
 """The options of a decision, with their values and meanings, as one value.
 
 The arguments of `decide`, the options of a model name and those of the command line are made from the fields below, so
-a new option is one field here, and its type in `DecisionFields`. A model name gives every value as text;
-where an option is a number, `__post_init__` makes one of it.
+a new option is one field here. A model name gives every value as text; where an option is a number, `__post_init__`
+makes one of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict
+from typing import Any
 
 from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.decision import SCORES
-from mbr_esd_metric.core.learnt_score import LearntScore
-from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights, weights_of
+from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
 from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity, similarity_names
-from mbr_esd_metric.decoding.presets import PRESETS, Preset, get_preset
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
-from mbr_esd_metric.files.learnt_file import SUFFIX, read_learnt
 
 INVALID_MODES = ("drop", "empty")
-MERGE_MODES = ("none", "nested")
 UNPLACED_MODES = ("drop", "count")
 BLANK_MODES = ("worst", "skip", "perfect")
 
@@ -53,23 +49,18 @@ class DecisionOptions:
         invalid: what happens to a candidate that cannot be read: "drop" or "empty".
         mqm: weights of the MQM score, by name or a `MqmWeights`.
         location: which occurrence of a span's text is meant, "first" or "successive".
-        preset: the name of options that belong together; they replace the defaults.
         format: how the texts of candidates are read that do not say their format, by name (see
             `mbr_esd_metric.elicit.formats`).
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
-            the mean of what the model expected along each support, "given" for the mean of the scores that they state;
-            or a `LearntScore` of what was expected, or its file.
+            the mean of what the model expected along each support, "given" for the mean of the scores that they state.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
             is left out, "perfect" has no error (the paper's convention). It is for those who know the source: model
             names and `mbr-esd decide`.
-        merge: "nested" counts a span inside another one of the same or a worse severity as the same error in the score;
-            "none" counts every span (the paper's).
         unplaced: what an omission whose words are not found counts as: "drop" counts it apart, "count" in the score
             and in what makes two annotations the same as well.
 
     Raises:
-        OptionError: an unknown name, with the nearest valid ones; an option that the preset sets to another value; a
-            rule or utility that the preset does not have.
+        OptionError: an unknown name, with the nearest valid ones.
     """
 
     rule: str = _option(
@@ -109,22 +100,15 @@ class DecisionOptions:
         kind="location",
         short="loc",
     )
-    preset: str | None = _option(
-        None,
-        "several of these options at once",
-        lambda: PRESETS,
-        takes="released-code decides as the code that the paper's authors released, to the last tie; gemba takes the "
-        "score of GEMBA-MQM's own reading",
-        kind="preset",
-    )
     format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())
-    score: str | LearntScore = _option(
+    score: str = _option(
         "chosen",
         "whose score is given",
+        lambda: SCORES,
         takes="chosen: that of the answer; expected: the mean over the supports, with its standard deviation; "
         "conditional: the same of the errors that the model expected at each word (format marked); given: the same of "
-        f"the scores that the answers state (formats esa and gemba-mqm); or a file of `mbr-esd calibrate --score`, "
-        f"FILE{SUFFIX}",
+        "the scores that the answers state (formats esa and gemba-mqm)",
+        kind="score",
     )
     blank: str = _option(
         "worst",
@@ -133,13 +117,6 @@ class DecisionOptions:
         takes="worst gives it the lowest score, skip leaves it out, perfect takes it for one without an error, as the "
         "paper does",
         kind="blank",
-    )
-    merge: str = _option(
-        "none",
-        "spans that overlap, in the score",
-        lambda: MERGE_MODES,
-        takes="none counts each, nested counts one inside another of the same or a worse severity once",
-        kind="merge",
     )
     unplaced: str = _option(
         "drop",
@@ -157,26 +134,9 @@ class DecisionOptions:
             value = getattr(self, name)
             if isinstance(value, str) and value not in valid:
                 raise unknown(FIELDS[name].metadata["kind"], value, valid)
-        object.__setattr__(self, "score", _score(self.score))
-        if self.preset is None:
-            return
-        preset = get_preset(self.preset)
-        if preset.check is not None:
-            preset.check(self.rule, str(self.utility))
-        if self.format not in (preset.format, FIELDS["format"].default):
-            raise OptionError(
-                f"the preset {self.preset!r} reads answers of format={preset.format}, not format={self.format}; leave "
-                "one of the two out"
-            )
-        object.__setattr__(self, "format", preset.format)
-        for name, value in preset.settles.items():
-            given = getattr(self, name)
-            if given not in (value, FIELDS[name].default):
-                raise useless(f"{name}={given}", f"preset={self.preset}, which takes {name}={value}")
-            object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, options: DecisionOptions | None, changes: DecisionFields) -> DecisionOptions:
+    def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
         """These options, or the defaults, with some fields changed; as every function takes them that decides.
 
         Raises:
@@ -223,20 +183,9 @@ class DecisionOptions:
         return source if self.both_sides(format) else None
 
     @property
-    def scored_by(self) -> MqmWeights:
-        """The weights of the score, and which spans it counts."""
-        weights, nested = weights_of(self.mqm), self.merge == "nested"
-        return weights if weights.nested == nested else replace(weights, nested=nested)
-
-    @property
     def maximised(self) -> str:
         """The name of the similarity by which the rule chooses."""
         return self.decided_by.own_utility or str(self.utility)
-
-    @property
-    def decider(self) -> Preset | None:
-        """The preset, or None; it may decide instead of the rule."""
-        return None if self.preset is None else get_preset(self.preset)
 
     def described(self) -> dict[str, str | None]:
         """Option -> value in words, for a file that says how it was made."""
@@ -263,12 +212,7 @@ class DecisionOptions:
                 # Of rules those alone that are not refused below.
                 why = unknown("rule", value, rules(references=False)) if name == "rule" else error
                 raise OptionError(f"{spell(name, value)}: {why}") from None
-        preset = given.get("preset", self.preset)
-        settles = {} if preset is None else get_preset(preset).settles
-        for name in settles:
-            if name in given:
-                raise useless(spell(name, given[name]), f"{spell('preset', str(preset))}, which settles it")
-        changed = replace(self, **{**settles, **wanted})
+        changed = replace(self, **wanted)
         own = changed.decided_by.own_utility
         if own is not None and "utility" in given:
             raise useless(
@@ -282,41 +226,14 @@ class DecisionOptions:
         return changed
 
 
-class DecisionFields(TypedDict, total=False):
-    """The fields of `DecisionOptions` as keywords; a test holds the two to one another."""
-
-    rule: str
-    utility: str | Similarity
-    weights: str
-    invalid: str
-    mqm: str | MqmWeights
-    location: str
-    preset: str | None
-    format: str
-    score: str | LearntScore
-    blank: str
-    merge: str
-    unplaced: str
-
-
-def _score(value: str | LearntScore) -> str | LearntScore:
-    """One of `SCORES`, or a learnt score, which is read where a file is named."""
-    if isinstance(value, LearntScore) or value in SCORES:
-        return value
-    if not value.endswith(SUFFIX):
-        raise unknown("score", value, (*SCORES, f"FILE{SUFFIX}"))
-    return read_learnt(LearntScore, value)
-
-
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
 #: words, where that is more than these names; "kind", what messages call a value; "short", its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
-#: Option -> the names that it takes, for those that never change: other packages add rules and formats, and a preset is
-#: looked up when it is applied.
+#: Option -> the names that it takes, for those that never change: other packages add rules and formats.
 _CHOICES = {
     name: tuple(one.metadata["valid"]())
     for name, one in FIELDS.items()
-    if one.metadata["valid"] is not None and name not in ("rule", "format", "preset")
+    if one.metadata["valid"] is not None and name not in ("rule", "format")
 }
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,14 +21,11 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
 from mbr_esd_metric.decoding.blank import blank_decision
-from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
@@ -42,7 +39,7 @@ def decide(
     source: str | None = None,
     supports: Sequence[Candidate] | CandidateColumns | None = None,
     references: Iterable[AnnotationLike] | None = None,
-    **fields: Unpack[DecisionFields],
+    **fields: Any,
 ) -> Decision:
     """Choose one annotation among the candidates of a segment.
 
@@ -79,7 +76,7 @@ def decide_many(
     *,
     sources: Iterable[str] | None = None,
     workers: int = 1,
-    **fields: Unpack[DecisionFields],
+    **fields: Any,
 ) -> list[Decision]:
     """`decide` for each segment of a test set; a rule such as `mbr-corpus` decides them together.
 
@@ -127,23 +124,10 @@ def decide_segment(
             f"the rule {rule.name!r} chooses for all segments of a test set together; call decide_corpus, or "
             f"`mbr-esd decide --rule {rule.name}`"
         )
-    preset = options.decider
-    if preset is not None and preset.decide is not None:
-        if supports is not None or references is not None:
-            raise OptionError(f"the preset {options.preset!r} has no supports but the candidates; leave them out")
-        columns = CandidateColumns.of(candidates)
-        if columns.format not in (None, preset.format):
-            raise InputError(
-                f"the candidates are in the format {columns.format}, and the preset {options.preset!r} reads "
-                f"{preset.format}; leave the preset out"
-            )
-        if source is not None:
-            raise OptionError(f"the preset {options.preset!r} knows no omissions; leave it or the source out")
-        return preset.decide(columns, translation, rule.name, str(options.utility))
     problem, counts = decision_problem(
         candidates, translation, options, source=source, supports=supports, references=references
     )
-    return counts.on(choose(problem, rule, options.scored_by, options.score))
+    return counts.on(choose(problem, rule, options.mqm, options.score))
 
 
 def decision_problem(
@@ -228,7 +212,7 @@ class CorpusSegment:
             values = self.rule.values(self.statistics, choice)
             value = float(self.rule.values(self.shortlist.statistics, choice)[position])
         answer, options = self.shortlist.answers[position], self.options
-        return self.counts.on(decided(self.problem, answer, values, options.scored_by, options.score, value))
+        return self.counts.on(decided(self.problem, answer, values, options.mqm, options.score, value))
 
 
 def corpus_segment(

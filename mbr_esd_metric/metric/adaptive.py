@@ -55,9 +55,8 @@ def check_stops_early(options: DecisionOptions) -> None:
         raise OptionError(
             f"n=auto is for rule={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"
         )
-    if options.preset is not None or not options.similarity.mean_over_supports:
-        what = options.maximised if options.preset is None else f"preset={options.preset}"
-        raise OptionError(f"n=auto is for utilities that are means over the supports, not {what}; give n=N")
+    if not options.similarity.mean_over_supports:
+        raise OptionError(f"n=auto is for utilities that are means over the supports, not {options.utility}; give n=N")
 
 
 def settled(

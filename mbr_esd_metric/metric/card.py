@@ -98,9 +98,6 @@ def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place:
 #: The name of the card for any model on a server of the user's.
 OWN_MODEL = "mbr-esd-server"
 
-#: What the candidates of one of several joined models, or settings of one model, are in the common decision.
-ROLES = ("both", "hypotheses", "supports")
-
 
 @dataclass(frozen=True)
 class ModelCard:
@@ -135,7 +132,6 @@ class ModelCard:
     )
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
-    role: str = _option("both", _choice(*ROLES), "what its candidates are, where several are joined by +")
     grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
     lp: str | None = _option(None, _text, "language pair such as en-de, so that the prompt can name the languages")

@@ -108,7 +108,7 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
     Args:
         name: a card's name or a model folder, optionally followed by ``?option=value&...``. If several are joined,
             an option at the end is for every model that does not set it, but for those that say which weights or
-            candidates a model has, and its role.
+            candidates a model has.
         options: more of them, which stand at the end of the name.
 
     Raises:
@@ -120,14 +120,7 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
     parts = spelled_out(with_named(name, options or {}))
     cards = [_one_card(part) for part in parts]
-    if len(cards) > 1:
-        return _pool(parts, cards)
-    if cards[0].role != "both":
-        raise OptionError(
-            f"role={cards[0].role} says what a model is to others that are joined to it by +, and there are none; "
-            "leave it out, or join one, such as A?role=hypotheses+A?role=supports&temperature=1"
-        )
-    return cards[0]
+    return _pool(parts, cards) if len(cards) > 1 else cards[0]
 
 
 #: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
@@ -141,7 +134,7 @@ _OF_COMET = (
 )
 
 #: Options that a model does not take from the end of a name: they say what it is, and not how it is asked.
-_OWN = ("model", "adapter", "revision", "candidates", "role")
+_OWN = ("model", "adapter", "revision", "candidates")
 
 
 def spelled_out(name: str) -> list[str]:
@@ -193,7 +186,6 @@ def _named(model: str) -> bool:
 def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
     """The first card, with the others; two language models of one card are numbered."""
     _check_decided_together(names, cards)
-    _check_roles(cards)
     # Settings of one language model are one model.
     weights = [(card.model or card.servers, card.adapter, card.revision, card.candidates) for card in cards]
     bases = [card.title if card.own_model else name.partition("?")[0] for name, card in zip(names, cards, strict=True)]
@@ -222,22 +214,6 @@ def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) ->
         )
     if len(set(names)) < len(names):
         raise OptionError("the name has one model with the same options twice; leave one out")
-
-
-def _check_roles(cards: Sequence[ModelCard]) -> None:
-    """See that there are hypotheses and supports, and that the decision can tell them apart."""
-    first = cards[0]
-    roles = [card.role for card in cards]
-    for role in ("hypotheses", "supports"):
-        if set(roles) <= {role}:
-            raise OptionError(f"every model says role={role}; at least one is to have another role")
-    if set(roles) != {"both"}:
-        if any(card.adaptive for card in cards):
-            raise OptionError(
-                "n=auto takes a model's candidates as hypotheses and supports; give n where you give role"
-            )
-        if first.decision.preset is not None:
-            raise OptionError(f"preset={first.decision.preset} has no supports but the hypotheses; leave role out")
 
 
 def _one_card(name: str) -> ModelCard:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import InputError, OptionError, printable
 from mbr_esd_metric.files.flat_yaml import LARGEST, read_flat
@@ -43,7 +42,7 @@ def folder_card(folder: Path) -> ModelCard:
                 f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
                 f"take the line out, and write {folder}?{key}=... where you want it"
             )
-    for key in ("model", "adapter", "prompt", "shots", "calibration", "score"):
+    for key in ("model", "adapter", "prompt", "shots", "calibration"):
         if (value := hparams.get(key)) is not None:
             hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
@@ -73,7 +72,6 @@ def _of_folder(folder: Path, key: str, value: str) -> str:
         "prompt": value in TEMPLATES or value == "gemba-mqm",
         "shots": False,
         "calibration": False,
-        "score": value in SCORES,
     }
     if not known[key]:
         raise InputError(

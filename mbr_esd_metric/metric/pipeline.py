@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, decision_problem, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
-from mbr_esd_metric.files.learnt_file import read_learnt
+from mbr_esd_metric.files.recalibration_file import read_recalibration
 from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.adaptive import rounds, settled
@@ -68,7 +67,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     card, *_ = cards = members(card)
     if not segments:
         return Annotated([], "")
-    learnt = None if card.calibration is None else read_learnt(Recalibration, card.calibration)
+    learnt = None if card.calibration is None else read_recalibration(card.calibration)
     plans = [plan(one, segments) for one in cards]
     with ExitStack() as stores:
         pool = _Pool(segments, _drawn(plans, stores, progress))
@@ -136,8 +135,8 @@ def sample(
         EngineError, StoreError: what was sampled before stays in the store.
     """
     card, *_ = cards = members(card)
-    if any(one.role != "both" or one.decision.format != card.decision.format for one in cards):
-        raise OptionError("a file of candidates does not say roles or several formats; sample each model by itself")
+    if any(one.decision.format != card.decision.format for one in cards):
+        raise OptionError("a file of candidates does not say several formats; sample each model by itself")
     if not segments:
         return
     with ExitStack() as stores:
@@ -257,7 +256,6 @@ class _Pool:
         self.drawn = drawn
         cards = [one.plan.card for one in drawn]
         self._segments, self._card, self._options = segments, cards[0], cards[0].decision
-        self._apart = any(card.role != "both" for card in cards)
         self._sources = [_left_out_of(segment.source, cards) for segment in segments]
 
     def decisions(self) -> list[Decision]:
@@ -277,10 +275,9 @@ class _Pool:
             return ()
         try:
             return decide_corpus(
-                [(self._hypotheses(number), self._segments[number].translation) for number in numbers],
+                [(self._candidates(number), self._segments[number].translation) for number in numbers],
                 self._options,
                 sources=[s for number in numbers if (s := self._sources[number]) is not None] or None,
-                supports=[self._supports(number) for number in numbers] if self._apart else None,
                 labels=[self._segments[number].label for number in numbers],
             ).decisions
         except NoValidCandidateError as error:
@@ -297,11 +294,7 @@ class _Pool:
                 continue
             try:
                 found[key] = decide_segment(
-                    self._hypotheses(number),
-                    segment.translation,
-                    self._options,
-                    source=self._sources[number],
-                    supports=self._supports(number) if self._apart else None,
+                    self._candidates(number), segment.translation, self._options, source=self._sources[number]
                 )
             except NoValidCandidateError:
                 failed.append(segment.label)
@@ -332,20 +325,14 @@ class _Pool:
             if not segment.translation.strip():
                 continue
             with suppress(NoValidCandidateError):
-                given = self._supports(number)
+                given = self._candidates(number)
                 problem, _ = decision_problem(given, segment.translation, self._options, source=self._sources[number])
-                found.append(problem.score("expected", self._options.scored_by)[0])
+                found.append(problem.score("expected", self._options.mqm)[0])
         return found
 
-    def _hypotheses(self, number: int) -> list[Candidate]:
-        return self._candidates(number, without="supports")
-
-    def _supports(self, number: int) -> list[Candidate]:
-        return self._candidates(number, without="hypotheses")
-
-    def _candidates(self, number: int, without: str = "") -> list[Candidate]:
+    def _candidates(self, number: int) -> list[Candidate]:
         segment = self._segments[number]
-        found = [c for one in self.drawn if one.plan.card.role != without for c in one.candidates(number, segment)]
+        found = [c for one in self.drawn for c in one.candidates(number, segment)]
         # Nothing can be marked in a blank translation.
         return found or [Candidate(_nothing(self._card, segment.translation), logprob=0.0)]
 

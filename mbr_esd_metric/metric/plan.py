@@ -123,7 +123,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             )
         keys.append(by_pair[pair])
     walks = not cls.stored or all(request.walk is not None for request in requests.values())
-    if card.decision.score not in ("chosen", "expected", "given") and card.role != "hypotheses" and not walks:
+    if card.decision.score == "conditional" and not walks:
         raise OptionError(
             f"score={card.decision.score} needs the probability of every tag, which {card.name} with "
             f"format={answers.name} does not have; take score=expected, or format=marked on engine=transformers"

@@ -1,7 +1,7 @@
 """Several models, one decision: their candidates are pooled as supports and as hypotheses, weighted equally by model.
 
 Several settings of one language model are one model whose candidates all weigh the same, so that a share of them can be
-drawn at another temperature. With `role` the candidates of a model or setting are only hypotheses, or only supports.
+drawn at another temperature.
 
 Each model samples by itself, under its own keys in the store, so that a pool costs nothing where its models have been
 run. Whether supports of several families make better decisions has not been measured here; the paper names metric bias

@@ -16,7 +16,7 @@ from mbr_esd_metric.metric.plan import Plan
 
 #: Options of a decision that are said whatever their value is, or that others say. Every other one is said where it is
 #: not at its default.
-_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "score", "preset")
+_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "score")
 
 
 def signature(plans: Sequence[Plan]) -> str:
@@ -55,7 +55,6 @@ def _fields(todo: Plan) -> Mapping[str, str]:
         **_changed(decision, "score"),
         **({} if todo.card.calibration is None else {_short("calibration"): _digest(todo.card.calibration)}),
         **_changed(decision, *(name for name in FIELDS if name not in _PLACED)),
-        **_changed(decision, "preset"),
     }
     return {name: str(value) for name, value in fields.items()}
 
@@ -71,7 +70,7 @@ def _model(todo: Plan) -> dict[str, object]:
 
 def _number(todo: Plan) -> dict[str, object]:
     n = f"auto/{todo.card.samples}" if todo.card.adaptive else todo.card.samples
-    return {"n": n, **({} if todo.card.role == "both" else {"role": todo.card.role})}
+    return {"n": n}
 
 
 def _sampling(todo: Plan) -> dict[str, object]:

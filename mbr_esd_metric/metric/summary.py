@@ -134,7 +134,7 @@ def _equal(
         f"all {len(judged)} segments have the score {unit_score(score, mqm):.4f}: {unmarked} answers mark no error, "
         f"and neither do {counts.unmarked} of {counts.candidates} candidates"
     )
-    if card.decision.score == "chosen" and card.decision.preset is None and card.samples > 1:
+    if card.decision.score == "chosen" and card.samples > 1:
         means = [unit_score(one, mqm) for one in expected()]
         different = len({round(one, 9) for one in means})
         if different > 1:

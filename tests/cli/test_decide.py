@@ -1,4 +1,4 @@
-"""`mbr-esd decide`: order, resumption, malformed lines, compression, presets."""
+"""`mbr-esd decide`: order, resumption, malformed lines, compression."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric import Candidate, decide, load_metric
+from mbr_esd_metric import decide
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.released_code import decide_released
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files import json_stream
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")
 
@@ -240,18 +237,6 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, tmp_path: Path) -> None
     assert [row["expected_utility"] for row in rows(out)] == pytest.approx(utilities)
 
 
-def test_released_code_preset(tmp_path: Path) -> None:
-    made = records(12)
-    path, out = tmp_path / "x.gen.json", tmp_path / "out.jsonl"
-    systems = {"A": [[[c.text, c.logprob, r.mt, r.src] for c in r.candidates] for r in made]}
-    path.write_text(json.dumps(systems), encoding="utf-8")
-    assert run(path, "-o", out, "--preset", "released-code", "--utility", "scoresim") == 0
-    for record, row in zip(made, rows(out), strict=True):
-        decision = decide_released(record.candidates, record.mt, utility="scoresim")
-        assert (row["index"], row["score"]) == (decision.index, decision.score)
-    assert run(path, "-o", out, "--preset", "released-code", "--rule", "majority") == 1
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -261,7 +246,6 @@ def test_released_code_preset(tmp_path: Path) -> None:
         ["--invalid", "w"],
         ["--mqm", "w"],
         ["--location", "w"],
-        ["--preset", "w"],
         ["--workers", "0"],
     ],
 )
@@ -287,24 +271,6 @@ def test_a_utility_is_taken_where_it_says_something(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--blank", "worst"),
-        ("--weights", "uniform"),
-        ("--invalid", "drop"),
-        ("--mqm", "paper"),
-        ("--location", "successive"),
-    ],
-)
-def test_a_preset_takes_no_option_that_it_settles(
-    source: Path, tmp_path: Path, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(source, "-o", tmp_path / "out", "--preset", "released-code", *words) == 1
-    assert f"{' '.join(words)} changes nothing with --preset released-code" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == [source.name]
-
-
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
 def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
@@ -326,11 +292,6 @@ def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFix
     assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["spans"]) == (-25, None, [])
 
 
-def test_an_unknown_preset_is_said_first(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(source, "-o", tmp_path / "out", "--preset", "released", "--weights", "model") == 1
-    assert "unknown preset 'released'; did you mean 'released-code'" in capsys.readouterr().err
-
-
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "none", "-o", tmp_path / "out") == 1
     assert "no such file" in capsys.readouterr().err
@@ -343,34 +304,6 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["decide", "--help"])
     assert "mbr-esd decide candidates" in capsys.readouterr().out
-
-
-def test_released_code_has_few_rules() -> None:
-    with pytest.raises(OptionError, match="majority with softf1"):
-        decide_released([Candidate("x", logprob=-1.0)], "t", "majority")
-
-
-def test_a_preset_means_the_same_to_decide_and_to_a_model(tmp_path: Path) -> None:
-    """Outliers in the score: the candidate nearest to the mean score is not the one nearest to the median."""
-    mt = "eins zwei drei vier"
-    words = mt.split()
-
-    def answer(count: int) -> str:
-        kind = {"category": "accuracy", "sub_category": "x", "severity": "major"}
-        return render_answer([{"error_span": word, **kind} for word in words[:count]])
-
-    texts = tuple(answer(count) for count in (0, 0, 0, 1, 3, 3))
-    record = CandidateRecord("1", "src", mt, CandidateColumns(texts, (-1.0,) * 6, (False,) * 6))
-    path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
-    write_records(path, [record])
-    assert run(path, "-o", out, "--preset", "released-code", "--utility", "scoresim") == 0
-    name = f"mbr-esd-llama?candidates={path}&n=6&preset=released-code&utility=scoresim&store={tmp_path / 'store'}"
-    predicted = load_metric(name).predict([{"src": "src", "mt": mt}], progress_bar=False)
-    (decision,) = annotate(load_metric(name).card, [Segment("src", mt, "1")]).decisions
-    assert (rows(out)[0]["index"], rows(out)[0]["score"]) == (3, -5.0)
-    assert (decision.index, predicted.metadata.mqm) == (3, [-5.0])
-    assert "|invalid:empty|blank:perfect|preset:released-code|" in predicted.metadata.signature
-    assert decide(record.candidates, mt, utility="scoresim", invalid="empty", mqm="google").index == 0
 
 
 def test_a_rule_that_needs_raters_is_not_for_candidates(

@@ -47,7 +47,7 @@ def test_models_of_the_tests_are_listed_where_that_is_asked_for(
 def test_models_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--options"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "preset"))
+    assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "rule"))
     assert "mbr-esd-demo" not in shown
 
 

@@ -220,9 +220,3 @@ def test_an_unknown_format_names_file_and_line(
     ):
         assert main(words) == 1
         assert message in capsys.readouterr().err
-
-
-def test_the_preset_of_json_refuses_another_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["decide", str(folder / "marked.jsonl"), "-o", str(folder / "preset.jsonl"), "--preset", "released-code"]
-    assert main(words) == 1
-    assert "line 1, segment '1' of system 'A': the candidates are in the format marked" in capsys.readouterr().err

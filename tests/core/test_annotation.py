@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 import pickle
 import warnings
-from dataclasses import replace
 
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
@@ -82,8 +80,6 @@ def test_scores_count_both_sides_and_what_has_no_place() -> None:
     assert mqm_score(Annotation(spans)) == -6
     assert mqm_score(Annotation(spans).missing(["major", "minor"])) == -12
     assert mqm_score(Annotation(spans).missing(["major"] * 5)) == -25
-    nested = replace(WEIGHTS["paper"], nested=True)
-    assert mqm_score(Annotation(spans), nested) == -6  # a span of the source lies in none of the translation
     assert Annotation().missing(["minor"]) != Annotation()
     assert not Annotation().missing(["minor"]).clean
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -16,7 +17,6 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices, option_help
-from mbr_esd_metric.decoding.presets import PRESETS
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord
@@ -87,32 +87,12 @@ def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
 
 def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
     texts = ['{"errors": []}']
-    decision = decide([Candidate(texts[0], logprob=-1.0)], TEXT, preset="released-code")
-    assert math.isnan(decision.expected_utility)  # of one candidate the released code has no mean over the others
+    decision = replace(decide([Candidate(texts[0], logprob=-1.0)], TEXT), expected_utility=math.nan)
     record = DecisionRecord.of(
         CandidateRecord("1", "", TEXT, CandidateColumns(tuple(texts), (-1.0,), (False,))), decision
     )
     assert record.to_json()["expected_utility"] is None
     assert math.isnan(DecisionRecord.from_json(record.to_json()).expected_utility)
-
-
-def test_a_preset_settles_its_options_and_takes_no_others() -> None:
-    options = DecisionOptions(preset="released-code")
-    assert (options.invalid, options.mqm, options.weights) == ("empty", "google", "uniform")
-    with pytest.raises(OptionError, match="location=successive changes nothing with preset=released-code"):
-        DecisionOptions(location="successive", preset="released-code")
-    with pytest.raises(OptionError, match="reads answers of format=json, not format=compact"):
-        DecisionOptions(preset="released-code", format="compact")
-    with pytest.raises(OptionError, match="the rules mbr and map"):
-        DecisionOptions("majority", preset="released-code")
-    with pytest.raises(OptionError, match="no supports but the candidates"):
-        decide(CANDIDATES, TEXT, preset="released-code", supports=CANDIDATES)
-
-
-def test_a_preset_that_decides_by_itself_settles_all_that_it_does_not_take() -> None:
-    for name, preset in PRESETS.items():
-        if preset.decide is not None:
-            assert {*preset.settles} == {*FIELDS} - {"rule", "utility", "preset", "format"}, name
 
 
 def test_options_say_what_they_are() -> None:

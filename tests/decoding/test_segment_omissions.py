@@ -16,7 +16,7 @@ from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
@@ -75,8 +75,6 @@ def test_answers_are_read_with_the_source() -> None:
         decide([said()], MT)
     with pytest.raises(InputError, match="is in the source; join both sides first"):
         decide([Candidate(annotation=[NIGHT])], MT)
-    with pytest.raises(OptionError, match="knows no omissions"):
-        decide([Candidate('{"errors": []}')], MT, preset="released-code", source=SRC)
 
 
 def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:

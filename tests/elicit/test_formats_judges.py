@@ -12,7 +12,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.gemba_mqm import gemba_score
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 
 SRC = "The bank on the corner closed last week."
 MT = "Das Ufer an der Ecke schloss."
@@ -107,11 +107,14 @@ def test_score_given_is_the_mean_of_the_stated_scores() -> None:
         decide([Candidate('{"errors": []}')], MT, score="given")
 
 
-def test_the_preset_reads_as_gemba_does() -> None:
+def test_the_stated_score_is_gembas() -> None:
     unread = Candidate("The translation is fine.")
     for candidate, score in ((Candidate(ANSWER), -11.0), (unread, 0.0)):
-        decision = decide([candidate], MT, rule="greedy", preset="gemba", source=SRC)
+        decision = decide(
+            [candidate], MT, rule="greedy", format="gemba-mqm", score="given", invalid="empty", source=SRC
+        )
         assert decision.score == score
-    assert len(decide([Candidate(ANSWER)], MT, preset="gemba", source=SRC).annotation) == 3
-    with pytest.raises(OptionError, match="reads answers of format=gemba-mqm"):
-        decide([unread], MT, preset="gemba", format="compact", source=SRC)
+    assert (
+        len(decide([Candidate(ANSWER)], MT, format="gemba-mqm", score="given", invalid="empty", source=SRC).annotation)
+        == 3
+    )

@@ -64,7 +64,6 @@ def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
         ("mbr-esd-llama?n=1_000", "option n=1_000: give a whole number"),
         ("mbr-esd-llama?n=٣", "give a whole number"),
         ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: give a number from 0 to 100"),
-        ("mbr-esd-llama?preset=released", "did you mean 'released-code'"),
     ],
 )
 def test_a_wrong_name_option_or_value_is_told_with_the_nearest_valid_ones(name: str, part: str) -> None:
@@ -72,11 +71,6 @@ def test_a_wrong_name_option_or_value_is_told_with_the_nearest_valid_ones(name: 
         load_card(name)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_the_released_code_preset_changes_what_the_released_code_does_otherwise() -> None:
-    card = load_card("mbr-esd-llama?preset=released-code")
-    assert (card.decision.invalid, card.decision.mqm) == ("empty", "google")
 
 
 def test_a_model_folder_is_a_card(tmp_path: Path) -> None:

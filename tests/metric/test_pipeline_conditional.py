@@ -113,6 +113,3 @@ def test_a_model_that_has_no_marks_is_refused_before_anything_is_sampled(card: M
     with pytest.raises(OptionError, match="mbr-esd-gemma2 with format=compact"):
         annotate(load_card(pool), SEGMENTS)
     assert not Walking.sampled
-    # What is a hypothesis alone is no part of the mean.
-    apart = f"mbr-esd-llama?format=marked&role=supports&{common}+mbr-esd-gemma2?format=marked&role=hypotheses&{common}"
-    assert annotate(load_card(apart), SEGMENTS[:1]).decisions[0].score == pytest.approx(-6.5)

@@ -17,7 +17,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.files.learnt_file import write_learnt
+from mbr_esd_metric.files.recalibration_file import write_recalibration
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
@@ -71,7 +71,7 @@ def test_confidence_is_the_probability_of_the_tokens_also_from_the_store(tmp_pat
 
 
 def test_a_calibration_is_applied_to_it(tmp_path: Path) -> None:
-    write_learnt(tmp_path / "c.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
+    write_recalibration(tmp_path / "c.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
     with FakeServer(MODEL, spoil=spelt) as server:
         found = confidences(name(server, tmp_path, f"calibration={tmp_path}/c.json"))
     assert found == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)

@@ -81,8 +81,6 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
     assert main(["score", *files, "--model", name, "--quiet"]) == 0
     assert "score: 0.6000" in capsys.readouterr().out
     out = str(tmp_path / "out")
-    assert main(["sample", *files, "--model", name.replace("+", "&role=supports+"), "-o", out, "--quiet"]) == 1
-    assert "does not say roles" in capsys.readouterr().err
     assert main(["sample", *files, "--model", name, "-o", out, "--quiet"]) == 0
     assert "1 segment, 6 candidates each" in capsys.readouterr().out
     (record,) = read_candidates(out)
@@ -162,24 +160,6 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     assert [s.start for s in other.annotation] == [10]
 
 
-@pytest.mark.parametrize(("rule", "start"), [("mbr", 10), ("mbr-corpus", 10), ("consensus-corpus", 4)])
-def test_hypotheses_come_from_one_setting_and_supports_from_another(
-    settings: Callable[..., Annotated], rule: str, start: int
-) -> None:
-    """A rule that picks takes a hypothesis; one that builds goes by the supports alone. So does the expected score."""
-    every = f"rule={rule}&score=expected"
-    run = settings(f"n=2&temperature=0.5&role=hypotheses&{every}", f"n=3&temperature=1&role=supports&{every}")
-    (decision,) = run.decisions
-    assert [span.start for span in decision.annotation] == [start]
-    assert [span.confidence for span in decision.annotation] == [1.0 if start == 4 else 0.0]
-    assert decision.valid == 2
-    assert (decision.score, decision.score_sd) == (-5.0, 0.0)
-    assert "|role:hypotheses+supports|" in run.signature
-    if rule == "mbr":
-        alone = decide([Candidate(said("ist"))], TRANSLATION, supports=[Candidate(said("Laden"))])
-        assert decision.expected_utility == alone.expected_utility < 1
-
-
 def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
     as_json = file(tmp_path / "json.jsonl", said("Laden"), said("Laden"), "no answer", said("ist"))
     compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", said("ist"), "major <Laden>")
@@ -203,10 +183,10 @@ def test_an_option_at_the_end_is_for_every_model_that_does_not_set_it() -> None:
     assert [one.lp for one in every] == ["en-de"] * 3
     assert [one.engine for one in every] == ["server", "auto", "auto"]
     assert [one.temperature for one in every] == [1.0, 1.0, 1.0]
-    apart = load_card("mbr-esd-llama?n=4+mbr-esd-llama?n=8&role=supports&candidates=b.jsonl")
-    assert [(one.n, one.role, one.candidates) for one in (apart, *apart.others)] == [
-        (4, "both", None),
-        (8, "supports", "b.jsonl"),
+    apart = load_card("mbr-esd-llama?n=4+mbr-esd-llama?n=8&candidates=b.jsonl")
+    assert [(one.n, one.candidates) for one in (apart, *apart.others)] == [
+        (4, None),
+        (8, "b.jsonl"),
     ]
 
 
@@ -243,10 +223,6 @@ def test_options_at_the_end_are_for_all() -> None:
         ("mbr-esd-llama+mbr-esd-gemma2?rule=map", "log-probabilities cannot be compared"),
         ("mbr-esd-llama+mbr-esd-llama", "the same options twice"),
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
-        ("mbr-esd-llama?role=supports", "there are none; leave it out, or join one"),
-        ("mbr-esd-llama?role=supports+mbr-esd-gemma2?role=supports", "every model says role=supports"),
-        ("mbr-esd-llama?role=supports+mbr-esd-gemma2?n=auto", "give n where you give role"),
-        ("mbr-esd-llama?role=supports&preset=released-code+mbr-esd-gemma2?preset=released-code", "leave role out"),
     ],
 )
 def test_what_cannot_be_pooled_is_said(name: str, said: str) -> None:

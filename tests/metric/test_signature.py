@@ -59,7 +59,7 @@ def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     """So that two scores with one signature were decided alike; and the documentation says what it is called there."""
-    examples = {"utility": "f1", "score": "expected", "rule": "map", "preset": "gemba"}
+    examples = {"utility": "f1", "score": "expected", "rule": "map"}
     choices = [value for value in option_choices(name) or () if value != FIELDS[name].default]
     assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
     model = f"mbr-esd-llama?{name}={examples.get(name) or choices[0]}"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.files.learnt_file import read_learnt
+from mbr_esd_metric.files.recalibration_file import read_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
@@ -53,7 +52,7 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
     assert main(["calibrate", *inputs, "--format", "json", "--apply", str(learnt)]) == 0
     after = json.loads(capsys.readouterr().out)[0]["rows"]
     assert after[0]["ece_recalibrated"] < 0.05
-    assert read_learnt(Recalibration, learnt).learnt_on == "60 spans of xcomet"
+    assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
 
 
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:

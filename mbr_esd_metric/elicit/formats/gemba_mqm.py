@@ -7,7 +7,7 @@
     Minor:
     fluency/grammar - "other words"
 
-The quoted words of an omission are those of the source. `preset=gemba` has the score of GEMBA's own reading, which
+The quoted words of an omission are those of the source. `score=given` is the score of GEMBA's own reading, which
 counts what a person would not (`gemba_score`).
 """
 

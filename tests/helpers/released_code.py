@@ -1,4 +1,4 @@
-"""The decisions of the code that the authors of the paper released, including every tie, for comparison.
+"""The decisions of the code that the authors of the paper released, including every tie: a plain reference.
 
 It differs from the paper (and from `decoding.decide`) in these points:
 
@@ -12,8 +12,7 @@ It differs from the paper (and from `decoding.decide`) in these points:
 * Ties go to the lower index, whatever the log-probability, and are ties of floating-point sums in the order of the
   candidates; sums that are equal but for rounding are therefore formed here in that order as well.
 
-The released code also reads texts with a key given twice or with NaN. It scores a segment without candidates as
-perfect; here that is an error.
+The released code also reads texts with a key given twice or with NaN.
 """
 
 from __future__ import annotations
@@ -26,105 +25,52 @@ from typing import Any
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, SEVERITIES, Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
-from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.decision_problem import with_confidence
 from mbr_esd_metric.core.hypotheses import TIE, Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
 from mbr_esd_metric.core.severity import BETA, EPS, GAMMA
 from mbr_esd_metric.elicit.parse import KEYS
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
-
-#: Utilities that the released code has for MBR.
-UTILITIES = ("softf1", "f1", "scoresim", "scoresim-mean")
 
 
 def decide_released(
-    candidates: Sequence[Candidate] | CandidateColumns, translation: str, rule: str = "mbr", utility: str = "softf1"
-) -> Decision:
-    """The released code's decision for one segment.
+    candidates: Sequence[tuple[str, float]], translation: str, rule: str = "mbr", utility: str = "softf1"
+) -> tuple[int, float]:
+    """Index and score of the released code's decision for one segment.
 
     Args:
-        candidates: with texts.
+        candidates: text and log-probability of each.
         translation: t.
         rule: "mbr" or "map".
-        utility: "softf1", "f1" or "scoresim" (which here means "scoresim-mean").
-
-    Raises:
-        OptionError: a rule or utility that the released code does not have.
-        NoValidCandidateError: there is no candidate.
-        InputError: a candidate without a text; map without log-probabilities.
+        utility: "softf1", "f1" or "scoresim".
     """
-    check_released(rule, utility)
-    columns = CandidateColumns.of(candidates)
-    if not len(columns):
-        raise NoValidCandidateError("no candidates")
-    read: dict[str, tuple[float, Annotation, int | None]] = {}
-    texts: list[str] = []
-    for number, text in enumerate(columns.texts, 1):
-        if text is None:
-            raise InputError(f"candidate {number} has no text, which the preset 'released-code' reads")
-        if text not in read:
-            read[text] = _read(text, translation)
-        texts.append(text)
-    scores = [read[text][0] for text in texts]
-    annotations = [read[text][1] for text in texts]
-    invalid = sum(read[text][2] is None for text in texts)
-    folded = Hypotheses(annotations)
-    table = AnnotationTable(folded.annotations, len(translation))
-    utilities: list[float]
-    if utility.startswith("scoresim"):
+    read = [_read(text, translation) for text, _ in candidates]
+    scores = [score for score, _ in read]
+    if rule == "map":
+        chosen = max(range(len(candidates)), key=lambda i: candidates[i][1])
+    elif utility == "scoresim":
         mean = sum(scores) / len(scores)
-        utilities = [1 - abs(score - mean) / 25 for score in scores]
         nearness = [-abs(score - mean) for score in scores]
         chosen = nearness.index(max(nearness))
     else:
-        utilities, chosen = _leave_one_out(table, folded, _soft_f1(table) if utility == "softf1" else _f1(table))
-    if rule == "map":
-        logprobs = columns.logprobs
-        if any(value is None for value in logprobs):
-            raise InputError("the rule 'map' needs the candidates' log-probabilities")
-        chosen = max(range(len(logprobs)), key=lambda i: logprobs[i] or 0.0)
-    return Decision(
-        index=chosen,
-        annotation=with_confidence(annotations[chosen], table, slice(0, len(folded)), folded.weights()),
-        score=scores[chosen],
-        expected_utilities=tuple(utilities),
-        expected_utility=utilities[chosen],
-        valid=len(columns) - invalid,
-        distinct=len(folded),
-        invalid=invalid,
-        dropped=sum(read[text][2] or 0 for text in texts),
-        located=sum(map(len, annotations)),
-        unmarked=sum(not read[text][1] and read[text][2] is not None for text in texts),
-        reasons={"not readable": invalid} if invalid else {},
-    )
+        folded = Hypotheses([annotation for _, annotation in read])
+        table = AnnotationTable(folded.annotations, len(translation))
+        _, chosen = _leave_one_out(table, folded, _soft_f1(table) if utility == "softf1" else _f1(table))
+    return chosen, scores[chosen]
 
 
-def check_released(rule: str, utility: str) -> None:
-    """Raise `OptionError` for a rule or utility that the released code does not have."""
-    if rule not in ("mbr", "map") or utility not in UTILITIES:
-        raise OptionError(
-            f"the preset 'released-code' has the rules mbr and map and the utilities {', '.join(UTILITIES)}; "
-            f"not {rule} with {utility}"
-        )
-
-
-def _read(text: str, translation: str) -> tuple[float, Annotation, int | None]:
-    """Score, annotation, and how many errors were not located; None for a text that cannot be read."""
+def _read(text: str, translation: str) -> tuple[float, Annotation]:
+    """Score and annotation; those of no error for a text that cannot be read."""
     try:
         errors: Any = json.loads(text)["errors"]
         if any(key not in error for error in errors for key in KEYS):
-            return 0.0, EMPTY, None
+            return 0.0, EMPTY
         fields = [[error[key] for key in KEYS] for error in errors]
     except (ValueError, TypeError, KeyError, RecursionError):
-        return 0.0, EMPTY, None
-    score, spans, dropped = 0.0, [], 0
+        return 0.0, EMPTY
+    score, spans = 0.0, []
     for span_text, category, sub_category, severity in fields:
         if not all(isinstance(name, str) for name in (category, sub_category, severity)):
-            return 0.0, EMPTY, None
+            return 0.0, EMPTY
         if not isinstance(span_text, str) or not span_text or span_text not in translation:
-            dropped += 1
             continue
         folded = SEVERITIES.get(severity.lower())
         if folded == "major":
@@ -135,7 +81,7 @@ def _read(text: str, translation: str) -> tuple[float, Annotation, int | None]:
         if folded is not None:
             start = translation.index(span_text)
             spans.append(ErrorSpan(start, start + len(span_text), folded, f"{category}/{sub_category}"))
-    return max(score, -25.0), Annotation(spans), dropped
+    return max(score, -25.0), Annotation(spans)
 
 
 def _soft_f1(table: AnnotationTable) -> Floats:
