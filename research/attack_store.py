@@ -18,33 +18,34 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 
 
-def stored() -> dict[str, list[Sample]]:
+def stored() -> dict[str, list[Candidate]]:
     """What the store holds: 40 requests of 8 samples, every second one with expected spans, and 40 of a single answer
     with its tokens."""
     chance = random.Random(7)
-    found: dict[str, list[Sample]] = {}
+    found: dict[str, list[Candidate]] = {}
     for number in range(40):
         found[f"several {number}"] = [
-            Sample(
+            Candidate(
                 f"text {number} {i} ü😀",
-                -chance.random() * 9,
-                i + 1,
+                logprob=-chance.random() * 9,
+                tokens=i + 1,
                 expected=ExpectedSpans(chance.random(), i) if number % 2 else None,
             )
             for i in range(8)
         ]
         tokens = TokenLogprobs((4, 1, 0), (-0.5, -0.25, -chance.randrange(8) / 8))
-        found[f"single {number}"] = [Sample(f"abc{number % 10}.", sum(tokens.logprobs), 3, token_logprobs=tokens)]
+        found[f"single {number}"] = [
+            Candidate(f"abc{number % 10}.", logprob=sum(tokens.logprobs), tokens=3, token_logprobs=tokens)
+        ]
     return found
 
 
-def outcome(path: Path, wanted: dict[str, list[Sample]]) -> str:
+def outcome(path: Path, wanted: dict[str, list[Candidate]]) -> str:
     """What becomes of a store with one bit flipped."""
     lost = False
     try:

@@ -21,13 +21,12 @@ from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
 from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.files.streams import read_segments
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import sample
 from mbr_esd_metric.metric.plan import Segment
 
-Drawn = list[tuple[Segment, Sequence[Sample]]]
+Drawn = list[tuple[Segment, Sequence[Candidate]]]
 
 
 def row(name: str, drawn: Drawn, seconds: float) -> str:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,8 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, samples, models) in zip(names, sampled, strict=True):
         cut.update(one.truncated for one in samples)
-        columns = CandidateColumns.of([one.candidate(model, form) for one, model in zip(samples, models, strict=True)])
+        candidates = [replace(one, model=model, format=form) for one, model in zip(samples, models, strict=True)]
+        columns = CandidateColumns.of(candidates)
         yield CandidateRecord(number, segment.source, segment.translation, columns, system)
 
 

@@ -97,14 +97,15 @@ class Candidate:
         text: what the model wrote; parsed against the translation when a decision is made. None if `annotation` is
             given instead.
         annotation: an annotation that needs no parsing; used instead of `text`.
-        logprob: sum over the generated tokens of log M at temperature 1 over the tokens that the grammar
-            admits; None if unknown.
-        truncated: cut by the length limit, and so invalid.
+        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
+            the grammar admits, before temperature and top-k; None if unknown.
+        truncated: cut by the length limit, or refused or cut by a hosted service; invalid.
         model: which of several models wrote it; each model's valid candidates weigh the same in all. None if there
             is one model.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
         expected: numbers of error spans that the model expects, given this walk's prefixes; None if unknown.
         format: name of the answer format of the text; None: the one that the decision's options name.
+        tokens: the number of generated tokens; 0 if unknown.
     """
 
     text: str | None = None
@@ -115,6 +116,7 @@ class Candidate:
     token_logprobs: TokenLogprobs | None = None
     expected: ExpectedSpans | None = None
     format: str | None = None
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

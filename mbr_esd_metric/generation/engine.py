@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -147,40 +147,12 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """One generated text.
-
-    Attributes:
-        text: the answer, without special tokens.
-        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
-            the grammar allows, before temperature and top-k; None if unknown (a file that does not say).
-        tokens: the number of generated tokens; 0 if unknown.
-        truncated: cut by `Sampling.max_tokens`, or refused or cut by a hosted service; invalid.
-        token_logprobs: of each token, where they were asked for and are known.
-        expected: of a walk, how many error spans the model expected along it.
-    """
-
-    text: str
-    logprob: float | None
-    tokens: int
-    truncated: bool = False
-    token_logprobs: TokenLogprobs | None = None
-    expected: ExpectedSpans | None = None
-
-    def candidate(self, model: str | None = None, format: str | None = None) -> Candidate:
-        """The same for a decision or a file, which model wrote it and in which answer format."""
-        return Candidate(
-            self.text, None, self.logprob, self.truncated, model, self.token_logprobs, self.expected, format
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Generated:
     """Samples `first`, `first + 1`, ... of the request with this key."""
 
     key: str
     first: int
-    samples: tuple[Sample, ...]
+    samples: tuple[Candidate, ...]
 
 
 class Engine(ABC):
@@ -246,7 +218,7 @@ class Engine(ABC):
 
         Args:
             options: of the model.
-            logprobs: whether the run needs log-probabilities as `Sample.logprob` describes them.
+            logprobs: whether the run needs log-probabilities as `Candidate.logprob` describes them.
             grammar: whether each segment's answers must match a regular expression of their own.
         """
         return None

@@ -23,10 +23,9 @@ from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.cache import cache_folder
-from mbr_esd_metric.generation.engine import Sample
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
@@ -131,13 +130,13 @@ class CandidateStore:
             found = "SELECT id FROM request WHERE key = ?"
             return {key: int(self._connection.execute(found, (key,)).fetchone()[0]) for key in wanted}
 
-    def get(self, key: str, n: int) -> list[Sample | None]:
+    def get(self, key: str, n: int) -> list[Candidate | None]:
         """Samples 0 to n - 1 of the request, None if one is missing.
 
         Raises:
             StoreError: the file is damaged; names the first damaged sample.
         """
-        samples: list[Sample | None] = [None] * n
+        samples: list[Candidate | None] = [None] * n
         with self._reported("read"):
             # All at once: a query that an error leaves unfinished keeps the file open after `close`.
             rows = self._connection.execute(
@@ -153,7 +152,7 @@ class CandidateStore:
                 samples[number] = _sample(*row[1:])
         return samples
 
-    def put(self, key: str, first: int, samples: Sequence[Sample]) -> None:
+    def put(self, key: str, first: int, samples: Sequence[Candidate]) -> None:
         """Store samples `first`, `first + 1`, ... in one transaction. Samples that are stored already do not change.
 
         Raises:
@@ -255,12 +254,12 @@ class CandidateStore:
             raise StoreError(f"cannot {doing} the candidate store {self._path}: {_advice(error)}") from error
 
 
-def _row(number: int, sample: Sample) -> tuple[int, bytes, float | None, int, int, bytes | None, bytes | None]:
+def _row(number: int, sample: Candidate) -> tuple[int, bytes, float | None, int, int, bytes | None, bytes | None]:
     """The columns of a sample, without its request and its checksum."""
     tokens, expected = sample.token_logprobs, sample.expected
     return (
         number,
-        sample.text.encode("utf-8", "surrogatepass"),
+        (sample.text or "").encode("utf-8", "surrogatepass"),
         sample.logprob,
         sample.tokens,
         int(sample.truncated),
@@ -271,14 +270,14 @@ def _row(number: int, sample: Sample) -> tuple[int, bytes, float | None, int, in
 
 def _sample(
     text: bytes, logprob: float | None, tokens: int, truncated: int, packed: bytes | None, expected: bytes | None
-) -> Sample:
-    return Sample(
+) -> Candidate:
+    return Candidate(
         text.decode("utf-8", "surrogatepass"),
-        logprob,
-        tokens,
-        bool(truncated),
-        None if packed is None else _unpacked(packed),
-        None if expected is None else ExpectedSpans(*_EXPECTED.unpack(expected)),
+        logprob=logprob,
+        tokens=tokens,
+        truncated=bool(truncated),
+        token_logprobs=None if packed is None else _unpacked(packed),
+        expected=None if expected is None else ExpectedSpans(*_EXPECTED.unpack(expected)),
     )
 
 

@@ -18,9 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.elicit.formats import Walk
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
 
 if TYPE_CHECKING:
@@ -132,7 +131,9 @@ class Walker:
         output = self._base.get_output_embeddings().weight
         return by_word(token_surprisals(states, torch.tensor(tokens, device=states.device), output), read.units)
 
-    def sample(self, walk: Walk, question: Question, count: int, choose: Choose, by_mark: bool = False) -> list[Sample]:
+    def sample(
+        self, walk: Walk, question: Question, count: int, choose: Choose, by_mark: bool = False
+    ) -> list[Candidate]:
         """Samples, each with the number of error spans that the model expects along it.
 
         Args:
@@ -174,7 +175,11 @@ class Walker:
             pieces = [word + walk.marks[mark] for word, mark in zip(words, row, strict=True)]
             by_token = _by_mark(pieces, each) if by_mark else None
             expected = replace(walk.expected(row, known), words=len(walk.units), surprisal=question.surprisal)
-            done.append(Sample("".join(pieces), sum(each), len(units), token_logprobs=by_token, expected=expected))
+            done.append(
+                Candidate(
+                    "".join(pieces), logprob=sum(each), tokens=len(units), token_logprobs=by_token, expected=expected
+                )
+            )
         return done
 
 

@@ -21,7 +21,6 @@ from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, decis
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
 from mbr_esd_metric.files.recalibration_file import read_recalibration
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.adaptive import rounds, settled
 from mbr_esd_metric.metric.card import ModelCard
@@ -91,14 +90,16 @@ class _Drawn:
     model: str | None
     reads: DecisionOptions | None
 
-    def samples(self, number: int) -> list[Sample] | None:
+    def samples(self, number: int) -> list[Candidate] | None:
         """Those of the segment with this number; None if the translation is blank."""
         key = self.plan.keys[number]
         return None if key is None else [one for one in self.store.get(key, self.counts[key]) if one is not None]
 
     def candidates(self, number: int, segment: Segment) -> list[Candidate]:
         """The same for a decision on the segment; none if its translation is blank."""
-        found = [one.candidate(self.model) for one in self.samples(number) or []]
+        found = self.samples(number) or []
+        if self.model is not None:
+            found = [replace(one, model=self.model) for one in found]
         if self.reads is None:
             return found
         read = read_annotations(found, segment.translation, self.reads, segment.source)
@@ -121,7 +122,7 @@ def _drawn(plans: Sequence[Plan], stores: ExitStack, progress: bool) -> list[_Dr
 
 def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
-) -> Iterator[tuple[Segment, Sequence[Sample], Sequence[str | None]]]:
+) -> Iterator[tuple[Segment, Sequence[Candidate], Sequence[str | None]]]:
     """Sample what the store lacks; then each segment with its candidates, in order, and the name of each candidate's
     model: None where there is one model.
 
@@ -142,12 +143,14 @@ def sample(
     with ExitStack() as stores:
         drawn = _drawn([plan(one, segments) for one in cards], stores, progress)
         for number, segment in enumerate(segments):
-            found: list[Sample] = []
+            found: list[Candidate] = []
             models: list[str | None] = []
             for part in drawn:
                 own = part.samples(number)
                 if own is None:
-                    own = [Sample(_nothing(part.plan.card, segment.translation), 0.0, 0)] * part.plan.card.samples
+                    own = [
+                        Candidate(_nothing(part.plan.card, segment.translation), logprob=0.0, tokens=0)
+                    ] * part.plan.card.samples
                 found += own
                 models += [part.model] * len(own)
             yield segment, found, models
@@ -213,7 +216,7 @@ def _sample(todo: Plan, store: CandidateStore, progress: bool) -> Mapping[str, i
         for n in rounds(card.samples) if card.adaptive else (card.samples,):
             sampler.draw([replace(request, n=n) for request in open_requests.values()])
             for key, request in list(open_requests.items()):
-                candidates = (one.candidate() for one in store.get(key, n) if one is not None)
+                candidates = (one for one in store.get(key, n) if one is not None)
                 source = _left_out_of(request.source, [card])
                 if n == card.samples or settled(list(candidates), request.translation, card.decision, source=source):
                     drawn[key] = n

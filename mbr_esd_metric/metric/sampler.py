@@ -10,9 +10,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.generation.claims import Claims
-from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample
+from mbr_esd_metric.generation.engine import Engine, Generated, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.languages import language_note
 from mbr_esd_metric.metric.plan import Plan
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 STORE_PAUSE = 0.2
 
 
-def missing(request: Request, have: Sequence[Sample | None]) -> Iterator[Request]:
+def missing(request: Request, have: Sequence[Candidate | None]) -> Iterator[Request]:
     """The parts of a request that the store does not hold, as requests for runs of consecutive samples."""
     start: int | None = None
     for index in range(request.n + 1):

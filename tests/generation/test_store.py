@@ -16,18 +16,23 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.candidate import ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 
 
-def samples(first: int, n: int) -> list[Sample]:
-    return [Sample(f"text {i} ü😀", -i / 7, i + 1, i % 5 == 0) for i in range(first, first + n)]
+def samples(first: int, n: int) -> list[Candidate]:
+    return [
+        Candidate(f"text {i} ü😀", logprob=-i / 7, tokens=i + 1, truncated=i % 5 == 0) for i in range(first, first + n)
+    ]
 
 
 def test_samples_come_back_as_they_were_whatever_is_in_them(tmp_path: Path) -> None:
-    odd = [Sample("nul \0, half a pair \ud800, 👩‍👩‍👧", -1.25, 3), Sample("", None, 0), Sample("x", -0.0, 1, True)]
+    odd = [
+        Candidate("nul \0, half a pair \ud800, 👩‍👩‍👧", logprob=-1.25, tokens=3),
+        Candidate("", logprob=None, tokens=0),
+        Candidate("x", logprob=-0.0, tokens=1, truncated=True),
+    ]
     with CandidateStore(tmp_path / "new" / "folder" / "s.sqlite") as store:
         store.put("key", 2, odd)
     with CandidateStore(tmp_path / "new" / "folder" / "s.sqlite") as store:
@@ -57,10 +62,10 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_is_left(tmp_path:
 def test_more_samples_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     with CandidateStore(tmp_path / "s.sqlite") as store:
         store.put("key", 0, samples(0, 16))
-        store.put("key", 10, [Sample("another", -1.0, 1)] * 10)
+        store.put("key", 10, [Candidate("another", logprob=-1.0, tokens=1)] * 10)
         got = store.get("key", 64)
     assert got[:16] == samples(0, 16), "what is stored stays"
-    assert got[16:20] == [Sample("another", -1.0, 1)] * 4
+    assert got[16:20] == [Candidate("another", logprob=-1.0, tokens=1)] * 4
     assert got[20:] == [None] * 44
 
 
@@ -179,14 +184,14 @@ def run(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
 ATTEMPT = """
 import os, sys
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.generation.store import CandidateStore
 import urllib.parse  # pathlib of Python 3.13 imports it late
 if os.geteuid() == 0:  # root may write everywhere; only now, as others may not be let near the interpreter's files
     os.setgid(65534); os.setuid(65534)
 try:
     with CandidateStore(sys.argv[1]) as store:
-        store.put("key", 0, [Sample("text", -1.0, 1)])
+        store.put("key", 0, [Candidate("text", logprob=-1.0, tokens=1)])
 except StoreError as error:
     print(error)
 """
@@ -225,12 +230,12 @@ def test_no_permission_is_an_error_with_the_fix(open_folder: Path, what: str) ->
 
 WRITER = """
 import sys
-from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.generation.store import CandidateStore
 path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with CandidateStore(path) as store:
     for number in range(rounds):
-        store.put(f"key {number}", 0, [Sample(f"{name} {number} {i} " + "x" * 200, -i / 7, i) for i in range(16)])
+        store.put(f"key {number}", 0, [Candidate(f"{name} {number} {i} " + "x" * 200, logprob=-i / 7, tokens=i) for i in range(16)])
         print(number, flush=True)
 """
 
@@ -250,7 +255,7 @@ def test_kill_minus_nine_loses_at_most_the_part_that_was_being_written(tmp_path:
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         for number in range(said[-1] + 3):
             got = store.get(f"key {number}", 16)
-            whole = [Sample(f"a {number} {i} " + "x" * 200, -i / 7, i) for i in range(16)]
+            whole = [Candidate(f"a {number} {i} " + "x" * 200, logprob=-i / 7, tokens=i) for i in range(16)]
             assert got == whole or (number > said[-1] and got == [None] * 16)
         assert store.get("key 0", 16)[0] is not None
         store.put("later", 0, samples(0, 3))
@@ -391,7 +396,7 @@ def test_no_store_is_no_file_of_that_name(name: str, tmp_path: Path, monkeypatch
 
 def test_token_log_probabilities_and_expected_spans_are_kept_and_checked(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
-    single = Sample("ü.", -1.5, 2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0)))
+    single = Candidate("ü.", logprob=-1.5, tokens=2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0)))
     counts = [ExpectedSpans(0.1, 1 / 3), ExpectedSpans(0.0, 0.0), None, ExpectedSpans(1e-9, 40.25, 0.5, 12, 30.5)]
     walks = [replace(one, expected=spans) for one, spans in zip(samples(0, 4), counts, strict=True)]
     both = replace(walks[0], token_logprobs=TokenLogprobs((12,), (-0.5,)))

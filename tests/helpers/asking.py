@@ -6,8 +6,9 @@ import json
 import socket
 from collections.abc import Iterable
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.patience import Patience
 
@@ -27,9 +28,9 @@ def engine(*urls: str, model: str = MODEL, concurrency: int = 16, patience: Pati
     return ServerEngine(EngineOptions(model=model, server=urls, concurrency=concurrency), patience)
 
 
-def collect(parts: Iterable[Generated]) -> dict[tuple[str, int], Sample]:
+def collect(parts: Iterable[Generated]) -> dict[tuple[str, int], Candidate]:
     """Every sample by key and index; fails on one that comes twice."""
-    found: dict[tuple[str, int], Sample] = {}
+    found: dict[tuple[str, int], Candidate] = {}
     for part in parts:
         for index, sample in enumerate(part.samples, part.first):
             assert (part.key, index) not in found, "a candidate came twice"

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 
 
 class MortalEngine(Engine):
@@ -38,4 +39,6 @@ class MortalEngine(Engine):
                 time.sleep(1)  # what the process returned before is on its way and would be lost too
                 os._exit(1)
             numbers = range(one.first, one.first + one.n)
-            yield Generated(one.key, one.first, tuple(Sample(f"{one.key} {i}", 0.0, 1) for i in numbers))
+            yield Generated(
+                one.key, one.first, tuple(Candidate(f"{one.key} {i}", logprob=0.0, tokens=1) for i in numbers)
+            )

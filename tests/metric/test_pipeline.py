@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import pytest
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
 from mbr_esd_metric.generation import registry
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
@@ -44,7 +45,7 @@ class Recorder(StubEngine):
                 raise EngineError(f"{request.label}: out of memory; use a smaller n")
             self.asked.append((request.translation, request.first, request.n))
             for index in range(request.first, request.first + request.n):  # in parts of one
-                yield Generated(request.key, index, (Sample(self.text, -1.0 - index, 3),))
+                yield Generated(request.key, index, (Candidate(self.text, logprob=-1.0 - index, tokens=3),))
 
 
 @pytest.fixture
@@ -198,7 +199,7 @@ def test_mbr_corpus_chooses_over_all_segments_together(card: ModelCard) -> None:
 
 
 def test_missing_asks_for_each_gap_once() -> None:
-    sample = Sample(CLEAN, -1.0, 3)
+    sample = Candidate(CLEAN, logprob=-1.0, tokens=3)
     request = Request("key", "prompt", "grammar", 6)
     have = [None, sample, None, None, sample, None]
     assert [(part.first, part.n) for part in missing(request, have)] == [(0, 1), (2, 2), (5, 1)]

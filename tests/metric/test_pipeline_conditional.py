@@ -10,10 +10,10 @@ from typing import ClassVar
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
-from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
@@ -37,7 +37,9 @@ class Walking(StubEngine):
         for request in requests:
             type(self).sampled += request.n
             text = "=".join([*request.translation.replace(" ", "\n ").split("\n"), ""])
-            some = [Sample(text, -1.0 - i, 2, expected=ExpectedSpans(i, 1.0)) for i in range(request.n)]
+            some = [
+                Candidate(text, logprob=-1.0 - i, tokens=2, expected=ExpectedSpans(i, 1.0)) for i in range(request.n)
+            ]
             yield Generated(
                 request.key, request.first, tuple(one if self.knows else replace(one, expected=None) for one in some)
             )

@@ -15,10 +15,10 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.files.recalibration_file import write_recalibration
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
@@ -98,7 +98,7 @@ class Wordless(ServerEngine):
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
-            yield Generated(request.key, 0, (Sample("".join(PIECES), sum(LOGPROBS), 8),))
+            yield Generated(request.key, 0, (Candidate("".join(PIECES), logprob=sum(LOGPROBS), tokens=8),))
 
 
 def test_answers_stored_before_are_used_and_that_is_said_once(

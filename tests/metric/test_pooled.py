@@ -17,7 +17,7 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.generation.engine import Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
@@ -127,7 +127,7 @@ class ByTemperature(StubEngine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
             self.asked.append((sampling.temperature, request.first, request.n))
-            sample = Sample(said("Laden" if sampling.temperature == 1 else "ist"), -1.0, 3)
+            sample = Candidate(said("Laden" if sampling.temperature == 1 else "ist"), logprob=-1.0, tokens=3)
             yield Generated(request.key, request.first, (sample,) * request.n)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, MissingCandidatesError
 from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 
 
 class ReplayEngine(Engine):
@@ -100,7 +101,7 @@ class ReplayEngine(Engine):
                 (request.system for request in missing),
             )
 
-    def _samples(self, record: CandidateRecord, request: Request, sampling: Sampling) -> tuple[Sample, ...]:
+    def _samples(self, record: CandidateRecord, request: Request, sampling: Sampling) -> tuple[Candidate, ...]:
         columns, there = record.columns, len(record.columns)
         if sampling.greedy and there > 1:
             raise EngineError(
@@ -126,7 +127,14 @@ class ReplayEngine(Engine):
             )
         expected = columns.expected or (None,) * there
         return tuple(
-            Sample(record.texts[i], columns.logprobs[i], 0, columns.truncated[i], columns.token_logprobs, expected[i])
+            Candidate(
+                record.texts[i],
+                logprob=columns.logprobs[i],
+                tokens=0,
+                truncated=columns.truncated[i],
+                token_logprobs=columns.token_logprobs,
+                expected=expected[i],
+            )
             for i in range(request.first, end)
         )
 

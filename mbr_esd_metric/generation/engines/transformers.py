@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
@@ -25,7 +25,6 @@ from mbr_esd_metric.generation.engine import (
     EngineOptions,
     Generated,
     Request,
-    Sample,
     Sampling,
 )
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
@@ -156,7 +155,7 @@ class TransformersEngine(Engine):
             ) from error
         self._cache.clear()
 
-    def _answer(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Sample]]:
+    def _answer(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Candidate]]:
         """Read the question; returns a function that writes the samples with given indices, token by token."""
         tokens = self._tokens(request)
         self._check_length(request, len(tokens), sampling.max_tokens)
@@ -164,7 +163,7 @@ class TransformersEngine(Engine):
         first_logits = self._cache.read(self._model, tokens)
         return lambda indices: self._decode(request, indices, first_logits, grammar, sampling)
 
-    def _walk(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Sample]]:
+    def _walk(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Candidate]]:
         """Read the question; returns a function that marks the words of the translation, once for each index."""
         from mbr_esd_metric.generation.walking import Walker
 
@@ -175,7 +174,7 @@ class TransformersEngine(Engine):
         walker, question = self._walker, self._walker.question(walk)
         self._check_length(request, len(question.prompt), sum(map(len, question.units)) + len(question.units))
 
-        def decode(indices: Sequence[int]) -> list[Sample]:
+        def decode(indices: Sequence[int]) -> list[Candidate]:
             def choose(logits: Tensor, samples: Sequence[int], numbers: Sequence[int]) -> Tensor:
                 uniform = [
                     _uniform(sampling.seed, request.key, indices[i], j) for i, j in zip(samples, numbers, strict=True)
@@ -227,7 +226,7 @@ class TransformersEngine(Engine):
 
     def _decode(
         self, request: Request, indices: Sequence[int], logits: Tensor, grammar: TokenGrammar, sampling: Sampling
-    ) -> list[Sample]:
+    ) -> list[Candidate]:
         """Decode these samples of the prompt in the cache; `logits` (1, V) are those after the prompt."""
         import torch
 
@@ -265,7 +264,9 @@ class TransformersEngine(Engine):
             text = self._vocabulary.text(tokens)
             pieces = self._vocabulary.pieces(tokens)
             by_token = TokenLogprobs.spelling(pieces, each, text) if request.token_logprobs else None
-            samples.append(Sample(text, sum(each), len(tokens), not done, by_token))
+            samples.append(
+                Candidate(text, logprob=sum(each), tokens=len(tokens), truncated=not done, token_logprobs=by_token)
+            )
         return samples
 
 

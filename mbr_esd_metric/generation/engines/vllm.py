@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError, first_of
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
@@ -25,7 +25,6 @@ from mbr_esd_metric.generation.engine import (
     EngineOptions,
     Generated,
     Request,
-    Sample,
     Sampling,
 )
 from mbr_esd_metric.generation.merged import merged_folder
@@ -253,8 +252,8 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
     )
 
 
-def _sample(completion: Any, request: Request) -> Sample:
-    return Sample(
+def _sample(completion: Any, request: Request) -> Candidate:
+    return Candidate(
         text=completion.text,
         logprob=float(completion.cumulative_logprob),
         tokens=len(completion.token_ids),

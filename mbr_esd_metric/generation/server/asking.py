@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, first_of
-from mbr_esd_metric.generation.engine import Generated, Request, Sample
+from mbr_esd_metric.generation.engine import Generated, Request
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.budget import Budget
 from mbr_esd_metric.generation.server.dialect import Reply
@@ -242,7 +243,7 @@ class Asking:
             self._again.extend(others)
         return self._halve(part) if isinstance(error, Slow) and part.n > 1 else part
 
-    async def _keep(self, part: RequestPart, came: Sequence[tuple[int, tuple[Sample, ...]]]) -> list[RequestPart]:
+    async def _keep(self, part: RequestPart, came: Sequence[tuple[int, tuple[Candidate, ...]]]) -> list[RequestPart]:
         """Hand samples to the reader, each piece with the number of its first; returns what is left of the part."""
         assert self._room is not None
         self._last_success = time.monotonic()
@@ -349,7 +350,7 @@ class Asking:
             raise error
         return self._checked(answer.json(), address, part)
 
-    def _whole(self, arrived: Arrived, part: RequestPart, address: Address) -> list[tuple[int, tuple[Sample, ...]]]:
+    def _whole(self, arrived: Arrived, part: RequestPart, address: Address) -> list[tuple[int, tuple[Candidate, ...]]]:
         """What came of a reply that broke off: the samples that are whole and sound."""
         came = []
         for index, value in arrived.runs():

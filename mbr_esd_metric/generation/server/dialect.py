@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from mbr_esd_metric.core.candidate import TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
-from mbr_esd_metric.generation.engine import Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.generation.server import numbers
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.failures import Disobeyed, Odd, Transient
@@ -85,7 +85,7 @@ class Usage:
 class Reply:
     """The content of a reply: samples in order from the first, and the tokens it used if the server says."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[Candidate, ...]
     usage: Usage | None = None
 
 
@@ -205,7 +205,7 @@ class Dialect(ABC):
             by_index[index] = choice
         usage = usage_of(value.get("usage"), "prompt_tokens", "completion_tokens")
         shares = _shares(usage, len(by_index))
-        samples: list[Sample] = []
+        samples: list[Candidate] = []
         for index in range(ask.n):
             if index not in by_index:
                 break
@@ -219,14 +219,15 @@ class Dialect(ABC):
             raise Odd("the reply lacks the first sample")
         return Reply(tuple(samples), usage)
 
-    def check(self, sample: Sample, request: Request) -> None:
+    def check(self, sample: Candidate, request: Request) -> None:
         """Check that a sample has the requested format; a sample that was cut need not have it.
 
         Raises:
             Disobeyed: the sample has another format.
         """
-        if not sample.truncated and not _CHECKS[self.can.guidance](sample.text, request):
-            raise Disobeyed(sample.text)
+        text = sample.text or ""
+        if not sample.truncated and not _CHECKS[self.can.guidance](text, request):
+            raise Disobeyed(text)
 
     def answer(self, text: str) -> str:
         """The answer in the text that a model wrote."""
@@ -242,7 +243,7 @@ class Dialect(ABC):
         if isinstance(said, str) and not self.same_model(said, ask.model):
             raise Odd(f"the reply comes from the model {excerpt(said, 100)!r}, not {ask.model!r}")
 
-    def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Sample:
+    def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Candidate:
         finish = choice.get("finish_reason")
         if finish not in ("stop", "length"):
             raise Odd(f"a candidate is cut (finish_reason {excerpt(str(finish), 40)})")
@@ -254,7 +255,7 @@ class Dialect(ABC):
             logprob, tokens = logprob_of(choice.get("logprobs"), text)
             if ask.request.token_logprobs:
                 by_token = _by_token(choice["logprobs"]["content"], answer)
-        return Sample(answer, logprob, tokens, finish == "length", by_token)
+        return Candidate(answer, logprob=logprob, tokens=tokens, truncated=finish == "length", token_logprobs=by_token)
 
 
 def checked_text(text: object) -> str:

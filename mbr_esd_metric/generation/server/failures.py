@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, first_of
-from mbr_esd_metric.generation.engine import Sample
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.numbers import seconds
 
@@ -27,7 +27,7 @@ class Transient(Exception):
     def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
         super().__init__(reason)
         self.wait, self.busy, self.sent = wait, busy, sent
-        self.came: list[tuple[int, tuple[Sample, ...]]] = []
+        self.came: list[tuple[int, tuple[Candidate, ...]]] = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ pytest.importorskip("torch")
 import ray
 from ray.cluster_utils import Cluster
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module
 from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
@@ -47,7 +48,7 @@ def cluster() -> Iterator[Cluster]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def samples_of(parts: list[Generated]) -> dict[tuple[str, int], Sample]:
+def samples_of(parts: list[Generated]) -> dict[tuple[str, int], Candidate]:
     return {(part.key, i): sample for part in parts for i, sample in enumerate(part.samples, part.first)}
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, InputError
-from mbr_esd_metric.generation.engine import EngineOptions, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
 
 
@@ -34,8 +35,8 @@ def test_segments_are_found_by_source_and_translation(candidates: Path) -> None:
     parts = list(engine.generate([request("b", 1), request("a", 2, 1)], Sampling()))
     by_key = {part.key: part for part in parts}
     assert by_key["key a"].first == 1
-    assert by_key["key a"].samples == (Sample("a1", -0.5, 0), Sample("a2", -1.0, 0))
-    assert by_key["key b"].samples == (Sample("b0", None, 0, True),)
+    assert by_key["key a"].samples == (Candidate("a1", logprob=-0.5, tokens=0), Candidate("a2", logprob=-1.0, tokens=0))
+    assert by_key["key b"].samples == (Candidate("b0", logprob=None, tokens=0, truncated=True),)
     assert list(engine.generate([], Sampling())) == []
 
 
@@ -43,7 +44,7 @@ def test_the_released_codes_file_is_read_as_well(tmp_path: Path) -> None:
     path = tmp_path / "wmt.gen.json"
     path.write_text(json.dumps({"system": [[["x", -1.5, "a", "src"], ["y", -2.5, "a", "src"]]]}), encoding="utf-8")
     (part,) = ReplayEngine(EngineOptions(model=str(path))).generate([request("a", 2)], Sampling())
-    assert part.samples == (Sample("x", -1.5, 0), Sample("y", -2.5, 0))
+    assert part.samples == (Candidate("x", logprob=-1.5, tokens=0), Candidate("y", logprob=-2.5, tokens=0))
 
 
 def test_what_the_file_lacks_is_an_error_that_names_the_segment(candidates: Path) -> None:

@@ -17,10 +17,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
-from mbr_esd_metric.generation.engine import EngineOptions, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
 from mbr_esd_metric.generation.merged import merged_folder
 
@@ -30,8 +31,8 @@ LONG = "Mark the errors in the translation below. " * 12
 SHORT_ANSWERS = Sampling(max_tokens=60, seed=3)
 
 
-def sample(engine: TransformersEngine, requests: Iterable[Request], sampling: Sampling) -> dict[str, list[Sample]]:
-    found: dict[str, dict[int, Sample]] = {}
+def sample(engine: TransformersEngine, requests: Iterable[Request], sampling: Sampling) -> dict[str, list[Candidate]]:
+    found: dict[str, dict[int, Candidate]] = {}
     for part in engine.generate(requests, sampling):
         for index, one in enumerate(part.samples, part.first):
             assert index not in found.setdefault(part.key, {})
@@ -392,7 +393,7 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
     for template in tiny.glob("chat_template.jinja"):
         shutil.copy(template, tmp_path / "merged")
 
-    def first(**options: Any) -> Sample:
+    def first(**options: Any) -> Candidate:
         engine = TransformersEngine(EngineOptions(device="cpu", **options))
         return sample(engine, [Request("k", "hello", ANY, 1)], SHORT_ANSWERS)["k"][0]
 

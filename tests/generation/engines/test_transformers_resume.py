@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.generation.store import CandidateStore
 
 SEGMENTS, N = 15, 20
@@ -46,7 +46,7 @@ def start(model: Path, store: Path) -> subprocess.Popen[str]:
     )
 
 
-def stored(path: Path) -> list[list[Sample | None]]:
+def stored(path: Path) -> list[list[Candidate | None]]:
     with CandidateStore(path) as store:
         return [store.get(f"key {i}", N) for i in range(SEGMENTS)]
 

@@ -23,11 +23,12 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import read_candidates
-from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sample, Sampling
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import transformers as transformers_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
@@ -192,7 +193,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_greedy_answers_are_the_same_everywhere(server: RealServer, here: TransformersEngine, in_process: Path) -> None:
     """Text and log-probability from the server, and the annotations that `mbr-esd score --engine vllm` writes."""
 
-    def greedy(of: Engine) -> dict[str, Sample]:
+    def greedy(of: Engine) -> dict[str, Candidate]:
         return {part.key: part.samples[0] for part in of.generate(wanted(1), GREEDY)}
 
     plain, served = greedy(here), greedy(engine(server))

@@ -19,10 +19,11 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar, render_answer
 from mbr_esd_metric.elicit.grounded import grounded_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.engine import EngineOptions, Sample, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.detection import DIALECTS
@@ -44,7 +45,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
 
 
-def texts(found: Mapping[tuple[str, int], Sample]) -> dict[tuple[str, int], str]:
+def texts(found: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], str]:
     """Without the tokens, of which some servers count no more than the sum over a reply."""
     return {key: sample.text for key, sample in found.items()}
 

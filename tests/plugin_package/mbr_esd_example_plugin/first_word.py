@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sample, Sampling
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 
 
 class FirstWord(Engine):
@@ -31,5 +32,5 @@ class FirstWord(Engine):
         for request in requests:
             word = request.translation.split()[0]
             error = {"error_span": word, "category": "style", "sub_category": "awkward", "severity": "major"}
-            sample = Sample(json.dumps({"errors": [error]}), -1.0, 1)
+            sample = Candidate(json.dumps({"errors": [error]}), logprob=-1.0, tokens=1)
             yield Generated(request.key, request.first, (sample,) * request.n)

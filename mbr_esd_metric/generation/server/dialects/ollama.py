@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, Sample
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialect import (
     Ask,
@@ -88,7 +89,7 @@ class OllamaDialect(Dialect):
                 "(max_model_len=TOKENS)"
             )
         tokens = usage.completion if usage is not None else 0
-        return Reply((Sample(self.answer(text), None, tokens, reason == "length"),), usage)
+        return Reply((Candidate(self.answer(text), logprob=None, tokens=tokens, truncated=reason == "length"),), usage)
 
     @property
     def _context(self) -> int:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mbr_esd_metric.generation.engine import Sample
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.generation.server.dialect import Ask, Capabilities, Dialect, messages
 
 
@@ -29,12 +29,12 @@ class OpenaiDialect(Dialect):
         said, asked = said.rsplit("/", 1)[-1], asked.rsplit("/", 1)[-1]
         return said == asked or re.fullmatch(r"(-\d{4}|[:@]).*", said.removeprefix(asked)) is not None
 
-    def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Sample:
+    def _sample(self, choice: Mapping[str, Any], tokens: int, ask: Ask) -> Candidate:
         """A refusal, or an answer that was filtered, is paid for: it counts as cut, and is not asked for again."""
         said = choice.get("message")
         refusal = said.get("refusal") if isinstance(said, Mapping) else None
         if isinstance(refusal, str) and refusal:
-            return Sample(refusal, None, tokens, truncated=True)
+            return Candidate(refusal, logprob=None, tokens=tokens, truncated=True)
         if choice.get("finish_reason") == "content_filter":
             choice = {**choice, "finish_reason": "length"}
         return super()._sample(choice, tokens, ask)
