@@ -235,7 +235,8 @@ from mbr_esd_metric.generation.store import CandidateStore
 path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with CandidateStore(path) as store:
     for number in range(rounds):
-        store.put(f"key {number}", 0, [Candidate(f"{name} {number} {i} " + "x" * 200, logprob=-i / 7, tokens=i) for i in range(16)])
+        some = [Candidate(f"{name} {number} {i} " + "x" * 200, logprob=-i / 7, tokens=i) for i in range(16)]
+        store.put(f"key {number}", 0, some)
         print(number, flush=True)
 """
 
