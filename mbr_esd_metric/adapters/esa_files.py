@@ -73,12 +73,12 @@ class EsaAnnotation:
     """One person's annotation of one translation.
 
     Attributes:
-        errors: in the order of the file; errors without a place have no side.
+        errors: in the order of the file; errors without a place have no side. None: nobody was asked for them.
         score: from 0 to 100, higher is better; None if only errors are given, as in MQM.
         annotator: None if the file does not say.
     """
 
-    errors: tuple[MqmError, ...]
+    errors: tuple[MqmError, ...] | None
     score: float | None = None
     annotator: str | None = None
 
@@ -228,8 +228,14 @@ def _person(item: Mapping[str, Any], found: _Found) -> None:
     rating = PersonRating.from_json(item)
     one = rating.rating
     segment = _segment(found.segments, str(one.lp), "all", one.doc, one.segment, one.source)
+    if segment.source != one.source:
+        raise InputError(
+            f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
+            "into a test set of its own"
+        )
     _put_text(segment, one.system, one.target)
-    segment.annotations.setdefault(one.system, []).append(EsaAnnotation(one.errors, rating.score, one.rater))
+    errors = one.errors if rating.marked else None
+    segment.annotations.setdefault(one.system, []).append(EsaAnnotation(errors, rating.score, one.rater))
 
 
 def read_table_segments(path: str | Path, *, quoted: bool = False) -> tuple[EsaSegment, ...]:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +42,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _MAROT = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity", "metadata")
 _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
+#: Two spellings of one text share at least this much (Ratcliff and Obershelp).
+_SAME_TEXT = 0.5
 AT_THE_END = "span of white space at the end"
 
 
@@ -75,6 +78,7 @@ class MqmRating:
             frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
         lp: such as "en-de" where the file says it.
+        line: the first one of the file that has it; 0 if there is no file.
     """
 
     system: str
@@ -86,6 +90,7 @@ class MqmRating:
     target: str
     errors: tuple[MqmError, ...]
     lp: str | None = None
+    line: int = field(default=0, compare=False)
 
     @property
     def annotation(self) -> Annotation:
@@ -181,6 +186,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
     path = Path(path)
     groups: dict[tuple[str, str, str, str], _Group] = {}
     texts: dict[tuple[str, ...], Counter[str]] = {}
+    first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
     rows = table_rows(path, "\t", quoted)
     try:
@@ -211,6 +217,9 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         key = (cell["system"], cell["doc"], cell["segment"], cell["rater"])
         group = groups.setdefault(key, _Group(line, cell["doc_segment"]))
         source, target = _Marked.read(cell["source"]), _Marked.read(cell["target"])
+        text, at = first.setdefault((*key[:3], source.text), (target.text, line))
+        what = f"system {key[0]} for segment {key[2]} of {key[1]}"
+        check_same_text(path, what, text, at, target.text, line)
         texts.setdefault(("source", *key[1:3]), Counter())[source.text] += 1
         texts.setdefault(("target", *key[:3]), Counter())[target.text] += 1
         if severity not in _NO_ERROR:
@@ -251,6 +260,8 @@ def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> 
     """
     target = str(item["mt"]).rstrip()
     errors = []
+    if item["errors"] is None:
+        raise InputError("a score without errors (direct assessment); only `wmt import` and `annotate report` read it")
     for error in item["errors"]:
         severity, category = str(error["severity"]).lower(), str(error["category"] or "")
         if error.get("start") is None and error.get("end") is None:
@@ -278,7 +289,17 @@ def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> 
         target,
         tuple(errors),
         str(item["direction" if "direction" in item else "lp"]),
+        number,
     )
+
+
+def check_same_text(path: Path, what: str, text: str, line: int, other: str, other_line: int) -> None:
+    """Raise `InputError` where two texts that are called by one name are not two spellings of one text."""
+    if text != other and SequenceMatcher(None, text, other, autojunk=False).ratio() < _SAME_TEXT:
+        raise InputError(
+            f"{path}, lines {min(line, other_line)} and {max(line, other_line)}: two texts of {what} "
+            f"({text[:40]!r}, {other[:40]!r}); give each a name of its own"
+        )
 
 
 def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | None:
@@ -359,7 +380,7 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    return MqmRating(system, doc, group.doc_segment, segment, rater, source, target, tuple(errors))
+    return MqmRating(system, doc, group.doc_segment, segment, rater, source, target, tuple(errors), line=group.line)
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:

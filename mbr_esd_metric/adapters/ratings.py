@@ -5,6 +5,8 @@ A line a translation and person::
     {"lp", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category"}],
      "score", "seconds", "suggested": [{..., "confidence", "fate"}] or null, "added", "checks": [passed, shown]}
 
+``"errors": null`` says that the person was asked for a score alone.
+
 `read_mqm` and `read_esa` read these files as well, so that every verb for ratings of people takes them. An error
 of ``"side": "source"`` is left out of the translation; people who mark [missing] do not say what, so it has no place.
 """
@@ -46,6 +48,7 @@ class PersonRating:
         suggested: the spans that were there before; None if the translation was shown without any.
         added: how many of the errors were not there before in any form.
         checks: attention checks that the person passed, and that the person saw.
+        marked: whether the person was asked to mark errors; without, no errors say nothing.
     """
 
     rating: MqmRating
@@ -54,6 +57,7 @@ class PersonRating:
     suggested: tuple[Suggestion, ...] | None
     added: int
     checks: tuple[int, int]
+    marked: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -67,7 +71,7 @@ class PersonRating:
             "rater": one.rater,
             "src": one.source,
             "mt": one.target,
-            "errors": [_error(error) for error in one.errors],
+            "errors": [_error(error) for error in one.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
             "suggested": suggested,
@@ -85,11 +89,48 @@ class PersonRating:
         suggested = None
         if item["suggested"] is not None:
             suggested = tuple(Suggestion(_read_span(s), _fate(s["fate"])) for s in item["suggested"])
-        score = None if item["score"] is None else finite(item["score"])
+        score = None if item["score"] is None else score_in_range(item["score"])
         passed, shown = map(int, item["checks"])
-        return cls(
-            rating_of(item, 0, []), score, finite(item["seconds"]), suggested, int(item["added"]), (passed, shown)
-        )
+        seconds, marked = finite(item["seconds"]), item["errors"] is not None
+        if seconds < 0:
+            raise InputError(f"{seconds:g} seconds; nobody needs less than none")
+        rating = rating_of(item if marked else {**item, "errors": []}, 0, [])
+        return cls(rating, score, seconds, suggested, int(item["added"]), (passed, shown), marked)
+
+
+def score_in_range(value: object) -> float:
+    """A score from 0 to 100.
+
+    Raises:
+        InputError: it is none.
+    """
+    score = finite(value)
+    if not 0 <= score <= 100:
+        raise InputError(f"score {score:g}; people's scores go from 0 to 100")
+    return score
+
+
+def check_comparable(ratings: Iterable[PersonRating]) -> None:
+    """Raise `InputError` where ratings of several campaigns cannot stand in one table: of several language pairs, some
+    with a score and some without, or of two translations of one segment by one system."""
+    first: PersonRating | None = None
+    texts: dict[tuple[str, ...], str] = {}
+    for one in ratings:
+        first, rating = first or one, one.rating
+        if rating.lp != first.rating.lp:
+            raise InputError(f"ratings of {first.rating.lp} and of {rating.lp}; give each language pair a report")
+        if (one.score is None) != (first.score is None):
+            ways = ["from 0 to 100" if each.score is not None else "by their errors" for each in (first, one)]
+            raise InputError(
+                f"{first.rating.rater} rates {first.rating.system} {ways[0]}, and {rating.rater} rates {rating.system} "
+                f"{ways[1]}; give ESA and MQM to a report each"
+            )
+        key = (str(rating.lp), rating.system, rating.doc, rating.segment, rating.source)
+        if texts.setdefault(key, rating.target) != rating.target:
+            raise InputError(
+                f"two translations of segment {rating.segment} of {rating.doc} by {rating.system} "
+                f"({texts[key][:40]!r}, {rating.target[:40]!r}); give them to a report each, or change a system's name"
+            )
 
 
 def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:

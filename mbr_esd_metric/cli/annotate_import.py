@@ -21,13 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("campaign", metavar="CAMPAIGN", help="the campaign's file, or the folder where Pearmut runs")
     parser.add_argument("annotations", nargs="?", metavar="ANNOTATIONS", help="the download, where that is a file")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.jsonl", help="the ratings")
+    parser.add_argument("--lp", metavar="LP", help="the language pair, where the campaign was not made here")
     parser.add_argument("--campaign", dest="name", metavar="NAME", help="which one, if there are several")
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
-    from mbr_esd_metric.adapters.pearmut.returned import ratings_of, read_campaign, read_log
+    from mbr_esd_metric.adapters.pearmut.annotations import ratings_of
+    from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_person_ratings
     from mbr_esd_metric.files.paths import check_output
 
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"{args.campaign} is the campaign alone; give the annotations that Pearmut's page downloads too"
         )
-    found = ratings_of(made, log)
+    found = ratings_of(Campaign.of(made, args.lp), log)
     if not found.ratings:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
     write_person_ratings(args.output, found.ratings)

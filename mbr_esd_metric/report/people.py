@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.ratings import Fate, PersonRating
+from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.adapters.ratings import Fate, PersonRating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import Drawn, SystemPair, compare
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
@@ -21,8 +22,8 @@ from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 #: Resamples of an interval.
 _DRAWS = 1000
 
-#: System, document and segment: what several people may have rated.
-_Key = tuple[str, str, str]
+#: System, language pair, document, segment and source: what several people may have rated.
+_Key = tuple[str, ...]
 
 
 def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path], seed: int = 0) -> list[Table]:
@@ -32,28 +33,36 @@ def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path], 
         ratings: of any number of people.
         paths: the files that they were read from; the note under the comparison names them by their content.
         seed: of the bootstrap.
+
+    Raises:
+        InputError: ratings that cannot stand in one table.
     """
-    found = [
+    check_comparable(ratings)
+    tables = [
         _systems(ratings),
         _pairs(ratings, paths),
         _suggested(ratings),
         _beforehand(ratings, seed),
         _people(ratings),
     ]
-    return [table for table in found if table is not None]
+    return [table for table in tables if table is not None]
 
 
 def _score(rating: PersonRating) -> float:
-    """From 0 to 100, or the MQM score where people were asked for no score."""
+    """From 0 to 100, or the MQM score where nobody was asked for a score."""
     return rating.rating.score() if rating.score is None else rating.score
+
+
+def _key(rating: MqmRating) -> _Key:
+    return rating.system, str(rating.lp), rating.doc, rating.segment, rating.source
 
 
 def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], float]) -> dict[_Key, float]:
     """The mean over the people of each translation."""
-    found: dict[_Key, list[float]] = defaultdict(list)
+    given: dict[_Key, list[float]] = defaultdict(list)
     for one in ratings:
-        found[one.rating.system, one.rating.doc, one.rating.segment].append(value(one))
-    return {key: statistics.fmean(values) for key, values in found.items()}
+        given[_key(one.rating)].append(value(one))
+    return {key: statistics.fmean(values) for key, values in given.items()}
 
 
 def _systems(ratings: Sequence[PersonRating]) -> Table:
@@ -62,14 +71,15 @@ def _systems(ratings: Sequence[PersonRating]) -> Table:
     names = list(dict.fromkeys(one.rating.system for one in ratings))
     for name in names:
         own = [one for one in ratings if one.rating.system == name]
-        scores, mqm = _by_key(own, _score), _by_key(own, lambda one: one.rating.score())
+        scores = _by_key(own, _score)
+        mqm = _by_key((one for one in own if one.marked), lambda one: one.rating.score())
         rows.append(
             {
                 Column("system", "system"): name,
                 Column("segments", "segments"): len(scores),
                 Column("ratings", "ratings"): len(own),
                 score: statistics.fmean(scores.values()),
-                Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()),
+                Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()) if mqm else None,
                 Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in own),
             }
         )
@@ -82,12 +92,10 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
     names = sorted({one.rating.system for one in ratings})
     found = {}
     for a, b in combinations(names, 2):
-        both = [key[1:] for key in scores if key[0] == a and (b, *key[1:]) in scores]
+        both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
         if len(both) > 1:
-            found[a, b] = compare(
-                [Drawn(scores[a, doc, segment], 0.0) for doc, segment in both],
-                [Drawn(scores[b, doc, segment], 0.0) for doc, segment in both],
-            )
+            first, second = ([Drawn(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
+            found[a, b] = compare(first, second)
     return found
 
 
@@ -179,7 +187,8 @@ def agreement(ratings: Iterable[PersonRating]) -> list[float]:
     similarity = get_similarity("softf1")
     groups: Mapping[_Key, list[PersonRating]] = defaultdict(list)
     for one in ratings:
-        groups[one.rating.system, one.rating.doc, one.rating.segment].append(one)
+        if one.marked:
+            groups[_key(one.rating)].append(one)
     return [
         similarity.scalar(a.rating.annotation, b.rating.annotation, len(a.rating.target))
         for group in groups.values()

@@ -287,7 +287,7 @@ def test_a_budget_takes_what_the_strategy_says(scored: Path, capsys: pytest.Capt
 def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = Screen("d", (Item("1", "a cat", {"X": Output("Hund")}),))
     check = Screen("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
-    made = campaign([shown], [check], CampaignPlan("c", "en-de", ("anna",)))
+    made = campaign([shown], [check], CampaignPlan("c", "en-de", ("\x1b[31m",)))
     (tmp_path / "c.json").write_text(json.dumps(made), encoding="utf-8")
     answer = {"system1": {"score": 70, "error_spans": []}}
     log = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span
+from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span, check_same_text
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, info_of, reference_name
@@ -80,7 +80,7 @@ def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Import
         notes.append(f"{len(human) - len(ratings)} ratings of other language pairs are left out")
     ratings = _renamed(ratings, target, notes)
     ratings = _identified(ratings, notes)
-    table = _Table.of(ratings, notes)
+    table = _Table.of(ratings, human.path, notes)
     names = target.references_among(table.systems)
     _check_raters(layout, info.gold, table)
     with replacing(layout, [table.sources[key] for key in table.segments]) as new:
@@ -112,21 +112,30 @@ class _Table:
     ratings: Mapping[tuple[str, _Key, str], MqmRating]
 
     @classmethod
-    def of(cls, ratings: Sequence[MqmRating], notes: list[str]) -> _Table:
+    def of(cls, ratings: Sequence[MqmRating], path: Path, notes: list[str]) -> _Table:
         sources: dict[_Key, str] = {}
         targets: dict[tuple[str, _Key], str] = {}
         kept: dict[tuple[str, _Key, str], MqmRating] = {}
-        twice = 0
+        lines: dict[tuple[str, _Key], int] = {}
+        twice = spellings = 0
         for rating in ratings:
             key = (rating.doc, rating.segment)
             sources.setdefault(key, rating.source)
             target = targets.setdefault((rating.system, key), rating.target)
+            if target != rating.target:
+                spellings += 1
+                line = lines[rating.system, key]
+                what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
+                check_same_text(path, what, target, line, rating.target, rating.line)
+            lines.setdefault((rating.system, key), rating.line)
             if (rating.system, key, rating.rater) in kept:
                 twice += 1
                 continue
             kept[rating.system, key, rating.rater] = _over(rating, target)
         if twice:
             notes.append(f"{twice} ratings by a rater who had rated the same translation: the first is kept")
+        if spellings:
+            notes.append(f"{spellings} ratings of another spelling of a translation: the first one is kept")
         segments = _ordered(sources)
         systems = tuple(sorted({system for system, _ in targets}))
         missing = len(systems) * len(segments) - len(targets)

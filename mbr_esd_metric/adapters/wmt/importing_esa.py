@@ -118,7 +118,8 @@ def _write_gold(
             if any(len(each) > which[0] for each in row)
         }
         _write_scores(layout, gold, segments, chosen, weights)
-        if len(which) == 1 or waves == 1:
+        asked = any(one.errors is not None for row in chosen.values() for each in row for one in each)
+        if asked and (len(which) == 1 or waves == 1):
             _write_ratings(layout, f"{gold}.merged", chosen)
     return waves
 
@@ -154,7 +155,7 @@ def _write_ratings(layout: Layout, name: str, cells: Mapping[str, Sequence[Seque
 
 
 def _score(one: EsaAnnotation, weights: MqmWeights) -> float:
-    return score_of(one.errors, weights) if one.score is None else one.score
+    return score_of(one.errors or (), weights) if one.score is None else one.score
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -286,3 +287,24 @@ def test_a_blank_domain_is_not_imported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing is imported"):
         import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"), domain=" ")
     import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"))  # nothing is in the way
+
+
+def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
+    row = {"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "src": "A dog barks.", "errors": []}
+    path = tmp_path / "r.jsonl"
+
+    def write(*translations: str) -> None:
+        rows = [{**row, "rater": f"r{n}", "mt": text} for n, text in enumerate(translations)]
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+
+    write("Ein Hund bellt.", "Ein Hund bellt!")
+    done = import_mqm(read_mqm(path), Target(tmp_path, "a", "en-de"))
+    assert "1 ratings of another spelling of a translation: the first one is kept" in done.notes
+    write("Ein Hund bellt.", "Ein Hund bellt.", "Wir sind zu spät.")
+    with pytest.raises(InputError, match=r"r.jsonl, lines 1 and 3: two texts of system A for segment 1 of d"):
+        import_mqm(read_mqm(path), Target(tmp_path, "b", "en-de"))
+    header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
+    lines = [f"A\td\t1\t1\tr{n}\tA dog.\t{text}\tno-error\tno-error\n" for n, text in enumerate(["Hund.", "Wir sind"])]
+    (tmp_path / "m.tsv").write_text(header + "".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=r"m.tsv, lines 2 and 3: two texts of system A"):
+        read_mqm(tmp_path / "m.tsv")

@@ -1,0 +1,351 @@
+"""Pearmut's log of a campaign as ratings of people; any campaign of the protocols ESA, cESA, MQM and DA.
+
+A log has an entry for each screen that somebody sent: the items that were shown, an answer for each of them, and when
+the person did what. Welcome and goodbye screens, forms and tutorials are no ratings, nor are attention checks: screens
+with rules, those that come at random, and items named so or not named at all, as WMT26's scripts tell them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
+from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
+from mbr_esd_metric.adapters.pearmut.files import MISSING, Campaign, identity_of
+from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion, score_in_range
+from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.untrusted import finite, reading
+
+#: The longest pause that counts as work, in seconds; Pearmut's own number.
+_PAUSE = 61.0
+#: Name of a screen that is no rating -> what it is. Pearmut leaves them out of its own results.
+_SCREENS = {"welcome": "tutorial", "goodbye": "form or closing screen", "random": "attention check"}
+#: Between the parts of an item's name, the last of which may be its place in the document.
+_SEPARATOR = re.compile(r"_#{1,3}_")
+
+
+@dataclass(frozen=True, slots=True)
+class PearmutRatings:
+    """The ratings of a campaign.
+
+    Attributes:
+        ratings: without attention checks; the last one where an annotator rated a translation again.
+        checks: annotator -> (passed, shown) attention checks.
+        left_out: reason -> how often.
+    """
+
+    ratings: tuple[PersonRating, ...]
+    checks: Mapping[str, tuple[int, int]]
+    left_out: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one person said of one translation.
+
+    Attributes:
+        entry: of the log.
+        at: the item's place on the screen.
+        item: as the campaign has it, or as it was shown where that is not known.
+        said: the score and the marked errors.
+        seconds: of all visits.
+    """
+
+    entry: Mapping[str, Any]
+    at: int
+    item: Mapping[str, Any]
+    said: Mapping[str, Any]
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers of a log, attention checks apart.
+
+    Attributes:
+        given: (person, screen, place of the item, system's code) -> the answers, oldest first.
+        checks, left_out: as of `PearmutRatings`.
+    """
+
+    given: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
+    checks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
+    """The answers in a log, after the resets in it.
+
+    Args:
+        campaign: where its items are known, what was shown is checked against them.
+        log: its annotations, oldest first.
+
+    Raises:
+        InputError: an entry that Pearmut does not write; a person, a text or a system that is not the campaign's.
+    """
+    found = Answers()
+    shown_checks: dict[tuple[str, str], bool] = {}
+    for number, entry in enumerate(log, 1):
+        with reading(f"annotation {number} of {campaign.name}"):
+            person, screen = str(entry["user_id"]), str(entry.get("item_i"))
+            if campaign.people is not None and person not in campaign.people:
+                raise InputError(f"annotator {person!r} is none of the campaign's ({', '.join(campaign.people)})")
+            if entry["annotation"] == "__RESET__":
+                gone = [key for key in found.given if key[0] == person]
+                found.left_out["screen that was reset"] += len({key[:2] for key in gone})
+                for key in gone:
+                    del found.given[key]
+                for check in [key for key in shown_checks if key[0] == person]:
+                    del shown_checks[check]
+                continue
+            found.checks.setdefault(person, (0, 0))
+            if (other := _SCREENS.get(screen.partition("_")[0])) and other != "attention check":
+                found.left_out[other] += 1
+                continue
+            items, answers = entry["item"], entry["annotation"]
+            if items and "tgt" not in items[0]:
+                found.left_out[_SCREENS["goodbye"]] += 1
+                continue
+            known = [_known(campaign, item) for item in items]
+            pairs = list(zip(known, answers, strict=True))
+            if _is_check(campaign, screen, known):
+                shown_checks[person, screen] = all(_passed(item, said or {}) for item, said in pairs)
+                continue
+            if any("_#_tutorial_#_" in str(item.get("item_id")) for item in known):
+                found.left_out["tutorial"] += 1
+                continue
+            seconds = _seconds(entry.get("actions") or [])
+            skipped = any(action.get("action") == "submit_skip" for action in entry.get("actions") or [])
+            for at, (item, said) in enumerate(pairs):
+                for code, one in (said or {}).items():
+                    if code not in item["tgt"] and campaign.items is None:
+                        found.left_out["score of a translation that was not shown"] += 1
+                    elif code not in item["tgt"] or code not in (campaign.systems or {code}):
+                        raise InputError(f"the annotations name a system {code!r} that the campaign has not")
+                    elif skipped and one.get("score") is None:
+                        found.left_out["skipped"] += 1
+                    else:
+                        answer = Answer(entry, at, item, one, seconds.get((at, code), 0.0))
+                        found.given.setdefault((person, screen, at, code), []).append(answer)
+    for (person, _), passed in shown_checks.items():
+        before, shown = found.checks[person]
+        found.checks[person] = (before + passed, shown + 1)
+    return found
+
+
+def _known(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The campaign's item that was shown; of systems, one screen may have shown a part."""
+    if campaign.items is None:
+        return item
+    same = campaign.items.get(identity_of(item), ())
+    for one in same:
+        if item["tgt"].items() <= one["tgt"].items():
+            return one
+    what = "another translation" if same else "a source"
+    raise InputError(
+        f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give the campaign of these annotations"
+    )
+
+
+def _is_check(campaign: Campaign, screen: str, items: Sequence[Mapping[str, Any]]) -> bool:
+    if screen.startswith("random_") or any("validation" in item for item in items):
+        return True
+    # Where the campaign is not at hand, as in WMT26's release, items tell it by their names.
+    return campaign.items is None and str(items[0].get("item_id", "attention_check_")).startswith("attention_check_")
+
+
+def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> PearmutRatings:
+    """The ratings of a campaign, the last one where a person rated a translation again.
+
+    Raises:
+        InputError: as `answers_of`; a score out of its range, or none where one is asked; an error outside of its text.
+    """
+    found = answers_of(campaign, log)
+    documents = _Documents()
+    ratings = []
+    for (person, screen, _, code), given in found.given.items():
+        last = given[-1]
+        if len(given) > 1:
+            found.left_out["answer that the same person gave anew: the last one counts"] += len(given) - 1
+        last.seconds = sum(one.seconds for one in given)
+        with reading(f"screen {screen} of {person} in {campaign.name}"):
+            place = documents.place(last.entry["item"], last.item, last.at)
+            ratings.append(rating_of(campaign, person, code, last, place, found.checks[person]))
+    return PearmutRatings(tuple(ratings), found.checks, dict(found.left_out))
+
+
+def rating_of(
+    campaign: Campaign, person: str, code: str, answer: Answer, place: tuple[str, str], checks: tuple[int, int]
+) -> PersonRating:
+    """One answer as a rating; `place` is the document and the segment."""
+    item, said = answer.item, answer.said
+    text = item["tgt"][code]
+    spans = said.get("error_spans") or [] if campaign.marked else []
+    errors = tuple(_error(span, text, campaign.tokens) for span in spans)
+    prefilled = item.get("error_spans", {})
+    before = [_span(span, text) for span in prefilled[code]] if code in prefilled and campaign.marked else None
+    suggested, added = (None, len(errors)) if before is None else _fates(before, errors)
+    name = code if campaign.systems is None else campaign.systems[code]
+    source = str(item.get("src_text") or item.get("src") or "")
+    rating = MqmRating(name, *place, place[1], person, source, text, errors, campaign.language_pair)
+    score = _score(campaign, said)
+    return PersonRating(rating, score, answer.seconds, suggested, added, checks, campaign.marked)
+
+
+def _score(campaign: Campaign, said: Mapping[str, Any]) -> float | None:
+    """From 0 to 100: the score, or the mean of the sliders that there are in its place."""
+    if campaign.sliders is None:
+        if said.get("score") is None:
+            raise InputError("no score, and the campaign asks for one")
+        return score_in_range(said["score"])
+    if not campaign.sliders:
+        return None
+    values = []
+    for name, (low, high) in campaign.sliders.items():
+        value = finite((said.get("sliders") or {})[name])
+        if not low <= value <= high:
+            raise InputError(f"{name} is {value:g}, and goes from {low:g} to {high:g}")
+        values.append(100.0 * (value - low) / (high - low) if high > low else 100.0)
+    return sum(values) / len(values)
+
+
+class _Documents:
+    """Names documents and segments where items do not name them: by what is shown on a screen."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def place(self, screen: Sequence[Mapping[str, Any]], item: Mapping[str, Any], at: int) -> tuple[str, str]:
+        """The document and the segment of the item at this place of a screen."""
+        if "document" in item:
+            return str(item["document"]), str(item["segment"])
+        if "item_id" in screen[0]:
+            first = str(screen[0]["item_id"])
+            *document, place = _SEPARATOR.split(first)
+            return first[: -len(place)].rstrip("_#") if document and place.isdigit() else first, str(at + 1)
+        sources = tuple(str(one.get("src")) for one in screen)
+        return f"document {self._numbers.setdefault(sources, len(self._numbers) + 1)}", str(at + 1)
+
+
+def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
+    """Seconds for each (segment, system) of a screen: the time up to each action there.
+
+    The time of actions that belong to no translation goes to the next one, and what is left at the end to the last.
+    """
+    spent: dict[tuple[int, str], float] = defaultdict(float)
+    waiting, last = 0.0, None
+    for before, after in pairwise(actions):
+        waiting += min(max(finite(after["time"]) - finite(before["time"]), 0.0), _PAUSE)
+        if "index" in after and "model" in after:
+            last = (int(after["index"]), str(after["model"]))
+            spent[last] += waiting
+            waiting = 0.0
+    if last is not None:
+        spent[last] += waiting
+    return spent
+
+
+def _passed(item: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
+    """Whether the answer to each translation keeps the rules for it, as Pearmut tells it."""
+
+    def within(value: Any, wanted: Any) -> bool:
+        if isinstance(wanted, list):
+            return value is not None and bool(wanted[0] <= value <= wanted[1])
+        return bool(value == wanted)
+
+    def marked(spans: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> bool:
+        keys = [key for key in ("start_i", "end_i", "severity") if key in wanted]
+        return any(all(within(span[key], wanted[key]) for key in keys) for span in spans)
+
+    for code, rule in item.get("validation", {}).items():
+        one, other = said[code], said.get(rule.get("score_greaterthan"))
+        if "score" in rule and not within(one["score"], rule["score"]):
+            return False
+        if not all(within(v, rule[name]) for name, v in (one.get("sliders") or {}).items() if name in rule):
+            return False
+        if not all(marked(one["error_spans"], wanted) for wanted in rule.get("error_spans", ())):
+            return False
+        if "score_greaterthan" in rule and not (
+            other is not None and None not in (one["score"], other["score"]) and one["score"] > other["score"]
+        ):
+            return False
+    return True
+
+
+def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
+    if "source" in span:
+        start, end = span["source"]
+        return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), "source")
+    start, end = character(text, _unit(span, "start_i")), character(text, _unit(span, "end_i")) + 1
+    return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"))
+
+
+def _error(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
+    """An error as it was marked. Behind the text stand the tokens. One marked as [missing] has no place in the source,
+    or that which it had when it was marked beforehand; one marked as another token has none."""
+    severity = str(span["severity"]).lower()
+    if fold_severity(severity) is None:
+        raise InputError(f"an error span of severity {span['severity']!r} in {text[:40]!r}")
+    ends = sorted((_unit(span, "start_i"), _unit(span, "end_i")))
+    units = utf16_units(text, len(text))
+    if ends[1] >= units + max(len(tokens), 1):
+        raise InputError(f"an error span ends at unit {ends[1]} of a translation of {units}: {text[:40]!r}")
+    if ends[0] >= units:
+        token = tokens[ends[0] - units] if tokens else MISSING
+        if token.lower() == MISSING:
+            return MqmError(severity, _stored(span) or "Accuracy/Omission", "source", *span.get("source", (0, 0)))
+        return MqmError(severity, _stored(span) or token.strip("[]"))
+    start, end = character(text, ends[0]), min(character(text, ends[1]) + 1, len(text))
+    return MqmError(severity, _stored(span), "target", start, end)
+
+
+def _unit(span: Mapping[str, Any], key: str) -> int:
+    unit = span[key]
+    if type(unit) is not int or unit < 0:
+        raise InputError(f"{key} of an error span is {unit!r}, not a place in the text")
+    return unit
+
+
+def _stored(span: Mapping[str, Any]) -> str:
+    """The category; one without parts is stored as "Other/Other"."""
+    top, _, part = (span.get("category") or "").partition("/")
+    return f"{top}/{part}" if part and part != top else top
+
+
+def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
+    """What became of each span that was marked beforehand, and how many errors were added.
+
+    A span that is as before is kept. Of the others, one that still shares characters with a new error is changed, and
+    each new error is the change of one span at most.
+    """
+    new = list(after)
+    fates: list[Fate | None] = [None] * len(before)
+    for at, span in enumerate(before):
+        same = next((e for e in new if _meets(span, e) and (e.start, e.end, e.severity) == _place(span)), None)
+        if same is not None:
+            new.remove(same)
+            fates[at] = "kept"
+    for at, span in enumerate(before):
+        if fates[at] is None:
+            other = next((e for e in new if _meets(span, e)), None)
+            if other is not None:
+                new.remove(other)
+            fates[at] = "deleted" if other is None else "changed"
+    suggestions = tuple(Suggestion(span, fate or "deleted") for span, fate in zip(before, fates, strict=True))
+    return suggestions, len(new)
+
+
+def _place(span: ErrorSpan) -> tuple[int, int, str]:
+    return span.start, span.end, span.severity
+
+
+def _meets(span: ErrorSpan, error: MqmError) -> bool:
+    """Whether an error has a character of a span; an omission without a place meets any span of the source."""
+    if (error.side == "source") != (span.side == "source"):
+        return False
+    return error.start == error.end or (error.start < span.end and span.start < error.end)
