@@ -166,16 +166,18 @@ def bare(card: ModelCard, todo: Plan) -> int:
     import aiohttp
 
     from mbr_esd_metric.generation.model_files import model_name
+    from mbr_esd_metric.generation.server.client import sample_seed
     from mbr_esd_metric.generation.server.detection import dialect_of
-    from mbr_esd_metric.generation.server.dialect import Ask
-    from mbr_esd_metric.generation.server.job import sample_seed
+    from mbr_esd_metric.generation.server.dialects import Query
 
     options = card.engine_options("server")
     dialect = dialect_of(options)
     model, each = model_name(options), dialect.per_request
     bodies = [
         dialect.body(
-            Ask(request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, todo.sampling)
+            Query(
+                request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, todo.sampling
+            )
         )
         for request in todo.requests.values()
         for first in range(0, request.n, each)

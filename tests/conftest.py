@@ -35,7 +35,7 @@ def _forget_servers() -> None:
     if (detection := sys.modules.get(f"{package}.server.detection")) is not None:
         detection.forget()
     if (engine := sys.modules.get(f"{package}.engines.server")) is not None:
-        engine._said.clear()
+        engine._announced.clear()
 
 
 @pytest.fixture(scope="session")

@@ -174,7 +174,6 @@ def _print_machine() -> None:
     from mbr_esd_metric.elicit.formats import FORMATS
     from mbr_esd_metric.generation.cache import cache_folder
     from mbr_esd_metric.generation.registry import ENGINES
-    from mbr_esd_metric.generation.server.detection import DIALECTS
 
     print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")
@@ -185,7 +184,7 @@ def _print_machine() -> None:
     print()
     for engine, cls in ENGINES.all().items():
         print(f"  engine={engine:<16} {cls.description}")
-    for catalog in (ENGINES, DIALECTS, FORMATS, SIMILARITIES, RULES):
+    for catalog in (ENGINES, FORMATS, SIMILARITIES, RULES):
         for one, package in catalog.offered().items():
             if one in catalog.all():
                 print(f"  the {catalog.kind} {one} comes from {package}")

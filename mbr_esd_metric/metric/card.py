@@ -15,7 +15,8 @@ from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.generation.server.detection import dialect_option, only_model
+from mbr_esd_metric.generation.server.detection import only_model
+from mbr_esd_metric.generation.server.dialects import dialect_option
 from mbr_esd_metric.metric.catalogue import CATALOGUE
 
 

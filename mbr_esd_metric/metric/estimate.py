@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, useless
 from mbr_esd_metric.generation.registry import engine_class
-from mbr_esd_metric.generation.server.budget import Prices
-from mbr_esd_metric.generation.server.dialect import Usage
+from mbr_esd_metric.generation.server.client import Prices
+from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine

@@ -9,7 +9,7 @@ import pytest
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import _version, available_gb, grouped
 from mbr_esd_metric.cli.serve import _without_keys
-from mbr_esd_metric.generation.server.detection import DIALECTS
+from mbr_esd_metric.generation.server.dialects import DIALECTS
 from mbr_esd_metric.metric.cards import CARDS, listed
 from mbr_esd_metric.metric.catalogue import CATALOGUE
 
@@ -110,7 +110,7 @@ def test_todays_models_say_what_a_run_needs() -> None:
     for entry in CATALOGUE:
         card = CARDS[f"mbr-esd-{entry.name}"]
         assert card.context >= 4096
-        assert card.dialect in ("auto", *DIALECTS.names())
+        assert card.dialect in ("auto", *DIALECTS)
         assert (card.dialect == "auto") is not entry.hosted
         assert entry.hosted or "/" in card.model
         assert card.max_tokens == (4096 if entry.reasons else 512)

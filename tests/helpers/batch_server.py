@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import itertools
 import json
 import re
@@ -21,17 +22,26 @@ class FakeBatchServer:
         lose: replies to the first so many submissions are lost on the way, though the batch is taken.
         short: requests of each batch that are left without a result.
         invalid: what is wrong with every batch as a whole, if anything.
+        nameless: replies to submissions lack the id.
 
     Attributes:
         lines: of every batch that was submitted.
     """
 
     def __init__(
-        self, model: str, *, looks: int = 2, fail: str = "(?!)", lose: int = 0, short: int = 0, invalid: str = ""
+        self,
+        model: str,
+        *,
+        looks: int = 2,
+        fail: str = "(?!)",
+        lose: int = 0,
+        short: int = 0,
+        invalid: str = "",
+        nameless: bool = False,
     ) -> None:
         self.chat = FakeServer(model, dialect="openai")
         self.looks, self.fail, self.lose, self.short = looks, re.compile(fail), lose, short
-        self.invalid = invalid
+        self.invalid, self.nameless = invalid, nameless
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lines: list[dict[str, Any]] = []
@@ -45,9 +55,9 @@ class FakeBatchServer:
                     return self.reply(*outer.chat.describe(path))
                 if path == "/v1/batches":
                     return self.reply(200, {"data": list(outer.batches.values())[::-1], "has_more": False})
-                if found := re.fullmatch(r"/v1/batches/(\w+)", path):
+                if (found := re.fullmatch(r"/v1/batches/(\w+)", path)) and found[1] in outer.batches:
                     return self.reply(200, outer.look(found[1]))
-                if found := re.fullmatch(r"/v1/files/(\w+)/content", path):
+                if (found := re.fullmatch(r"/v1/files/(\w+)/content", path)) and found[1] in outer.files:
                     return self.reply(200, outer.files[found[1]])
                 self.reply(404, {"error": {"message": "nothing there"}})
 
@@ -55,15 +65,17 @@ class FakeBatchServer:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path == "/v1/files":
                     name = f"file{next(outer._names)}"
-                    assert b'name="purpose"\r\n\r\nbatch\r\n' in body
-                    outer.files[name] = body.split(b"jsonl\r\n\r\n", 1)[1].rsplit(b"\r\n--", 1)[0]
+                    head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
+                    purpose, file = email.message_from_bytes(head + body).get_payload()
+                    assert purpose.get_payload(decode=True) == b"batch"
+                    outer.files[name] = file.get_payload(decode=True)
                     return self.reply(200, {"id": name, "object": "file"})
                 batch = outer.submit(json.loads(body))
                 if outer.lose > 0:
                     outer.lose -= 1
                     self.close_connection = True
                     return None
-                self.reply(200, batch)
+                self.reply(200, {key: value for key, value in batch.items() if key != "id" or not outer.nameless})
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"

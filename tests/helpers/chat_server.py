@@ -15,7 +15,6 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -118,8 +117,6 @@ class FakeServer:
         spoil: changes a reply before it is sent, given the number of the request.
         headers: of every reply to a request for candidates.
         slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
-        stalls: of replies in events, the last one first: how many choices are whole, and for how many seconds the next
-            one then stands still.
 
     Attributes:
         bodies, arrivals: of each request for candidates, and the time when it came.
@@ -145,9 +142,7 @@ class FakeServer:
         spoil: Any = None,
         headers: dict[str, str] | None = None,
         slots: int | None = None,
-        stalls: Sequence[tuple[int, float]] = (),
     ) -> None:
-        self.stalls = list(stalls)
         self.slots = slots
         self.model, self.key, self.context, self.most = model, key, context, most
         self.refuse, self.plain, self.logprobs, self.short = refuse, plain, logprobs, short
@@ -188,36 +183,7 @@ class FakeServer:
                 status, value = outer.complete(body)
                 if outer.spoil is not None:
                     value = outer.spoil(value, number)
-                if status == 200 and body.get("stream"):
-                    return self.stream(value, outer.stalls.pop() if outer.stalls else None)
                 self.reply(status, value, outer.headers)
-
-            def stream(self, value: dict[str, Any], stall: tuple[int, float] | None) -> None:
-                """The reply in events: the last choices first. After `stall[0]` whole ones, wait `stall[1]` seconds."""
-                self.close_connection = True
-                try:
-                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-                    for number, choice in enumerate(reversed(value["choices"])):
-                        if stall is not None and number == stall[0]:
-                            self.send(value, choice, {"role": "assistant", "content": None}, None)
-                            time.sleep(stall[1])
-                        text = choice["message"]["content"]
-                        for piece in (text[:9], text[9:]):
-                            self.send(value, choice, {"content": piece}, None)
-                        self.send(value, choice, {}, choice["finish_reason"])
-                    usage = {**value, "object": "chat.completion.chunk", "choices": []}
-                    self.wfile.write(b": a comment\n\ndata: " + json.dumps(usage).encode() + b"\n\ndata: [DONE]\n\n")
-                except OSError:
-                    return
-
-            def send(
-                self, value: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any], finish: str | None
-            ) -> None:
-                logprobs = choice["logprobs"] if finish and choice["logprobs"] else None
-                one = {"index": choice["index"], "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-                event = {"id": "1", "object": "chat.completion.chunk", "model": value["model"], "choices": [one]}
-                self.wfile.write(b"data: " + json.dumps(event).encode() + b"\r\n\r\n")
-                self.wfile.flush()
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"

@@ -9,6 +9,7 @@ name its batch yet, the batch is looked up by that token.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import secrets
 import time
@@ -24,11 +25,11 @@ from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
 from mbr_esd_metric.generation.server.address import Address, excerpt
+from mbr_esd_metric.generation.server.client import Job, RequestPart, RetryPolicy, parts_of
 from mbr_esd_metric.generation.server.detection import dialect_of
-from mbr_esd_metric.generation.server.failures import Answer, Odd, Transient, message
-from mbr_esd_metric.generation.server.http import Http, run_coroutine
-from mbr_esd_metric.generation.server.job import Job, RequestPart, parts_of
-from mbr_esd_metric.generation.server.patience import Patience
+from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, Response, TransientError
+from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run_coroutine
+from mbr_esd_metric.generation.server.replies import check_format, read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
 REQUESTS = 20_000
@@ -36,6 +37,10 @@ BYTES = 100_000_000
 #: The most bytes that are read of a file of results.
 RESULTS = 1 << 30
 _OVER = ("completed", "failed", "expired", "cancelled")
+
+
+class _Gone(EngineError):
+    """The service has no such batch or file (404)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +110,37 @@ class BatchEngine(Engine):
             EngineError: the service refuses the key, a file or a batch. Or some segments failed: then it is raised at
                 the end and names them. The same command finds the submitted batches again.
         """
-        self._job = ServerEngine.job(self._options, sampling, [self._address], Patience())
+        self._job = ServerEngine.job(self._options, sampling, [self._address], RetryPolicy())
         parts = {_name(part): part for part in parts_of(requests, self._job.dialect.per_request)}
-        book = _Book(self._address, self._job.model)
+        ledger = _Ledger(self._address, self._job.model)
         failed: list[str] = []
         try:
-            waiting = self._submitted(parts, book)
+            waiting = self._submitted(parts, ledger)
             while waiting:
                 for batch in sorted(waiting):
-                    state = self._json("GET", f"/batches/{batch}")
-                    if state.get("status") in _OVER:
-                        yield from self._results(state, waiting.pop(batch), parts, failed)
-                        book.forget(batch)
+                    try:
+                        state = self._state(batch, ledger)
+                        if state.get("status") not in _OVER:
+                            continue
+                        yield from self._results(state, waiting[batch], parts, failed)
+                    except _Gone as error:
+                        failed.append(
+                            f"{batch} is gone ({error}): it expired, or belongs to another account's key; the same "
+                            "command submits its requests again"
+                        )
+                    del waiting[batch]
+                    ledger.forget(batch)
                 if waiting:
                     time.sleep(self._next_pause())
         finally:
-            book.close()
+            ledger.close()
         if failed:
             shown = first_of(failed, between="; ")
             raise EngineError(f"{shown}. What was sampled is kept; the same command asks for the rest")
 
-    def _submitted(self, parts: Mapping[str, RequestPart], book: _Book) -> dict[str, set[str]]:
+    def _submitted(self, parts: Mapping[str, RequestPart], ledger: _Ledger) -> dict[str, set[str]]:
         """Batch -> the names of its requests that this run wants. Requests that no batch holds are submitted."""
-        waiting = {batch: names & parts.keys() for batch, names in self._under_way(book).items()}
+        waiting = {batch: names & parts.keys() for batch, names in self._under_way(ledger).items()}
         waiting = {batch: names for batch, names in waiting.items() if names}
         held = set().union(*waiting.values()) if waiting else set()
         left = [part for name, part in parts.items() if name not in held]
@@ -135,27 +148,50 @@ class BatchEngine(Engine):
         for group in self._groups(left):
             token = secrets.token_hex(8)
             names = {name for name, _ in group}
-            book.note(token, names)
+            ledger.note(token, names)
             batch = self._submit(token, b"".join(line for _, line in group))
-            book.name(token, batch)
+            ledger.name(token, batch)
             waiting[batch] = names
             say(f"mbr-esd: submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
         self._pause = self._pace.first
         return waiting
 
-    def _under_way(self, book: _Book) -> dict[str, set[str]]:
+    def _under_way(self, ledger: _Ledger) -> dict[str, set[str]]:
         """The batches of earlier runs, also those whose names were not noted because the run was killed."""
-        nameless = {token: names for token, (batch, names) in book.read().items() if batch is None}
+        nameless = {token for token, (batch, _) in ledger.read().items() if batch is None}
         if nameless:
-            for batch in self._listed():
-                marks = batch.get("metadata")
-                token = marks.get("mbr_esd") if isinstance(marks, Mapping) else None
-                if isinstance(token, str) and token in nameless:
-                    book.name(token, str(batch["id"]))
-                    del nameless[token]
+            for token, batch in self._by_token().items():
+                if token in nameless:
+                    ledger.name(token, batch)
+                    nameless.remove(token)
             for token in nameless:  # these were never submitted
-                book.drop(token)
-        return {batch: set(names) for batch, names in book.read().values() if batch is not None}
+                ledger.drop(token)
+        return {batch: set(names) for batch, names in ledger.read().values() if batch is not None}
+
+    def _state(self, batch: str, ledger: _Ledger) -> Mapping[str, Any]:
+        """The batch as the service describes it. One that it does not know is looked up by the token of its note.
+
+        Raises:
+            _Gone: it has no such batch.
+        """
+        try:
+            return self._json("GET", f"/batches/{batch}")
+        except _Gone:
+            tokens = {token for token, (name, _) in ledger.read().items() if name == batch}
+            names = [name for token, name in self._by_token().items() if token in tokens and name != batch]
+            if not names:
+                raise
+            return self._json("GET", f"/batches/{names[0]}")
+
+    def _by_token(self) -> dict[str, str]:
+        """Token of a note -> the batch that carries it, of all batches of the account."""
+        batches: dict[str, str] = {}
+        for batch in self._listed():
+            marks = batch.get("metadata")
+            token = marks.get("mbr_esd") if isinstance(marks, Mapping) else None
+            if isinstance(token, str):
+                batches.setdefault(token, str(batch["id"]))
+        return batches
 
     def _listed(self) -> Iterator[Mapping[str, Any]]:
         """The batches of the account, the latest first."""
@@ -192,7 +228,7 @@ class BatchEngine(Engine):
         group: list[tuple[str, bytes]] = []
         size = 0
         for part in parts:
-            body = self._job.dialect.body(self._job.ask(part))
+            body = self._job.dialect.body(self._job.query(part))
             line = {"custom_id": _name(part), "method": "POST", "url": "/v1/chat/completions", "body": body}
             written = json.dumps(line).encode("ascii") + b"\n"
             if group and (len(group) == REQUESTS or size + len(written) > BYTES):
@@ -204,25 +240,16 @@ class BatchEngine(Engine):
             yield group
 
     def _submit(self, token: str, lines: bytes) -> str:
-        border = f"mbr-esd-{token}".encode()
-        form = b"".join(
-            b'--%s\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (border, name, more, value)
-            for name, more, value in (
-                (b"purpose", b"", b"batch"),
-                (b"file", b'; filename="requests.jsonl"\r\nContent-Type: application/jsonl', lines),
-            )
-        )
-        kind = f"multipart/form-data; boundary=mbr-esd-{token}"
-        file = self._json("POST", "/files", form + b"--%s--\r\n" % border, kind)
+        """The name of the new batch of these requests."""
+        file = self._json("POST", "/files", lines)
         order = {
-            "input_file_id": file.get("id"),
+            "input_file_id": _id_of(file, f"{self._address}/files"),
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
             "metadata": {"mbr_esd": token},
         }
         # One try only: after a lost reply, a second one would submit and bill the batch twice. The note finds it.
-        batch = self._json("POST", "/batches", json.dumps(order).encode("ascii"), tries=1)
-        return str(batch.get("id"))
+        return _id_of(self._json("POST", "/batches", order, tries=1), f"{self._address}/batches")
 
     def _results(
         self, state: Mapping[str, Any], wanted: set[str], parts: Mapping[str, RequestPart], failed: list[str]
@@ -241,11 +268,11 @@ class BatchEngine(Engine):
                 part = parts[name]
                 try:
                     if wrong:
-                        raise Odd(wrong)
-                    reply = self._job.dialect.read(answer, self._job.ask(part))
+                        raise InvalidResponse(wrong)
+                    reply = read_reply(self._job.dialect, answer, self._job.query(part))
                     for sample in reply.samples:
-                        self._job.dialect.check(sample, part.request)
-                except Odd as error:
+                        check_format(self._job.dialect, sample, part.request)
+                except (InvalidResponse, RequestRejected) as error:
                     failed.append(f"{part.label}: {error}")
                     continue
                 yield Generated(part.request.key, part.first, reply.samples)
@@ -258,38 +285,43 @@ class BatchEngine(Engine):
         pause, self._pause = self._pause, min(self._pause * 1.5, self._pace.longest)
         return pause
 
-    def _json(self, method: str, path: str, body: bytes = b"", kind: str = "application/json", tries: int = 0) -> Any:
-        value = json.loads(self._get(path, method, body, kind, tries))
+    def _json(self, method: str, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
+        value = json.loads(self._get(path, method, body, tries))
         if not isinstance(value, Mapping):
             raise EngineError(f"{self._address} answers {path.partition('?')[0]} with no object")
         return value
 
-    def _get(
-        self, path: str, method: str = "GET", body: bytes = b"", kind: str = "application/json", tries: int = 0
-    ) -> bytes:
-        """The body of a reply with the status 200; temporary failures are tried again."""
-        tries = tries or self._pace.tries
+    def _get(self, path: str, method: str = "GET", body: object = None, tries: int = 0) -> bytes:
+        """The body of a reply with the status 200; temporary failures are tried again.
+
+        Raises:
+            _Gone: the status is 404.
+            EngineError: another refusal, or too many failures.
+        """
+        tries, where = tries or self._pace.tries, f"{self._address}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             try:
-                answer = run_coroutine(_asked(self._address, method, path, body, kind))
-                if answer.status == 200:
+                response = run_coroutine(_request(self._address, method, path, body))
+                if response.status == 200:
                     if not path.endswith("/content"):
-                        answer.json()  # a reply that is cut is asked for again
-                    return answer.body
-                if answer.status not in (408, 409, 429) and answer.status < 500:
-                    raise EngineError(f"{self._address}{path.partition('?')[0]}: {answer.status} {message(answer)}")
-                reason = f"{answer.status} {message(answer)}"
-            except Transient as error:
+                        response.json()  # a reply that is cut is asked for again
+                    return response.body
+                reason = f"{response.status} {response.message}"
+                if response.status == 404:
+                    raise _Gone(f"{where}: {reason}")
+                if response.status not in (408, 409, 429) and response.status < 500:
+                    raise EngineError(f"{where}: {reason}")
+            except TransientError as error:
                 reason = str(error)
             if number < tries:
                 time.sleep(min(self._pace.first * 2.0 ** (number - 1) / 10, self._pace.longest))
         raise EngineError(
-            f"{self._address}{path.partition('?')[0]} failed {tries} times, the last time by: {reason}. What was "
-            "submitted is noted; run the same command again"
+            f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
+            "command again"
         )
 
 
-class _Book:
+class _Ledger:
     """The notes of what was submitted to a service: one file in the cache folder that only its owner can read."""
 
     def __init__(self, address: Address, model: str) -> None:
@@ -337,11 +369,27 @@ class _Book:
         self._path.chmod(0o600)
 
 
-async def _asked(address: Address, method: str, path: str, body: bytes, kind: str) -> Answer:
+async def _request(address: Address, method: str, path: str, body: object) -> Response:
+    """The reply; bytes are sent as the file of a form, and an object as JSON."""
+    data: Any = body
+    if isinstance(body, bytes):
+        data = require_aiohttp().FormData({"purpose": "batch"})
+        data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
+    elif body is not None:
+        data = json.dumps(body).encode("ascii")
     async with Http(600.0) as http:
-        if method == "GET":
-            return await http.get(address, path, RESULTS)
-        return await http.post(address, path, body, 1 << 24, kind)
+        return await http.request(method, address, path, data, RESULTS if method == "GET" else 1 << 24)
+
+
+def _id_of(value: Mapping[str, Any], where: str) -> str:
+    """The id of what was made.
+
+    Raises:
+        EngineError: the reply has none.
+    """
+    if not isinstance(value.get("id"), str) or not value["id"]:
+        raise EngineError(f"{where} answers without an id; what was submitted is noted: run the same command again")
+    return str(value["id"])
 
 
 def _reasons(errors: object) -> str:

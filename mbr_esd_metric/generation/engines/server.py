@@ -13,18 +13,15 @@ from mbr_esd_metric.errors import EngineError, say
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.asking import Asking
-from mbr_esd_metric.generation.server.budget import Prices
+from mbr_esd_metric.generation.server.client import Client, Job, Prices, RetryPolicy
 from mbr_esd_metric.generation.server.detection import check_served, confirm, dialect_of
-from mbr_esd_metric.generation.server.dialect import Dialect
-from mbr_esd_metric.generation.server.http import ASKING, Http, require_aiohttp, run_coroutine
-from mbr_esd_metric.generation.server.job import Job
-from mbr_esd_metric.generation.server.patience import Patience
+from mbr_esd_metric.generation.server.dialects import Dialect
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
 
-_said: set[str] = set()
+_announced: set[str] = set()
 
 
 class ServerEngine(Engine):
@@ -45,7 +42,7 @@ class ServerEngine(Engine):
     )
     loads_weights: ClassVar[bool] = False
 
-    def __init__(self, options: EngineOptions, patience: Patience | None = None) -> None:
+    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         """Connect. At least one server must answer, and those that answer must serve the model.
 
         Raises:
@@ -53,7 +50,7 @@ class ServerEngine(Engine):
             EngineError: no server is named or answers, the key is refused, or the model is not served there.
         """
         self._options = options
-        self._patience = patience or Patience()
+        self._policy = policy or RetryPolicy()
         self._model = model_name(options)
         self._servers = addresses_of(options)
         self._dialect = dialect_of(options)
@@ -80,12 +77,12 @@ class ServerEngine(Engine):
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
         """What a run needs but the servers' dialect cannot do; None if it can do everything."""
         dialect = dialect_of(options)
-        if logprobs and not dialect.abilities.logprobs:
+        if logprobs and not dialect.logprobs:
             return (
                 f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take rule=mbr with "
                 "weights=uniform, or a server of vLLM"
             )
-        if grammar and dialect.can.guidance not in ("regex", "gbnf"):
+        if grammar and dialect.guidance not in ("regex", "gbnf"):
             return (
                 f"dialect={dialect.name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
             )
@@ -110,34 +107,34 @@ class ServerEngine(Engine):
         Raises:
             EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
         """
-        yield from Asking(self.job(self._options, sampling, self._servers, self._patience), requests)
+        yield from Client(self.job(self._options, sampling, self._servers, self._policy), requests)
 
     @classmethod
-    def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], patience: Patience) -> Job:
+    def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], policy: RetryPolicy) -> Job:
         """The settings of a run; prints on standard error what the dialect leaves out."""
         dialect = dialect_of(options)
-        _say_what_is_left_out(dialect, sampling, servers[0])
+        _announce_left_out(dialect, sampling, servers[0])
         return Job(
             servers=servers,
             dialect=dialect,
             model=model_name(options),
             sampling=sampling,
-            patience=patience,
+            policy=policy,
             prices=Prices(options.price_in or 0.0, options.price_out or 0.0, options.max_cost),
             concurrency=options.concurrency or CONCURRENCY * len(servers),
             paced=options.concurrency is None,
         )
 
 
-def _say_what_is_left_out(dialect: Dialect, sampling: Sampling, address: Address) -> None:
+def _announce_left_out(dialect: Dialect, sampling: Sampling, address: Address) -> None:
     """On standard error, once a process, as it changes what the numbers mean."""
     left = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
     guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
-    if dialect.can.guidance in guided:
-        left.append(f"the grammar (there is {guided[dialect.can.guidance]})")
+    if dialect.guidance in guided:
+        left.append(f"the grammar (there is {guided[dialect.guidance]})")
     text = f"mbr-esd: {address} is asked in dialect={dialect.name}; left out: {', '.join(left)}"
-    if left and text not in _said:
-        _said.add(text)
+    if left and text not in _announced:
+        _announced.add(text)
         say(text)
 
 
@@ -162,7 +159,7 @@ async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> No
     """
     failed: EngineError | None = None
     answered = 0
-    async with Http(ASKING) as http:
+    async with Http(PROBE_SECONDS) as http:
         for address in servers:
             problem = await check_served(http, address, dialect, model)
             failed = problem or failed

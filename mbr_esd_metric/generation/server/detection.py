@@ -1,4 +1,4 @@
-"""Finds dialects by name, and finds out which one a server speaks."""
+"""Which dialect a server speaks, and which models it serves."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.dialect import Dialect, DialectSettings
-from mbr_esd_metric.generation.server.failures import Transient, key_refused, unreachable, wrong_model
-from mbr_esd_metric.generation.server.http import ASKING, Http, run_coroutine
-
-#: Entry points of other packages: ``mbr_esd_metric.dialects``.
-DIALECTS = Catalog(
-    "dialect",
-    "dialects",
-    "mbr_esd_metric.generation.server.dialects",
-    Dialect,  # type: ignore[type-abstract]
+from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
+from mbr_esd_metric.generation.server.failures import (
+    Response,
+    TransientError,
+    key_refused,
+    token_count,
+    unreachable,
+    wrong_model,
 )
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
 
-_found: dict[tuple[str, ...], str] = {}
+_detected: dict[tuple[str, ...], str] = {}
 _silent: dict[tuple[str, ...], float] = {}
 _only: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
@@ -47,22 +46,20 @@ def dialect_of(options: EngineOptions) -> Dialect:
         OptionError: an unknown name.
         EngineError: a malformed address, or servers that speak several dialects.
     """
-    name = options.dialect
-    if name == "auto":
-        name = _detected(options.server)
-    return DIALECTS.get(name)(DialectSettings(options.reasoning_effort, options.max_model_len))
+    name = _detect(options.server) if options.dialect == "auto" else options.dialect
+    return replace(get_dialect(name), reasoning_effort=options.reasoning_effort, context=options.max_model_len)
 
 
-def _detected(servers: Sequence[str]) -> str:
+def _detect(servers: Sequence[str]) -> str:
     addresses = tuple(Address.parse(url) for url in servers)
     key = tuple(str(address) for address in addresses)
     if not addresses:
         return "vllm"
     with _lock:
-        if key not in _found and time.monotonic() - _silent.get(key, -SILENCE) < SILENCE:
+        if key not in _detected and time.monotonic() - _silent.get(key, -SILENCE) < SILENCE:
             return _remembered().get(key[0], "vllm")
-        if key not in _found:
-            spoken = run_coroutine(_ask_all(addresses))
+        if key not in _detected:
+            spoken = run_coroutine(_dialects_of(addresses))
             names = {name for name in spoken if name is not None}
             if len(names) > 1:
                 pairs = ", ".join(f"{a} {n}" for a, n in zip(addresses, spoken, strict=True) if n is not None)
@@ -73,9 +70,9 @@ def _detected(servers: Sequence[str]) -> str:
             if not names:
                 _silent[key] = time.monotonic()
                 return _remembered().get(key[0], "vllm")
-            _found[key] = names.pop()
-            _remember(dict.fromkeys(key, _found[key]))
-        return _found[key]
+            _detected[key] = names.pop()
+            _remember(dict.fromkeys(key, _detected[key]))
+        return _detected[key]
 
 
 def confirm(options: EngineOptions, assumed: Dialect) -> None:
@@ -97,9 +94,8 @@ def confirm(options: EngineOptions, assumed: Dialect) -> None:
 def forget() -> None:
     """Forget what servers speak, so that they are asked again; for a server that was replaced."""
     with _lock:
-        _found.clear()
-        _silent.clear()
-        _only.clear()
+        for memory in (_detected, _silent, _only):
+            memory.clear()
 
 
 def only_model(options: EngineOptions) -> str:
@@ -120,13 +116,13 @@ def only_model(options: EngineOptions) -> str:
 
 
 async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
-    failed: EngineError | None = None
-    async with Http(ASKING) as http:
+    problem: EngineError | None = None
+    async with Http(PROBE_SECONDS) as http:
         for address in addresses:
             try:
-                names = await dialect.served(http, address)
-            except Transient as error:
-                failed = EngineError(f"{unreachable(address, error)}, or say with model=NAME which model is meant")
+                names = await model_names(http, address, dialect)
+            except TransientError as error:
+                problem = EngineError(f"{unreachable(address, error)}, or say with model=NAME which model is meant")
                 continue
             different: list[str] = []
             for name in sorted(names or (), key=len):
@@ -136,39 +132,74 @@ async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
                 return different[0]
             listed = ", ".join(repr(excerpt(name, 100)) for name in different[:20])
             what = f"serves {listed}" if different else "does not say which model it serves"
-            failed = EngineError(f"{address} {what}; add model=NAME to the model name")
+            problem = EngineError(f"{address} {what}; add model=NAME to the model name")
             break
-    assert failed is not None
-    raise failed
+    assert problem is not None
+    raise problem
 
 
-async def _ask_all(addresses: Sequence[Address]) -> list[str | None]:
-    found: list[str | None] = []
-    async with Http(ASKING) as http:
+async def _dialects_of(addresses: Sequence[Address]) -> list[str | None]:
+    names: list[str | None] = []
+    async with Http(PROBE_SECONDS) as http:
         for address in addresses:
             try:
-                found.append(await _spoken(http, address))
-            except (Transient, EngineError):
-                found.append(None)
-    return found
+                names.append(await _dialect_at(http, address))
+            except (TransientError, EngineError):
+                names.append(None)
+    return names
 
 
-async def _spoken(http: Http, address: Address) -> str | None:
+async def _dialect_at(http: Http, address: Address) -> str | None:
     """The dialect of one server, None if it does not say what it serves."""
     if address.is_openai:
         return "openai"
-    answer = await http.get(address, "/models")
-    listed: Any = answer.json() if answer.status == 200 else None
-    models = listed.get("data") if isinstance(listed, Mapping) else None
+    response = await http.get(address, "/models")
+    value: Any = response.json() if response.status == 200 else None
+    models = value.get("data") if isinstance(value, Mapping) else None
     owners = [m.get("owned_by") for m in models if isinstance(m, Mapping)] if isinstance(models, list) else []
-    classes = DIALECTS.all()
-    for name, cls in classes.items():
-        if any(isinstance(owner, str) and owner in cls.owners for owner in owners):
+    for name, dialect in DIALECTS.items():
+        if any(owner in dialect.owners for owner in owners):
             return name
-    for name, cls in classes.items():
-        if await cls.answers(http, address):
-            return name
+    for name, dialect in DIALECTS.items():
+        if dialect.probe is not None:
+            path, shows = dialect.probe
+            with suppress(TransientError):
+                if shows((await http.get(address, path)).body):
+                    return name
     return "plain" if isinstance(models, list) else None
+
+
+async def model_names(http: Http, address: Address, dialect: Dialect) -> list[str] | None:
+    """The names of the models that a server offers; None if its list cannot be relied on.
+
+    Raises:
+        TransientError, EngineError: as `Http.get`, or it answers with an error.
+    """
+    if dialect.models is None:
+        await http.get(address, "/models")
+        return None
+    path, field, key = dialect.models
+    response = await http.get(address, path)
+    value = response.json() if response.status == 200 else None
+    models = value.get(field) if isinstance(value, Mapping) else None
+    if not isinstance(models, list):
+        raise TransientError(f"no list of models (status {response.status})")
+    names = [model[key] for model in models if isinstance(model, Mapping) and isinstance(model.get(key), str)]
+    # Ollama takes a name without its tag "latest", too.
+    return [*names, *(name for full in names if (name := full.removesuffix(":latest")) != full)]
+
+
+async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | None:
+    """How many samples a server works on at once; None if it does not say, and queues what is too many.
+
+    Raises:
+        TransientError, EngineError: as `Http.get`.
+    """
+    if not isinstance(dialect.slots, tuple):
+        return dialect.slots
+    path, field = dialect.slots
+    value = (await http.get(address, path)).json()
+    return token_count(value.get(field)) if isinstance(value, Mapping) else None
 
 
 async def check_served(http: Http, address: Address, dialect: Dialect, model: str) -> EngineError | None:
@@ -178,17 +209,16 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
         EngineError: the server answers, but does not serve the model, or refuses the key.
     """
     try:
-        names = await dialect.served(http, address)
-    except Transient as error:
-        try:
-            answer = await http.get(address, "/models")
-        except Transient:
-            return unreachable(address, error)
-        if answer.status in (401, 403):
-            raise key_refused(address, answer.status) from None
-        if answer.status == 200:
-            return EngineError(f"{address} is no OpenAI-compatible server; its address mostly ends in /v1")
-        return unreachable(address, answer)
+        names = await model_names(http, address, dialect)
+    except TransientError as error:
+        failure: Response | TransientError = error
+        with suppress(TransientError):
+            failure = await http.get(address, "/models")
+            if failure.status in (401, 403):
+                raise key_refused(address, failure.status) from None
+            if failure.status == 200:
+                return EngineError(f"{address} is no OpenAI-compatible server; its address mostly ends in /v1")
+        return unreachable(address, failure)
     if names is not None and model not in names:
         raise wrong_model(address, model, names)
     return None
@@ -205,7 +235,7 @@ def _remembered() -> dict[str, str]:
         return {}
     if not isinstance(known, dict):
         return {}
-    return {k: v for k, v in known.items() if isinstance(k, str) and v in DIALECTS.names()}
+    return {address: name for address, name in known.items() if isinstance(name, str) and name in DIALECTS}
 
 
 def _remember(spoken: Mapping[str, str]) -> None:
@@ -216,10 +246,3 @@ def _remember(spoken: Mapping[str, str]) -> None:
     with suppress(OSError, InputError):
         _memory().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(_memory(), json.dumps({**known, **spoken}, indent=1))
-
-
-def dialect_option(text: str) -> str:
-    """auto, or the name of a dialect"""
-    if text != "auto":
-        DIALECTS.get(text)
-    return text

@@ -1,37 +1,81 @@
-"""What a server's failures mean: try again, leave the segment out, or stop. Each error says what to do about it."""
+"""What a server's failures mean (try again, leave the segment out, stop), and the checks of numbers that it states."""
 
 from __future__ import annotations
 
 import difflib
+import email.utils
 import json
+import math
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.numbers import seconds
+
+#: The most that a count of tokens can be, and the size of the least log-probability: both fit the store and a sum.
+MOST_TOKENS = 10**12
+LEAST_LOGPROB = -1e9
+#: The most characters of a header's value that are read as a number, a duration or a date.
+LONGEST_HEADER = 64
+#: The most seconds that a header is taken to ask for: ten years.
+_MOST_SECONDS = 3.2e8
+_NUMBER = re.compile(r"\s*\d{1,15}(\.\d{1,15})?\s*", re.ASCII)
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "": 1.0}
 
 
-class Transient(Exception):
+class TransientError(Exception):
     """A failure after which another try may succeed.
 
     Attributes:
         wait: seconds until the next try, if the server says so.
         busy: the server works, and refuses requests that are too many (429).
         sent: the request may have reached the server, which may have done (and billed) the work.
-        came: samples that were whole before it failed, in pieces, each with the number of its first.
     """
 
     def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
         super().__init__(reason)
         self.wait, self.busy, self.sent = wait, busy, sent
-        self.came: list[tuple[int, tuple[Candidate, ...]]] = []
+
+
+class RequestTimeout(TransientError):
+    """No whole reply in time."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, sent=True)
+
+
+class InvalidResponse(TransientError):
+    """A complete reply that is not what was asked for. It is asked for again a few times; then the segment fails."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, sent=True)
+
+
+class SchemaViolation(InvalidResponse):
+    """A candidate that is not in the grammar or schema."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
+        self.text = text
+
+
+class RequestRejected(Exception):
+    """The server will not take this request; with `split` it may take it in two halves."""
+
+    def __init__(self, reason: str, *, split: bool = False) -> None:
+        super().__init__(reason)
+        self.split = split
+
+
+class UnknownModel(EngineError):
+    """The server says that it has no such model; the caller can list those that it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Status, headers (names in lower case) and the whole body."""
 
     status: int
@@ -42,99 +86,74 @@ class Answer:
         """The body's value.
 
         Raises:
-            Transient: the body is not JSON, for instance because the reply was cut.
+            TransientError: the body is not JSON, for instance because the reply was cut.
         """
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Transient(f"the reply is not JSON ({excerpt(str(error), 80)})") from None
+            raise TransientError(f"the reply is not JSON ({excerpt(str(error), 80)})", sent=True) from None
+
+    @property
+    def message(self) -> str:
+        """The server's message as one line, wherever it stands in the body."""
+        try:
+            value: object = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return excerpt(self.body[:2000].decode("utf-8", "replace")) or f"status {self.status}"
+        for _ in range(4):
+            if isinstance(value, list) and value:
+                value = value[0]
+            elif isinstance(value, Mapping):
+                if isinstance(value.get("msg"), str) and isinstance(value.get("loc"), list) and value["loc"]:
+                    return excerpt(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
+                value = value.get("error") or value.get("message") or value.get("detail") or value.get("msg")
+        return excerpt(str(value)) if value else f"status {self.status}"
 
 
-class Slow(Transient):
-    """No whole reply in time."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, sent=True)
-
-
-class Odd(Transient):
-    """A complete reply that is not what was asked for. It is asked for again a few times; then the segment fails."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-
-
-class Disobeyed(Odd):
-    """A candidate that is not in the grammar or schema."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
-        self.text = text
-
-
-class Refused(Exception):
-    """The server will not take this request; with `split` it may take it in two halves."""
-
-    def __init__(self, reason: str, *, split: bool = False) -> None:
-        super().__init__(reason)
-        self.split = split
-
-
-class GuidanceIgnored(EngineError):
-    """The server answers, but not in the form asked for."""
-
-    def __init__(self, address: Address, dialect: str, field: str, text: str) -> None:
-        super().__init__(
-            f"{address} does not obey the field {field}: it answered {excerpt(text, 60)!r}. For dialect={dialect} "
-            "use a server that has guided output, without a reasoning parser (mbr-esd serve starts one); "
-            "dialect=plain asks for none, and counts what is malformed"
-        )
-
-
-def classify(answer: Answer, address: Address, model: str) -> Exception:
-    """The error for a status that is not 200: `Transient`, `Refused` or `EngineError`."""
-    status, said = answer.status, message(answer)
-    text = said.lower()
-    wait = retry_after(answer.headers)
+def classify(response: Response, address: Address, model: str) -> Exception:
+    """The error for a status that is not 200: `TransientError`, `RequestRejected` or `EngineError`."""
+    status, message = response.status, response.message
+    text, wait = message.lower(), retry_after(response.headers)
     if status == 429 and not re.search(r"quota|billing|credit", text):
-        return Transient(f"429 {said}", wait, busy=True)
+        return TransientError(f"429 {message}", wait, busy=True)
     if status >= 500 or status in (408, 409, 425):
-        return Transient(f"{status} {said}", wait)
+        return TransientError(f"{status} {message}", wait)
     if status in (401, 403):
         return key_refused(address, status)
     if status in (402, 429):
-        return EngineError(f"{address}: {said}; what was sampled is kept")
+        return EngineError(f"{address}: {message}; what was sampled is kept")
     if status == 404:
         if "model" in text:
-            return NoSuchModel(address, model)
+            return UnknownModel(f"{address} serves no model {model!r}")
         return EngineError(f"{address} has no chat completions (404); the address mostly ends in /v1")
     too_long = r"context (length|size|window)|maximum context|max_model_len|too long|longer than|exceed\w* .*context"
     if status == 413 or re.search(too_long, text):
-        return Refused(
-            f"too long for the model's context ({said}); serve it with a longer one (max_model_len), or ask for "
+        return RequestRejected(
+            f"too long for the model's context ({message}); serve it with a longer one (max_model_len), or ask for "
             "shorter answers (max_tokens)"
         )
     if re.search(r"grammar|regex|structured|guided|fsm|xgrammar|guidance|outlines|response_format|schema", text):
-        return Refused(
-            f"the server refuses the grammar ({said}); it must have guided output (mbr-esd serve sets a backend), or "
-            "be asked with dialect=plain"
+        return RequestRejected(
+            f"the server refuses the grammar ({message}); it must have guided output (mbr-esd serve sets a backend), "
+            "or be asked with dialect=plain"
         )
     fix = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
-    return Refused(
-        f"the server refuses the request ({status} {said}){fix}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
+    return RequestRejected(
+        f"the server refuses the request ({status} {message}){fix}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
     )
 
 
-class NoSuchModel(EngineError):
-    """A server says that it has no such model; the caller can list those that it has."""
-
-    def __init__(self, address: Address, model: str) -> None:
-        super().__init__(f"{address} serves no model {model!r}")
-        self.address, self.model = address, model
+def format_ignored(address: Address, dialect: str, field: str, text: str) -> EngineError:
+    """The server answers, but not in the form asked for."""
+    return EngineError(
+        f"{address} does not obey the field {field}: it answered {excerpt(text, 60)!r}. For dialect={dialect} "
+        "use a server that has guided output, without a reasoning parser (mbr-esd serve starts one); "
+        "dialect=plain asks for none, and counts what is malformed"
+    )
 
 
 def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineError:
-    """The server does not know the model: says what it serves, the nearest name first."""
+    """The server does not know the model; the message lists what it serves, the nearest name first."""
     if not names:
         return EngineError(f"{address} serves no model {model!r}, and no other")
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
@@ -145,18 +164,17 @@ def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineErr
     return EngineError(f"{address} does not serve {model!r}; it serves {listed}. {take}, or serve the right one")
 
 
-def unreachable(address: Address, answer: Answer | Transient) -> EngineError:
+def unreachable(address: Address, failure: Response | TransientError) -> EngineError:
     """A server that cannot say what it serves."""
-    if isinstance(answer, Slow):
-        return EngineError(f"{address} does not answer ({answer}); see whether it is ready and its address right")
-    if isinstance(answer, Transient):
-        return EngineError(f"no server answers at {address} ({answer}); start the server, or fix the "
-                           "address")  # fmt: skip
-    if answer.status in (401, 403):
-        return key_refused(address, answer.status)
-    if answer.status == 404:
+    if isinstance(failure, RequestTimeout):
+        return EngineError(f"{address} does not answer ({failure}); see whether it is ready and its address right")
+    if isinstance(failure, TransientError):
+        return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
+    if failure.status in (401, 403):
+        return key_refused(address, failure.status)
+    if failure.status == 404:
         return EngineError(f"{address} is no OpenAI-compatible server (404); its address mostly ends in /v1")
-    return EngineError(f"{address} answers {answer.status}: {message(answer)}; try again once it is ready")
+    return EngineError(f"{address} answers {failure.status}: {failure.message}; try again once it is ready")
 
 
 def key_refused(address: Address, status: int) -> EngineError:
@@ -166,26 +184,61 @@ def key_refused(address: Address, status: int) -> EngineError:
     )
 
 
-def message(answer: Answer) -> str:
-    """The server's message as one line, wherever it stands in the body."""
-    try:
-        value: object = answer.json()
-    except Transient:
-        return excerpt(answer.body[:2000].decode("utf-8", "replace")) or f"status {answer.status}"
-    for _ in range(4):
-        if isinstance(value, list) and value:
-            value = value[0]
-        elif isinstance(value, Mapping):
-            if isinstance(value.get("msg"), str) and isinstance(value.get("loc"), list) and value["loc"]:
-                return excerpt(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
-            value = value.get("error") or value.get("message") or value.get("detail") or value.get("msg")
-    return excerpt(str(value)) if value else f"status {answer.status}"
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that a reply asks to wait: ``Retry-After`` as number or date, or OpenAI's ``retry-after-ms``."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = seconds(headers.get(name, ""))
-        if said is not None:
-            return said / unit
+        wait = _seconds(headers.get(name, ""))
+        if wait is not None:
+            return wait / unit
     return None
+
+
+def budget_wait(headers: Mapping[str, str], tokens: int) -> float:
+    """Seconds until the next reset if the headers say that no request, or fewer than `tokens` tokens, are left.
+
+    Args:
+        headers: names in lower case, such as OpenAI's ``x-ratelimit-remaining-tokens``.
+        tokens: the number that a request like the last one may take.
+    """
+    wait = 0.0
+    for kind, needed in (("requests", 1), ("tokens", tokens)):
+        remaining = headers.get(f"x-ratelimit-remaining-{kind}", "")
+        if re.fullmatch(r"\d{1,15}", remaining) and int(remaining) < needed:
+            wait = max(wait, duration(headers.get(f"x-ratelimit-reset-{kind}", "")) or 0.0)
+    return wait
+
+
+def duration(text: str) -> float | None:
+    """Seconds of "1s", "6m0s", "20ms" or "12.5"; None if it is no duration."""
+    if len(text) > LONGEST_HEADER:
+        return None
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|us|[dhms]|$)", text.strip(), re.ASCII)
+    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text.strip():
+        return None
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return total if math.isfinite(total) else None
+
+
+def token_count(value: object) -> int | None:
+    """A number of tokens; None if the value is none."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+def log_probability(value: Any) -> float | None:
+    """A log-probability, finite and at most 0 but for rounding; None if the value is none."""
+    # A bool is an int, and no number of a server's.
+    return float(value) if type(value) in (float, int) and LEAST_LOGPROB <= value <= 1e-3 else None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds from now that a header states, as a number or as a date; None if it is neither."""
+    if len(text) > LONGEST_HEADER:
+        return None
+    try:
+        if _NUMBER.fullmatch(text):
+            value = float(text)
+        else:
+            value = max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(value, _MOST_SECONDS) if value >= 0 else None

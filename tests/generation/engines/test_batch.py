@@ -16,8 +16,8 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
-from tests.helpers.asking import MODEL, QUICK, collect, requests
 from tests.helpers.batch_server import FakeBatchServer
+from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 
 FAST = Pace(0.01, 0.05, 3)
 
@@ -69,6 +69,46 @@ def test_a_reply_that_is_lost_after_the_order_does_not_order_twice() -> None:
             list(engine(server.url).generate(requests(3, 16), Sampling()))
         assert len(collect(engine(server.url).generate(requests(3, 16), Sampling()))) == 48
         assert len(server.batches) == 1
+
+
+def test_a_reply_without_an_id_is_looked_up_by_its_token(tmp_path: Path) -> None:
+    with FakeBatchServer(MODEL, nameless=True) as server:
+        with pytest.raises(EngineError, match=r"/batches answers without an id.*run the same command again"):
+            list(engine(server.url).generate(requests(3, 16), Sampling()))
+        assert len(collect(engine(server.url).generate(requests(3, 16), Sampling()))) == 48
+        assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("lost", ["batch", "file"])
+def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost: str) -> None:
+    with FakeBatchServer(MODEL, looks=10**9) as server:
+        first = engine(server.url)
+        first._next_pause = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            list(first.generate(requests(2, 4), Sampling()))
+        ((name, batch),) = server.batches.items()
+        server.looks = 1
+        if lost == "batch":
+            del server.batches[name]
+        else:
+            server.look(name)
+            del server.files[batch["output_file_id"]]
+        with pytest.raises(EngineError, match=rf"{name} is gone .*404.*expired.*submits its requests again"):
+            list(engine(server.url).generate(requests(2, 4), Sampling()))
+        assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
+
+
+def test_a_batch_of_another_name_is_found_by_its_token() -> None:
+    with FakeBatchServer(MODEL, looks=10**9) as server:
+        first = engine(server.url)
+        first._next_pause = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            list(first.generate(requests(2, 4), Sampling()))
+        (batch,) = server.batches.values()
+        server.looks = 1
+        server.batches = {"renamed": batch | {"id": "renamed"}}
+        assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
+        assert list(server.batches) == ["renamed"]
 
 
 def test_what_failed_is_named_and_the_rest_kept() -> None:

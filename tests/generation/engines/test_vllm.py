@@ -32,10 +32,8 @@ from mbr_esd_metric.generation.engine import Engine, Generated, Request, Samplin
 from mbr_esd_metric.generation.engines import transformers as transformers_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
-from mbr_esd_metric.generation.server import asking
-from mbr_esd_metric.generation.server.dialects.vllm import VllmDialect
-from mbr_esd_metric.generation.server.limits import Lanes
-from mbr_esd_metric.generation.server.patience import Patience
+from mbr_esd_metric.generation.server import client
+from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -213,8 +211,8 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     """What the server and vLLM in process sampled at temperature 2 with top-k 10, token by token under transformers."""
     request = wanted(16)[0]
     replies: list[Any] = []
-    read = VllmDialect.read
-    monkeypatch.setattr(VllmDialect, "read", lambda self, reply, ask: replies.append(reply) or read(self, reply, ask))
+    read = client.read_reply
+    monkeypatch.setattr(client, "read_reply", lambda of, reply, query: replies.append(reply) or read(of, reply, query))
     (part,) = engine(server).generate([request], PAPER)
     (reply,) = replies
     content = [choice["logprobs"]["content"] for choice in sorted(reply["choices"], key=lambda choice: choice["index"])]
@@ -287,21 +285,6 @@ def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
     }
 
 
-def test_replies_in_events_hold_what_replies_at_once_do(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text, tokens and log-probability, one by one; so is a server asked that was slow."""
-
-    def greedy() -> dict[str, tuple[str, int, bool]]:
-        found = {part.key: part.samples[0] for part in engine(server).generate(wanted(1), GREEDY)}
-        assert all(sample.logprob is not None and sample.logprob < 0 for sample in found.values())
-        return {key: (sample.text, sample.tokens, sample.truncated) for key, sample in found.items()}
-
-    at_once = greedy()
-    monkeypatch.setattr(asking, "Lanes", lambda most, streamed: Lanes(most, True))
-    assert greedy() == at_once
-    drawn = list(engine(server).generate(wanted(4), MILD))
-    assert sum(len(part.samples) for part in drawn) == 3 * 4
-
-
 def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
     request = wanted(8, grounded=True)[2]
     (part,) = engine(server).generate([request], PAPER)
@@ -315,12 +298,12 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
     """Half of the requests spoilt on their way, in every way: greedy answers as without faults, samples each once."""
     # A stall is longer than the test may take, so that only the client's own time-out ends it.
     stall, begun = 3600.0, time.monotonic()
-    patience = Patience(timeout=20, first_wait=0.05, longest_wait=0.5, tries=20)
+    policy = RetryPolicy(timeout=20, first_wait=0.05, longest_wait=0.5, tries=20)
     options = load_card(CARD).engine_options("server")
     segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(20)]
 
     def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:
-        running = ServerEngine(dataclasses.replace(options, server=(url,)), patience)
+        running = ServerEngine(dataclasses.replace(options, server=(url,)), policy)
         found: dict[tuple[str, int], str] = {}
         for part in running.generate(requests, dataclasses.replace(sampling, max_tokens=16)):
             for index, sample in enumerate(part.samples, part.first):

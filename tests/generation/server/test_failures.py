@@ -1,22 +1,33 @@
-"""What a server's refusal is told as."""
+"""Messages of refusals, and the numbers that a server states in a reply or a header."""
 
 from __future__ import annotations
 
+import email.utils
 import json
+import time
 
 import pytest
 
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.failures import Refused, classify
-from mbr_esd_metric.generation.server.http import Answer
+from mbr_esd_metric.generation.server.failures import (
+    MOST_TOKENS,
+    RequestRejected,
+    Response,
+    _seconds,
+    classify,
+    duration,
+    log_probability,
+    retry_after,
+    token_count,
+)
 
 
-def refusal(body: object, status: int = 422) -> Refused:
-    answer = Answer(status, {}, json.dumps(body).encode())
+def refusal(body: object, status: int = 422) -> RequestRejected:
+    answer = Response(status, {}, json.dumps(body).encode())
     found = classify(answer, Address.parse("http://127.0.0.1:8000/v1"), "m")
-    assert isinstance(found, Refused)
+    assert isinstance(found, RequestRejected)
     return found
 
 
@@ -28,3 +39,68 @@ def test_a_refused_temperature_is_named_with_the_fix() -> None:
     said = {"error": {"message": "Unsupported value: 'temperature' does not support 2 with this model."}}
     assert str(refusal(said, 400)).endswith("such as temperature=1")
     assert "temperature" not in str(refusal({"detail": [{"loc": ["body", "n"], "msg": "Input should be 1"}]}))
+
+
+@pytest.mark.parametrize("value", [10**30, 10**400, -1, True, 1.0, "1", None, [1]])
+def test_what_is_no_count(value: object) -> None:
+    assert token_count(value) is None
+    assert token_count(0) == 0
+    assert token_count(MOST_TOKENS) == MOST_TOKENS
+
+
+@pytest.mark.parametrize(
+    "value", [-(10**400), 10**400, float("nan"), float("-inf"), -1e300, 0.5, True, "-1", None, [-1]]
+)
+def test_what_is_no_log_probability(value: object) -> None:
+    assert log_probability(value) is None
+    assert log_probability(-9999) == -9999.0
+    assert log_probability(1e-4) == 1e-4
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Fri, 31 Dec 99999 23:59:59 GMT",
+        "Fri, 31 Dec 9999 23:59:59 -9999",
+        "Mon, 01 Jan 0001 00:00:00 +2359",
+        "9" * 400,
+        "1" * 8000 + "x",
+        "1_0",
+        "\u0663",
+        "-5",
+        "nan",
+        "inf",
+        "soon",
+        "",
+    ],
+)
+def test_odd_waits_are_none_or_a_time_that_can_be_waited(said: str) -> None:
+    wait = retry_after({"retry-after": said})
+    assert wait is None or 0 <= wait < 1e9
+    assert duration(said) is None or said == ""
+
+
+def test_waits() -> None:
+    assert _seconds(" 12.5 ") == 12.5
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert retry_after({"retry-after": "2"}) == 2.0
+    there = _seconds(email.utils.formatdate(time.time() + 100, usegmt=True))
+    assert there is not None
+    assert 95 < there <= 100
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1s", 1.0), ("6m0s", 360.0), ("20ms", 0.02), ("1h2m3.5s", 3723.5), ("12.5", 12.5), ("soon", None), ("", None)],
+)
+def test_durations(text: str, seconds: float | None) -> None:
+    assert duration(text) == seconds
+
+
+def test_a_server_says_how_long_to_wait() -> None:
+    assert retry_after({"retry-after": "7"}) == 7.0
+    assert retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({}) is None
+    date = email.utils.format_datetime(email.utils.localtime().astimezone())
+    assert retry_after({"retry-after": date}) == pytest.approx(0.0, abs=2.0)

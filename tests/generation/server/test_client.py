@@ -6,6 +6,7 @@ import copy
 import gzip
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, 
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address, excerpt, shown
-from mbr_esd_metric.generation.server.patience import Patience
-from tests.helpers.asking import MODEL, collect, engine, requests
+from mbr_esd_metric.generation.server.client import RetryPolicy
+from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
 Spoil = Callable[[dict[str, Any], int], Any]
@@ -67,6 +68,9 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "choices that are a list of null": lambda reply: reply.update(choices=[None]),
     "a message that is a list": lambda reply: reply["choices"][0].update(message=["x"]),
     "a text that is a number": lambda reply: reply["choices"][0]["message"].update(content=7),
+    "content in the reasoning": lambda reply: reply["choices"][0]["message"].update(
+        content=None, reasoning_content="{}"
+    ),
     "prose in place of one candidate": lambda reply: reply["choices"][1]["message"].update(content="I am sorry"),
 }
 
@@ -102,9 +106,25 @@ def test_an_odd_reply_that_stays_odd_names_the_segment_and_stops_no_other(name: 
     with FakeServer(MODEL, spoil=spoil) as server:
         running = engine(server.url, concurrency=1).generate(requests(3, 4), Sampling())
         found: list[Generated] = []
-        with pytest.raises(EngineError, match=r"segment 1: http.* gave 3 odd replies, the last one: "):
+        with pytest.raises(EngineError, match=r"segment 1: http.* gave 3 invalid replies, the last one: "):
             found.extend(running)
     assert sorted(part.key for part in found) == ["key0", "key2"]
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "plain", "openai"])
+@pytest.mark.parametrize("field", ["reasoning_content", "tool_calls"])
+def test_a_candidate_without_content_is_not_stored_and_its_cause_named(dialect: str, field: str) -> None:
+    def spoil(value: Any, number: int) -> Any:
+        for choice in value["choices"]:
+            choice["message"] |= {"content": None, field: "thoughts"}
+            choice["finish_reason"] = "stop"
+        return value
+
+    options = EngineOptions(model=MODEL, server=("",), dialect=dialect)
+    with FakeServer(MODEL, dialect=dialect, spoil=spoil) as server:
+        running = ServerEngine(replace(options, server=(server.url,)), QUICK).generate(requests(1, 4), Sampling())
+        with pytest.raises(EngineError, match=rf"without content: the server put it into {field}; serve the model"):
+            next(running)
 
 
 def test_every_reply_is_checked_not_the_first_alone() -> None:
@@ -300,11 +320,11 @@ def test_control_characters_of_a_server_are_not_passed_on() -> None:
 
 
 def test_a_slow_reader_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mbr_esd_metric.generation.server import asking
+    from mbr_esd_metric.generation.server import client
 
-    monkeypatch.setattr(asking, "WAITING", 4)
+    monkeypatch.setattr(client, "WAITING", 4)
     with FakeServer(MODEL) as server:
-        running = engine(server.url, concurrency=2, patience=Patience()).generate(requests(200, 1), Sampling())
+        running = engine(server.url, concurrency=2, policy=RetryPolicy()).generate(requests(200, 1), Sampling())
         next(running)
         import time
 

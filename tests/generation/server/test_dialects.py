@@ -26,18 +26,18 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
-from mbr_esd_metric.generation.server.detection import DIALECTS
-from mbr_esd_metric.generation.server.dialect import Ask, DialectSettings
+from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.gbnf import gbnf
+from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
-from tests.helpers.asking import MODEL, QUICK, collect, requests
+from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
-ALL = list(DIALECTS.own)
-SEEDED = [name for name in ALL if DIALECTS.get(name).can.seed]
+ALL = list(DIALECTS)
+SEEDED = [name for name in ALL if DIALECTS[name].seed]
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +66,9 @@ def test_a_server_is_asked_what_it_speaks(name: str) -> None:
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    ask = detection._ask_all
-    monkeypatch.setattr(detection, "ASKING", 0.5)
-    monkeypatch.setattr(detection, "_ask_all", lambda addresses: asked.append(1) or ask(addresses))
+    ask = detection._dialects_of
+    monkeypatch.setattr(detection, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(detection, "_dialects_of", lambda addresses: asked.append(1) or ask(addresses))
     server = FakeServer(MODEL, dialect="llamacpp")
     for _ in range(5):
         assert "dialect" not in ServerEngine.identity(options(server.url, "auto"))
@@ -105,7 +105,7 @@ def test_samples_come_once_each_and_parse(name: str) -> None:
     for sample in found.values():
         if not sample.truncated:
             assert re.fullmatch(output_grammar(), sample.text)
-    can = DIALECTS.get(name).can
+    can = DIALECTS[name]
     assert ("seed" in sent.get("options", sent)) is can.seed
     assert (sent.get("n", 1) > 1) is can.n
     assert all((sample.logprob is not None) is can.logprobs for sample in found.values())
@@ -124,12 +124,12 @@ def test_more_samples_are_new_ones(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_faults_lose_and_double_nothing(name: str) -> None:
     """Replies are spoilt in nine ways by turns."""
-    count, share = (60, 0.3) if DIALECTS.get(name).can.n else (10, 0.15)
-    patience = dataclasses.replace(QUICK, timeout=2.5)
+    count, share = (60, 0.3) if DIALECTS[name].n else (10, 0.15)
+    policy = dataclasses.replace(QUICK, timeout=2.5)
     with FakeServer(MODEL, dialect=name) as server:
         clean = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(count, 16), Sampling()))
         with FaultyProxy(server.url, share, stall=3.0) as proxy:
-            faulty = ServerEngine(options(proxy.url, name), patience)
+            faulty = ServerEngine(options(proxy.url, name), policy)
             spoilt = collect(faulty.generate(requests(count, 16), Sampling()))
     assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert set(spoilt) == set(clean)
@@ -169,7 +169,7 @@ def test_wrong_counts_lose_and_double_nothing(name: str, count: str) -> None:
         found = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 16), Sampling()))
         asked = len(server.bodies)
     assert len(found) == 32
-    alone = not DIALECTS.get(name).can.n
+    alone = not DIALECTS[name].n
     if not (alone and count == "only the first"):
         assert asked > (32 if alone else 2)
     if name in SEEDED:
@@ -194,9 +194,9 @@ def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, said: str) -
     assert peak < 40 << 20, "the 300 MB of a flood are kept"
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if DIALECTS.get(name).can.guidance != "none"])
+@pytest.mark.parametrize("name", [name for name in ALL if DIALECTS[name].guidance != "none"])
 def test_guidance_that_is_ignored_is_found_out(name: str) -> None:
-    field = DIALECTS.get(name).field
+    field = DIALECTS[name].guide
     with FakeServer(MODEL, dialect=name, plain=True) as server:
         with pytest.raises(
             EngineError, match=rf"does not obey the field {field}: it answered 'no JSON'.*dialect=plain"
@@ -226,7 +226,7 @@ def test_what_is_left_out_is_said_once_and_is_in_key_and_signature(
         assert annotate(card, [Segment("a", "ein Satz", "segment 1")]) == first
         assert len(server.bodies) == sent, "asks for stored candidates again"
     said = capfd.readouterr().err
-    can = DIALECTS.get(name).can
+    can = DIALECTS[name]
     assert said.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1)
     assert ("top_k=10" in said) is not can.top_k
     assert ("|k:-|" in first.signature) is not can.top_k
@@ -246,7 +246,7 @@ def test_what_needs_log_probabilities_or_a_grammar_is_refused(name: str) -> None
     for more in ("&rule=map", "&weights=model"):
         with pytest.raises(OptionError, match=rf"dialect={name} gives no log-prob.*rule=mbr.*vLLM"):
             annotate(load_card(base + more), segments)
-    if DIALECTS.get(name).can.guidance in ("schema", "none"):
+    if DIALECTS[name].guidance in ("schema", "none"):
         with pytest.raises(OptionError, match=rf"grounded=true: dialect={name} takes no grammar; leave it out"):
             annotate(load_card(base + "&grounded=true"), segments)
 
@@ -283,12 +283,15 @@ def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> 
 
 
 def test_an_answer_is_cut_out_of_prose() -> None:
-    plain = DIALECTS.get("plain")(DialectSettings())
+    plain = DIALECTS["plain"]
     answer = render_answer([])
     for text in (f"Sure!\n```json\n{answer}\n```\nBye {{}}", f"{{broken {answer}", f"<think>{{}}</think>{answer}"):
-        assert plain.answer(text) == answer
-    assert plain.answer("{no} " * 1000 + answer + "{no} " * 1000) == answer
-    assert plain.answer("nothing of the kind {}") == "nothing of the kind {}"
+        assert final_answer(plain, text) == answer
+    assert final_answer(plain, "{no} " * 1000 + answer + "{no} " * 1000) == answer
+    example = '{"errors": ["an example"]}'
+    assert final_answer(plain, f"Answers look like {example}. Mine is {answer}") == answer
+    assert final_answer(plain, f'{{"errors": [], "notes": {example}}}') == f'{{"errors": [], "notes": {example}}}'
+    assert final_answer(plain, "nothing of the kind {}") == "nothing of the kind {}"
 
 
 HOSTILE = {
@@ -306,18 +309,18 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_long_hostile_text_is_read_in_no_time(name: str, text: str) -> None:
     """A pattern holds the interpreter's lock: for as long as it looks, Ctrl-C ends nothing."""
-    dialect = DIALECTS.get(name)(DialectSettings())
+    dialect = DIALECTS[name]
     began = time.process_time()
-    dialect.answer(text)
+    final_answer(dialect, text)
     assert time.process_time() - began < 1.0
 
 
 def test_thoughts_are_dropped_up_to_their_first_end() -> None:
-    vllm = DIALECTS.get("vllm")(DialectSettings())
+    vllm = DIALECTS["vllm"]
     for thoughts in ("<think>a</think>", " \n<thinking>b <think></thinking>\n\n", "<think></think>  "):
-        assert vllm.answer(thoughts + "none </think>") == "none </think>"
+        assert final_answer(vllm, thoughts + "none </think>") == "none </think>"
     for text in ("<think>never closed", "none <think>a</think>", "<thinker>a</thinker>", ""):
-        assert vllm.answer(text) == text
+        assert final_answer(vllm, text) == text
 
 
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:
@@ -375,13 +378,13 @@ def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
         "usage": {"completion_tokens": 11, "prompt_tokens": 34, "total_tokens": 45},
         "timings": {"prompt_n": 34, "predicted_n": 11},
     }
-    dialect = DIALECTS.get("llamacpp")(DialectSettings())
+    dialect = DIALECTS["llamacpp"]
     (request,) = requests(1, 3)
-    ask = Ask(request, 0, 3, MODEL, 1, Sampling())
-    assert 23 <= sum(sample.tokens for sample in dialect.read(reply, ask).samples) <= 26
+    query = Query(request, 0, 3, MODEL, 1, Sampling())
+    assert 23 <= sum(sample.tokens for sample in read_reply(dialect, reply, query).samples) <= 26
     # A server that counts all of them is believed.
     reply["usage"]["completion_tokens"] = 25
-    read = dialect.read(reply, ask)
+    read = read_reply(dialect, reply, query)
     assert sum(sample.tokens for sample in read.samples) == 25
     assert read.usage is not None
     assert read.usage.completion == 25

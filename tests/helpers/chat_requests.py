@@ -10,10 +10,10 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.grammar import output_grammar, output_schema
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server.patience import Patience
+from mbr_esd_metric.generation.server.client import RetryPolicy
 
 MODEL = "test-model"
-QUICK = Patience(timeout=4.0, first_wait=0.01, longest_wait=0.05, tries=12)
+QUICK = RetryPolicy(timeout=4.0, first_wait=0.01, longest_wait=0.05, tries=12)
 
 
 def requests(count: int, n: int, first: int = 0) -> list[Request]:
@@ -24,8 +24,8 @@ def requests(count: int, n: int, first: int = 0) -> list[Request]:
     ]
 
 
-def engine(*urls: str, model: str = MODEL, concurrency: int = 16, patience: Patience = QUICK) -> ServerEngine:
-    return ServerEngine(EngineOptions(model=model, server=urls, concurrency=concurrency), patience)
+def engine(*urls: str, model: str = MODEL, concurrency: int = 16, policy: RetryPolicy = QUICK) -> ServerEngine:
+    return ServerEngine(EngineOptions(model=model, server=urls, concurrency=concurrency), policy)
 
 
 def collect(parts: Iterable[Generated]) -> dict[tuple[str, int], Candidate]:

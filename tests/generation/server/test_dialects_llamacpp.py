@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, plan
-from tests.helpers.asking import collect
+from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
@@ -88,14 +88,14 @@ def test_more_samples_are_new_ones(server: RealServer) -> None:
     assert rest != collect(sampled(server.url, "&temperature=3", n=2))
 
 
-def test_replies_in_events_hold_what_replies_at_once_do(server: RealServer) -> None:
-    """Where the run does not say how many requests the server gets, it is paced, and answers in events."""
-    events = collect(sampled(server.url, ""))
-    at_once = collect(sampled(server.url, "&concurrency=2"))
-    assert events.keys() == at_once.keys()
-    same = [at_once[key].text == sample.text for key, sample in events.items()]
+def test_one_sample_a_request_is_what_several_are(server: RealServer) -> None:
+    """Where the run does not say how many requests the server gets, each sample is a request, and stored when done."""
+    single = collect(sampled(server.url, ""))
+    together = collect(sampled(server.url, "&concurrency=2"))
+    assert single.keys() == together.keys()
+    same = [together[key].text == sample.text for key, sample in single.items()]
     assert sum(same) >= 2, "rounding differs with the size of a batch and may change some"
-    assert all(sample.tokens > 0 for sample in events.values())
+    assert all(sample.tokens > 0 for sample in single.values())
 
 
 def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> None:

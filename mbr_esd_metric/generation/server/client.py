@@ -1,0 +1,437 @@
+"""One run of `engine=server`: sends the requests until every sample is in, in a thread of its own.
+
+The retries are this package's own and not a library's. A failed request may be tried again as two halves, at another
+server, or for the rest of its samples; and all requests wait together if the server says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import queue
+import random
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from mbr_esd_metric.errors import EngineError, first_of
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
+from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.detection import model_names, slot_count
+from mbr_esd_metric.generation.server.dialects import Dialect, Query
+from mbr_esd_metric.generation.server.failures import (
+    InvalidResponse,
+    RequestRejected,
+    RequestTimeout,
+    SchemaViolation,
+    TransientError,
+    UnknownModel,
+    budget_wait,
+    classify,
+    format_ignored,
+    wrong_model,
+)
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
+from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format, read_reply
+
+#: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
+WAITING = 256
+#: The most tokens of a chat template around a prompt.
+_TEMPLATE = 64
+_KEPT = "What was sampled is kept; the same command asks for the rest"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a run keeps trying.
+
+    Attributes:
+        timeout: seconds until a request counts as stalled; it is then tried again in two halves.
+        first_wait, longest_wait: seconds before the second try, and the limit up to which they double with each
+            further try.
+        tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
+            enough to restart a server with a 70B model.
+        invalid: tries of a request whose replies are complete but not what was asked for.
+        longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``, budgets); if it asks
+            for more, the run ends.
+        ending: seconds that requests under way have to come in when a run ends with an error.
+    """
+
+    timeout: float = 600.0
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    tries: int = 15
+    invalid: int = 3
+    longest_rest: float = 3600.0
+    ending: float = 120.0
+
+    def wait(self, failures: int) -> float:
+        """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""
+        return min(self.longest_wait, self.first_wait * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices per million tokens, and the most that a run may cost (None: no limit), in one currency."""
+
+    tokens_in: float = 0.0
+    tokens_out: float = 0.0
+    most: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """The cost of these tokens."""
+        return (usage.prompt * self.tokens_in + usage.completion * self.tokens_out) / 1e6
+
+    def bound(self, prompt: str, tokens: int) -> float:
+        """The most that a request for `tokens` tokens can cost: a token has at least one byte."""
+        return self.of(Usage(len(prompt.encode("utf-8", "surrogatepass")) + _TEMPLATE, tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPart:
+    """Samples `first`, ..., `first + n - 1` of a request, which one HTTP request asks for."""
+
+    request: Request
+    first: int
+    n: int
+
+    def halves(self) -> tuple[RequestPart, RequestPart]:
+        """The first half and the rest; for n > 1."""
+        half = (self.n + 1) // 2
+        return replace(self, n=half), replace(self, first=self.first + half, n=self.n - half)
+
+    @property
+    def label(self) -> str:
+        """How messages name the segment."""
+        return self.request.label or self.request.key
+
+
+def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[RequestPart]:
+    """The requests in parts; each request is taken when its first part is."""
+    for request in requests:
+        for done in range(0, request.n, per_request):
+            yield RequestPart(request, request.first + done, min(per_request, request.n - done))
+
+
+def sample_seed(seed: int, key: str) -> int:
+    """Seed of sample 0 of a request; sample i takes this plus i.
+
+    vLLM draws the samples of one request with seed, seed + 1, and so on. So sample i is the same however N is split
+    over requests, and a run that goes on draws new samples, not copies.
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed}:{key}".encode()).digest()[:6], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The settings of a run.
+
+    Attributes:
+        concurrency: requests in progress at the same time.
+        paced: whether a server that says how many samples it works on at once gets no more than that, one a request, so
+            that each is stored when it is done.
+    """
+
+    servers: Sequence[Address]
+    dialect: Dialect
+    model: str
+    sampling: Sampling
+    policy: RetryPolicy
+    prices: Prices
+    concurrency: int
+    paced: bool = True
+
+    def query(self, part: RequestPart) -> Query:
+        """The HTTP request of a part."""
+        seed = sample_seed(self.sampling.seed, part.request.key) + part.first
+        return Query(part.request, part.first, part.n, self.model, seed, self.sampling)
+
+    def bound(self, part: RequestPart) -> float:
+        """The most that a part can cost."""
+        return self.prices.bound(part.request.text, part.n * self.sampling.max_tokens)
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The failures of a part in a row: of any kind, and invalid replies; and since when."""
+
+    since: float
+    failures: int = 0
+    invalid: int = 0
+
+
+class Client:
+    """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
+
+    Iterate over it once; `stop` ends it.
+
+    Attributes:
+        spent: on replies that came, and on requests whose reply was lost after the work may have been done.
+    """
+
+    def __init__(self, job: Job, requests: Iterable[Request]) -> None:
+        self._job = job
+        self._requests = requests
+        self._parts: Iterator[RequestPart] = iter(())
+        self._again: deque[RequestPart] = deque()
+        self._limits: dict[Address, asyncio.Semaphore] = {}
+        #: The time until which each server gets no request.
+        self._rest_until = dict.fromkeys(job.servers, 0.0)
+        self._results: queue.SimpleQueue[Generated | BaseException | None] = queue.SimpleQueue()
+        self._room: asyncio.Semaphore
+        self._ended: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._obedient: set[Address] = set()
+        #: Parts that may lack tokens that the server lost: they are tried again before that counts as disobedience.
+        self._postponed: set[tuple[str, int]] = set()
+        self._last_success = -1.0
+        #: Key of a request -> the message, for each segment that failed.
+        self._failed: dict[str, str] = {}
+        self._over = False
+        self.spent = 0.0
+
+    def __iter__(self) -> Iterator[Generated]:
+        """The replies' samples as they come in.
+
+        Raises:
+            EngineError: if no request can succeed, as soon as the requests under way are in; at the end, with the
+                segments' labels, if some failed.
+        """
+        thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
+        thread.start()
+        try:
+            while (result := self._results.get()) is not None:
+                if isinstance(result, BaseException):
+                    raise result
+                self._call(self._room.release)
+                yield result
+        finally:
+            self.stop()
+            thread.join()
+
+    def stop(self) -> None:
+        """End the work from another thread; requests in progress are dropped."""
+        self._stopped = True
+        if self._task is not None:
+            self._call(self._task.cancel)
+
+    def _call(self, function: object) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            with suppress(RuntimeError):  # the loop closed between the look and the call
+                self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
+
+    def _work(self) -> None:
+        """The body of the thread. The last result is None, after the error if there was one."""
+        try:
+            asyncio.run(self._main())
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # handed to the reader's thread
+            self._results.put(error)
+        self._results.put(None)
+
+    async def _main(self) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._room, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
+        if self._stopped:
+            return
+        async with Http(self._job.policy.timeout) as http:
+            # A request is taken when it can be sent: another process may take the others.
+            workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._prepare(http))]
+            try:
+                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+                # What is under way may have been paid for: it comes in before the run ends with an error.
+                self._ended.set()
+                await asyncio.wait(workers, timeout=self._job.policy.ending)
+                for worker in done:
+                    worker.result()
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+        if self._over:
+            raise EngineError(
+                f"max_cost={self._job.prices.most:g} is reached: {self.spent:.4f} were spent, with what was under way. "
+                f"{_KEPT}, with a max_cost of its own"
+            )
+        if self._failed:
+            raise EngineError(f"{self._failures()}. {_KEPT}")
+
+    async def _prepare(self, http: Http) -> int:
+        """Cut the requests into parts, and set each server's limit; returns the number of workers."""
+        job, per_request = self._job, self._job.dialect.per_request
+        limits = dict.fromkeys(job.servers, job.concurrency)
+        for address in job.servers if job.paced else ():
+            with suppress(TransientError, EngineError, asyncio.TimeoutError):
+                slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
+                if slots:
+                    # One waits there, so that the server need not wait for it.
+                    limits[address], per_request = min(job.concurrency, slots + 1), 1
+        self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
+        self._parts = parts_of(self._requests, per_request)
+        return min(job.concurrency, sum(limits.values()))
+
+    def _failures(self) -> str:
+        return first_of(list(self._failed.values()), between="; ")
+
+    async def _worker(self, http: Http) -> None:
+        most = self._job.prices.most
+        while not (self._over or self._ended.is_set()):
+            part = self._again.popleft() if self._again else next(self._parts, None)
+            if part is None:
+                return
+            if most is not None and self.spent >= most:
+                self._over = True
+                return
+            tries, rest = _Tries(time.monotonic()), None if part.request.key in self._failed else part
+            while rest is not None:
+                rest = await self._attempt(http, rest, tries)
+
+    async def _attempt(self, http: Http, part: RequestPart, tries: _Tries) -> RequestPart | None:
+        """Send a part once; returns what is to be sent next, None where nothing is."""
+        job, address = self._job, await self._free_server(part)
+        async with self._limits[address]:
+            if self._ended.is_set():
+                return None
+            started = time.monotonic()
+            try:
+                reply = await self._send(http, address, part)
+            except RequestRejected as error:
+                if error.split and part.n > 1:
+                    return self._halve(part)
+                self._fail(part, str(error))
+                return None
+            except TransientError as error:
+                failure = error
+                self.spent += job.bound(part) if error.sent else 0.0
+            else:
+                self.spent += job.bound(part) if reply.usage is None else job.prices.of(reply.usage)
+                tries.failures = tries.invalid = 0
+                return await self._deliver(part, reply)
+        if isinstance(failure, InvalidResponse):
+            tries.invalid += 1
+            if tries.invalid >= job.policy.invalid:
+                self._fail_invalid(part, address, failure, tries.invalid)
+                return None
+            await asyncio.sleep(min(job.policy.wait(tries.invalid), 1.0))
+            return part
+        # A server that is busy with other requests of this run has not failed.
+        tries.failures += not (failure.busy and self._last_success > started)
+        if tries.failures >= job.policy.tries:
+            self._give_up(part, address, tries, str(failure))
+            return None
+        self._rest(address, failure, tries.failures)
+        return self._halve(part) if isinstance(failure, RequestTimeout) and part.n > 1 else part
+
+    async def _deliver(self, part: RequestPart, reply: Reply) -> RequestPart | None:
+        """Hand the samples to the reader; returns the part that the reply lacks."""
+        self._last_success = time.monotonic()
+        await self._room.acquire()
+        self._results.put(Generated(part.request.key, part.first, reply.samples))
+        count = len(reply.samples)
+        return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
+
+    def _halve(self, part: RequestPart) -> RequestPart:
+        half, rest = part.halves()
+        self._again.appendleft(rest)
+        return half
+
+    def _fail(self, part: RequestPart, reason: str) -> None:
+        """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
+        self._failed.setdefault(part.request.key, f"{part.label}: {reason}")
+        if self._last_success < 0 and len(self._failed) >= 5:
+            raise EngineError(f"every request so far was refused; {self._failures()}")
+
+    def _fail_invalid(self, part: RequestPart, address: Address, error: InvalidResponse, tries: int) -> None:
+        if isinstance(error, SchemaViolation) and address not in self._obedient:
+            if self._job.dialect.loses_tokens and (part.request.key, part.first) not in self._postponed:
+                self._postponed.add((part.request.key, part.first))
+                self._again.append(part)
+                return
+            raise format_ignored(address, self._job.dialect.name, self._job.dialect.guide, error.text)
+        self._fail(part, f"{address} gave {tries} invalid replies, the last one: {error}")
+
+    def _give_up(self, part: RequestPart, address: Address, tries: _Tries, reason: str) -> None:
+        message = f"{address} failed {tries.failures} times in a row, the last time by: {reason}"
+        if self._last_success <= tries.since:
+            raise EngineError(
+                f"{message}. See whether the server still runs, start it again, and run the same command: what was "
+                "sampled is kept"
+            )
+        self._fail(part, message)
+
+    def _rest(self, address: Address, error: TransientError, failures: int) -> None:
+        """Leave the server alone for as long as it says, or twice as long as the last time."""
+        policy = self._job.policy
+        wait = policy.wait(max(failures, 1))
+        if error.wait is not None:
+            if error.wait > policy.longest_rest:
+                raise EngineError(
+                    f"{address} asks to be left alone for {error.wait:.0f} s ({error}). What was sampled is kept; run "
+                    "the same command then"
+                )
+            wait = max(wait, error.wait)
+        self._delay(address, wait)
+
+    def _delay(self, address: Address, seconds: float) -> None:
+        """Send the server nothing for so many seconds, or for longer if it was to rest longer already."""
+        self._rest_until[address] = max(self._rest_until[address], time.monotonic() + seconds)
+
+    async def _free_server(self, part: RequestPart) -> Address:
+        """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
+        it rests or has enough to do, the next one takes its place."""
+        servers = self._job.servers
+        home = zlib.crc32((part.request.source or part.request.prompt).encode("utf-8", "surrogatepass"))
+        order = [servers[(home + step) % len(servers)] for step in range(len(servers))]
+        while True:
+            now = time.monotonic()
+            waits = {address: max(0.0, self._rest_until[address] - now) for address in order}
+            address = min(order, key=lambda address: (waits[address], self._limits[address].locked()))
+            if waits[address] <= 0 or self._ended.is_set():
+                return address
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), waits[address])
+
+    async def _send(self, http: Http, address: Address, part: RequestPart) -> Reply:
+        """The checked samples of one reply; fewer than asked for if the reply has fewer.
+
+        Raises:
+            TransientError: another try may succeed.
+            RequestRejected: no try for this segment will succeed.
+            EngineError: no try for any segment will succeed.
+        """
+        job, dialect, query = self._job, self._job.dialect, self._job.query(part)
+        body = json.dumps(dialect.body(query)).encode("ascii")
+        tokens = part.n * job.sampling.max_tokens
+        # A token takes a few hundred bytes with its log-probability; this limit is several times that.
+        response = await http.request("POST", address, dialect.path, body, (1 << 20) + 2048 * tokens)
+        rest = budget_wait(response.headers, len(body) // 3 + tokens)
+        self._delay(address, min(rest, job.policy.longest_rest))
+        if response.status != 200:
+            error = classify(response, address, job.model)
+            if isinstance(error, UnknownModel):
+                names: list[str] | None = []
+                with suppress(TransientError):
+                    names = await model_names(http, address, dialect)
+                raise wrong_model(address, job.model, names or [])
+            raise error
+        reply = read_reply(dialect, response.json(), query)
+        whole, violations = 0, []
+        for sample in reply.samples:
+            whole += not sample.truncated
+            try:
+                check_format(dialect, sample, part.request)
+            except SchemaViolation as error:
+                violations.append(error)
+        if violations and not (dialect.loses_tokens and (address in self._obedient or len(violations) < whole)):
+            raise violations[0]
+        if whole:
+            self._obedient.add(address)
+        return reply

@@ -1,0 +1,338 @@
+"""The dialects of chat servers, as a table: what each can do, the fields of its requests, and how its replies differ.
+
+A setting that a dialect does not support is left out of the request; a message says so, and the store's key and the
+signature show it. `replies.py` reads what comes back.
+
+The less obvious facts behind the table:
+
+- vLLM takes what a request lacks from the model's own generation settings, so all settings are always sent. Sample i
+  of a request is drawn with seed + i. Its log-probabilities are over the tokens that the grammar admits.
+- SGLang uses a seed only in its deterministic mode, where all samples of a request are the same; none is sent. Its
+  log-probabilities are taken after the temperature, and are not used.
+- llama.cpp draws a token from the whole distribution and applies the grammar only if it forbids that token, and its
+  log-probabilities are over the whole vocabulary: its candidates come from another distribution than vLLM's. Its min-p
+  is on unless it is sent. The grammar takes a token that is special to the model, such as ``<file_sep>``, for the
+  characters of its name, and the text then lacks them.
+- OpenAI promises no more than "best effort" of the seed. Models that reason first take no temperature and no top-p.
+- Ollama cuts a prompt that is longer than `num_ctx` in silence. So the context is always sent, and cutting forbidden.
+- ``transformers serve`` has no guidance. Without a `generation_config` it decodes by the model's own, mostly greedily.
+  It lists the models of its cache, so the name cannot be checked.
+- "plain" stands for any server: only the fields that every server knows are sent, as some refuse others.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mbr_esd_metric.errors import unknown
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
+from mbr_esd_metric.generation.server.address import excerpt
+from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, token_count
+from mbr_esd_metric.generation.server.gbnf import gbnf
+
+#: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
+PER_REQUEST = 16
+#: Seeds have 32 bits in some servers, and the highest one means "any" in llama.cpp.
+_SEEDS = 1 << 31
+_Value = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One HTTP request: samples `first`, ..., `first + n - 1`, the first with this seed."""
+
+    request: Request
+    first: int
+    n: int
+    model: str
+    seed: int
+    sampling: Sampling
+
+
+def _unchanged(value: _Value, query: Query, dialect: Dialect) -> _Value:
+    return value
+
+
+def _same(name: str, wanted: str) -> bool:
+    return name == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One row of the table, with the settings of a run.
+
+    Attributes:
+        name: in `dialect=NAME`.
+        guidance: what holds answers to the format: the grammar itself ("regex"), the grammar written as GBNF ("gbnf"),
+            a JSON schema, which leaves spacing to the server ("schema"), or nothing ("none").
+        fields: of a request, besides the model and the messages. A value of None is left out.
+        guide: the field of the grammar or schema, for messages.
+        n: several samples of one prompt in a request.
+        seed, top_k, min_p: these settings are honoured.
+        logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
+            quantity that every engine reports. A server that gives others counts as giving none.
+        reasons: whether models that reason take a temperature and top-p. Services refuse them (OpenAI) or drop them in
+            silence (DeepSeek); servers that people run themselves honour them.
+        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is
+            then kept where it is not in the form asked for, too, and counts as one that cannot be read.
+        owners: the values of `owned_by` in the model lists of servers that speak this dialect.
+        path: of requests; a path with two slashes is below the host's root instead of the base URL.
+        models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on.
+        probe: a path, and whether the body of its reply shows a server of this dialect.
+        slots: the path and the field that say how many samples a server works on at once, or the number.
+        version: raised when requests or reading change in a way that changes candidates; part of the store's key.
+        normalize: a reply in the form of OpenAI's chat completions.
+        same_model: whether a reply that names one model comes from the other that was asked for.
+        reasoning_effort: of the run, if given.
+        context: of the run in tokens, if given.
+    """
+
+    name: str
+    guidance: Literal["regex", "gbnf", "schema", "none"]
+    fields: Mapping[str, Callable[[Query, Dialect], Any]] = field(repr=False)
+    guide: str = ""
+    n: bool = False
+    seed: bool = False
+    top_k: bool = False
+    min_p: bool = False
+    logprobs: bool = False
+    reasons: bool = True
+    loses_tokens: bool = False
+    owners: tuple[str, ...] = ()
+    path: str = "/chat/completions"
+    models: tuple[str, str, str] | None = ("/models", "data", "id")
+    probe: tuple[str, Callable[[bytes], bool]] | None = None
+    slots: tuple[str, str] | int | None = None
+    version: int = 1
+    normalize: Callable[[_Value, Query, Dialect], _Value] = _unchanged
+    same_model: Callable[[str, str], bool] = _same
+    reasoning_effort: str | None = None
+    context: int | None = None
+
+    @property
+    def sampling(self) -> bool:
+        """Whether temperature and top-p are honoured in this run."""
+        return self.reasons or self.reasoning_effort in (None, "none")
+
+    @property
+    def per_request(self) -> int:
+        """Samples asked for in one HTTP request."""
+        return PER_REQUEST if self.n else 1
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The part of the store's key that names the dialect; for vLLM, the engine's name is enough."""
+        name = {} if self.name == "vllm" else {"dialect": self.name, "dialect_version": str(self.version)}
+        return name if self.reasoning_effort is None else {**name, "reasoning_effort": self.reasoning_effort}
+
+    def left_out(self, sampling: Sampling) -> tuple[str, ...]:
+        """The names of the settings of `sampling` that the dialect does not support."""
+        able = self.sampling
+        unsupported = {
+            "temperature": not able and not sampling.greedy,
+            "top_p": not able and sampling.top_p < 1,
+            "top_k": not (self.top_k and able) and sampling.top_k > 0,
+            "min_p": not (self.min_p and able) and sampling.min_p > 0,
+            "seed": not self.seed and not sampling.greedy,
+        }
+        return tuple(name for name, missing in unsupported.items() if missing)
+
+    def body(self, query: Query) -> dict[str, Any]:
+        """The fields of a request."""
+        body = {"model": query.model, "messages": query.request.messages}
+        values = ((name, value(query, self)) for name, value in self.fields.items())
+        return body | {name: value for name, value in values if value is not None}
+
+
+def _setting(name: str) -> Callable[[Query, Dialect], Any]:
+    """A setting of the sampling, where the run may say it."""
+    return lambda query, dialect: getattr(query.sampling, name) if dialect.sampling else None
+
+
+_N = {"n": lambda query, dialect: query.n}
+_SEED = {"seed": lambda query, dialect: query.seed}
+_SHORT_SEED = {"seed": lambda query, dialect: query.seed % _SEEDS}
+_NUCLEUS = {"temperature": _setting("temperature"), "top_p": _setting("top_p")}
+_TOP_K, _MIN_P = {"top_k": _setting("top_k")}, {"min_p": _setting("min_p")}
+_TEMPLATE = {"chat_template_kwargs": lambda query, dialect: dict(CHAT_TEMPLATE_ARGUMENTS)}
+_EFFORT = {"reasoning_effort": lambda query, dialect: dialect.reasoning_effort}
+
+
+def _max_tokens(query: Query, dialect: Dialect) -> int:
+    return query.sampling.max_tokens
+
+
+def _strict_schema(query: Query, dialect: Dialect) -> dict[str, Any]:
+    schema = json.loads(query.request.schema)
+    return {"type": "json_schema", "json_schema": {"name": "annotation", "strict": True, "schema": schema}}
+
+
+def _generation_config(query: Query, dialect: Dialect) -> str:
+    sampling = query.sampling
+    config: dict[str, Any] = {"do_sample": not sampling.greedy, "max_new_tokens": sampling.max_tokens}
+    if not sampling.greedy:
+        config |= {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
+    return json.dumps(config)
+
+
+def _samplers(query: Query, dialect: Dialect) -> list[str]:
+    """In the order in which the other engines apply them."""
+    return ["top_k", "temperature", *(["min_p"] if query.sampling.min_p else []), "top_p"]
+
+
+def _ollama_options(query: Query, dialect: Dialect) -> dict[str, Any]:
+    sampling = query.sampling
+    return {
+        "seed": query.seed % _SEEDS,
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "min_p": 0.0,
+        "num_predict": sampling.max_tokens,
+        "num_ctx": dialect.context or DEFAULT_CONTEXT,
+    }
+
+
+@functools.lru_cache(maxsize=64)
+def _gbnf(expression: str) -> str:
+    return gbnf(expression)
+
+
+def _from_llamacpp(value: _Value, query: Query, dialect: Dialect) -> _Value:
+    """The reply with the tokens of all choices: ``usage`` counts those of the first alone, and the others' are guessed
+    from the lengths of their texts. A server that seems to have counted them is believed."""
+    usage, choices, timings = value.get("usage"), value.get("choices"), value.get("timings")
+    if not isinstance(usage, Mapping):
+        return value
+    count = token_count(usage.get("completion_tokens"))
+    first = token_count(timings.get("predicted_n")) if isinstance(timings, Mapping) else None
+    if count is None or count != first or not isinstance(choices, list):
+        return value
+    messages = [choice.get("message") for choice in choices if isinstance(choice, Mapping)]
+    sizes = [len(str(message.get("content"))) for message in messages if isinstance(message, Mapping)]
+    if not sizes or not sizes[0]:
+        return value
+    return {**value, "usage": {**usage, "completion_tokens": round(count * sum(sizes) / sizes[0])}}
+
+
+def _from_openai(value: _Value, query: Query, dialect: Dialect) -> _Value:
+    """A refusal, or an answer that was filtered, is paid for: it counts as cut, and is not asked for again."""
+
+    def changed(choice: Any) -> Any:
+        message = choice.get("message") if isinstance(choice, Mapping) else None
+        refusal = message.get("refusal") if isinstance(message, Mapping) else None
+        if isinstance(refusal, str) and refusal:
+            return {**choice, "message": {"content": refusal}, "finish_reason": "length"}
+        if isinstance(message, Mapping) and choice.get("finish_reason") == "content_filter":
+            return {**choice, "message": {"content": message.get("content") or ""}, "finish_reason": "length"}
+        return choice
+
+    choices = value.get("choices")
+    return {**value, "choices": [changed(choice) for choice in choices]} if isinstance(choices, list) else value
+
+
+def _from_ollama(value: _Value, query: Query, dialect: Dialect) -> _Value:
+    """One sample. A reply whose prompt fills the whole context is refused."""
+    reason = value.get("done_reason")
+    if value.get("done") is not True or reason not in ("stop", "length"):
+        raise InvalidResponse(f"a candidate is cut (done_reason {excerpt(str(reason), 40)})")
+    usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
+    context, prompt = dialect.context or DEFAULT_CONTEXT, token_count(usage["prompt_tokens"])
+    if prompt is not None and prompt >= context:
+        raise RequestRejected(
+            f"too long for the context of {context} tokens that was asked for; ask for a longer one "
+            "(max_model_len=TOKENS)"
+        )
+    choice = {"index": 0, "message": value.get("message"), "finish_reason": reason}
+    return {"model": value.get("model"), "choices": [choice], "usage": usage}
+
+
+def _same_but_snapshot(name: str, wanted: str) -> bool:
+    """A name stands for its dated snapshots, with or without the maker before it."""
+    name, wanted = name.rsplit("/", 1)[-1], wanted.rsplit("/", 1)[-1]
+    return name == wanted or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(wanted)) is not None
+
+
+def _is_transformers(body: bytes) -> bool:
+    try:
+        return "/load_model" in json.loads(body)["paths"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            "llamacpp",
+            "gbnf",
+            {**_N, **_SHORT_SEED, "max_tokens": _max_tokens, **_NUCLEUS, **_TOP_K, **_MIN_P, "samplers": _samplers,
+             "grammar": lambda query, dialect: _gbnf(query.request.grammar), **_TEMPLATE},
+            "grammar", n=True, seed=True, top_k=True, min_p=True, loses_tokens=True, owners=("llamacpp",),
+            slots=("//props", "total_slots"), normalize=_from_llamacpp,
+        ),
+        Dialect(
+            "ollama",
+            "schema",
+            {"stream": lambda query, dialect: False,
+             "think": lambda query, dialect: False if dialect.reasoning_effort in (None, "none")
+             else dialect.reasoning_effort,
+             "format": lambda query, dialect: json.loads(query.request.schema),
+             "truncate": lambda query, dialect: False, "shift": lambda query, dialect: False,
+             "options": _ollama_options},
+            "format", seed=True, top_k=True, path="//api/chat", models=("//api/tags", "models", "name"),
+            probe=("//", lambda body: body.strip() == b"Ollama is running"), normalize=_from_ollama,
+            same_model=lambda name, wanted: name.removesuffix(":latest") == wanted.removesuffix(":latest"),
+        ),
+        Dialect(
+            "openai",
+            "schema",
+            {**_N, **_SEED, "max_completion_tokens": _max_tokens, "response_format": _strict_schema, **_NUCLEUS,
+             **_EFFORT},
+            "response_format", n=True, seed=True, reasons=False, normalize=_from_openai, same_model=_same_but_snapshot,
+        ),
+        Dialect(
+            "plain", "none", {"max_tokens": _max_tokens, **_NUCLEUS, **_EFFORT}, reasons=False, version=3,
+            same_model=lambda name, wanted: True,
+        ),
+        Dialect(
+            "sglang",
+            "regex",
+            {**_N, "max_tokens": _max_tokens, **_NUCLEUS, "top_k": lambda query, dialect: query.sampling.top_k or -1,
+             **_MIN_P, "regex": lambda query, dialect: query.request.grammar, **_TEMPLATE, **_EFFORT},
+            "regex", n=True, top_k=True, min_p=True, owners=("sglang",),
+        ),
+        Dialect(
+            "transformers",
+            "none",
+            {**_SHORT_SEED, "max_tokens": _max_tokens, "generation_config": _generation_config, **_TEMPLATE},
+            seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", _is_transformers), slots=1,
+            same_model=lambda name, wanted: True,
+        ),
+        Dialect(
+            "vllm",
+            "regex",
+            {**_N, **_SEED, "max_tokens": _max_tokens, **_NUCLEUS, **_TOP_K,
+             "min_p": lambda query, dialect: query.sampling.min_p or None, "logprobs": lambda query, dialect: True,
+             "structured_outputs": lambda query, dialect: {"regex": query.request.grammar}, **_TEMPLATE, **_EFFORT},
+            "structured_outputs", n=True, seed=True, top_k=True, min_p=True, logprobs=True, owners=("vllm",),
+        ),
+    )
+}  # fmt: skip
+
+
+def get_dialect(name: str) -> Dialect:
+    """The dialect of that name; raises `OptionError` if there is none, with the nearest names."""
+    if name not in DIALECTS:
+        raise unknown("dialect", name, DIALECTS)
+    return DIALECTS[name]
+
+
+def dialect_option(text: str) -> str:
+    """auto, or the name of a dialect"""
+    return text if text == "auto" else get_dialect(text).name

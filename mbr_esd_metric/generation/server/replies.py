@@ -1,0 +1,231 @@
+"""Reads the replies of chat servers: checked samples, or an `InvalidResponse` that names what is wrong."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
+from mbr_esd_metric.generation.engine import Request
+from mbr_esd_metric.generation.server.address import excerpt
+from mbr_esd_metric.generation.server.dialects import Dialect, Query
+from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, log_probability, token_count
+
+#: What stands around the text that a reasoning model may write before its answer.
+_THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
+#: Where a server puts what is no answer. A parser of the server's may have taken the answer for it.
+_NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
+_DECODER = json.JSONDecoder()
+#: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
+_BEHIND = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one HTTP request that are billed: of the prompt, and of all samples with their reasoning."""
+
+    prompt: int
+    completion: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The content of a reply: samples in order from the first, and the tokens it used if the server says."""
+
+    samples: tuple[Candidate, ...]
+    usage: Usage | None = None
+
+
+def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
+    """The samples of a reply in the order of their index, up to the first that is missing or cut.
+
+    Raises:
+        InvalidResponse: the reply is not what was asked for.
+        RequestRejected: it says that the prompt is too long.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidResponse("the reply is no object")
+    model = value.get("model")
+    if isinstance(model, str) and not dialect.same_model(model, query.model):
+        raise InvalidResponse(f"the reply comes from the model {excerpt(model, 100)!r}, not {query.model!r}")
+    value = dialect.normalize(value, query, dialect)
+    choices = value.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise InvalidResponse("the reply has no choices")
+    by_index: dict[int, Mapping[str, Any]] = {}
+    for choice in choices:
+        index = choice.get("index") if isinstance(choice, Mapping) else None
+        if type(index) is not int or not 0 <= index < query.n:
+            raise InvalidResponse(
+                f"the reply has a choice with the index {excerpt(repr(index), 40)}, and {query.n} were asked for"
+            )
+        if index in by_index:
+            raise InvalidResponse(f"the reply has the choice {index} twice")
+        by_index[index] = choice
+    usage = _usage(value.get("usage"))
+    each, rest = divmod(usage.completion if usage else 0, len(by_index))
+    samples: list[Candidate] = []
+    for index in range(query.n):
+        if index not in by_index:
+            break
+        try:
+            samples.append(_sample(dialect, by_index[index], each + (index < rest), query))
+        except InvalidResponse:
+            if not samples:
+                raise
+            break
+    if not samples:
+        raise InvalidResponse("the reply lacks the first sample")
+    return Reply(tuple(samples), usage)
+
+
+def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
+    """Check that a sample has the requested format; a sample that was cut need not have it.
+
+    Raises:
+        SchemaViolation: the sample has another format.
+    """
+    if sample.truncated or dialect.guidance == "none":
+        return
+    check = _is_object if dialect.guidance == "schema" else _in_grammar
+    text = sample.text or ""
+    if not check(text, request):
+        raise SchemaViolation(text)
+
+
+def final_answer(dialect: Dialect, text: str) -> str:
+    """The answer in the text that a model wrote: what follows its thoughts, and, where nothing holds the model to the
+    format, the last JSON object in it that has errors."""
+    begin = text.lstrip()
+    for start, end in _THINKING.items():
+        if begin.startswith(start):
+            _, closed, answer = begin.partition(end)
+            text = answer.lstrip() if closed else text
+            break
+    return _last_annotation(text) if dialect.guidance == "none" else text
+
+
+def _last_annotation(text: str) -> str:
+    """The last JSON object in the text that has errors; the whole text if there is none.
+
+    Each brace may begin it. What is read in vain is counted, so that the time grows with the text and not with its
+    square.
+    """
+    answer, rest, at, left = text, text, text.find("{"), 16 * len(text) + 1000
+    while at >= 0 and left > 0:
+        if at > _BEHIND:
+            rest, at = rest[at:], 0
+        after = at + 1
+        try:
+            value, end = _DECODER.raw_decode(rest, at)
+        except json.JSONDecodeError as error:
+            end = error.pos
+        except (ValueError, RecursionError):  # too many digits, or braces
+            end = len(rest)
+        else:
+            if isinstance(value, dict) and "errors" in value:
+                answer, after = rest[at:end], end
+        left -= end - at + 1
+        at = rest.find("{", after)
+    return answer
+
+
+def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
+    finish = choice.get("finish_reason")
+    if finish not in ("stop", "length"):
+        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(str(finish), 40)})")
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise InvalidResponse("a choice has no message")
+    text = message.get("content")
+    held = dialect.guidance in ("regex", "gbnf")
+    if text is None or text == "":
+        field = next((name for name in _NO_ANSWER if message.get(name)), None)
+        if field is not None and (finish == "stop" or held):
+            raise InvalidResponse(
+                f"a candidate without content: the server put it into {field}; serve the model without its reasoning "
+                "or tool parser"
+            )
+        if text is None and finish == "stop":
+            raise InvalidResponse("a candidate without content")
+        text = ""
+    if not isinstance(text, str):
+        raise InvalidResponse("a candidate's text is no text")
+    if len(text) > LONGEST_ANSWER:
+        raise InvalidResponse(f"a candidate of {len(text)} characters")
+    logprob, by_token, answer = None, None, final_answer(dialect, text)
+    if dialect.logprobs:
+        logprob, tokens = total_logprob(choice.get("logprobs"), text)
+        if query.request.token_logprobs:
+            by_token = _by_token(choice["logprobs"]["content"], answer)
+    return Candidate(answer, logprob=logprob, tokens=tokens, truncated=finish == "length", token_logprobs=by_token)
+
+
+def total_logprob(logprobs: object, text: str) -> tuple[float, int]:
+    """Sum and number of the log-probabilities of a choice's tokens.
+
+    Raises:
+        InvalidResponse: there are none, one is no log-probability, or there is a text and no token.
+    """
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    if content is None:
+        raise InvalidResponse("the server returns no log-probabilities")
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise InvalidResponse("the log-probabilities of a candidate are no list")
+    try:
+        values = [log_probability(token["logprob"]) for token in content]
+    except (TypeError, KeyError):
+        raise InvalidResponse("a log-probability is missing") from None
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        raise InvalidResponse("a log-probability is not a finite number of at most 0")
+    if text and not values:
+        raise InvalidResponse("a candidate has a text and no token")
+    return sum(known, 0.0), len(values)
+
+
+def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:
+    """Log-probabilities by token, which `total_logprob` has checked; None if the tokens do not spell the answer."""
+    pieces = []
+    for token in content:
+        raw, text = token.get("bytes"), token.get("token")
+        try:
+            pieces.append(bytes(raw) if isinstance(raw, list) else str(text).encode("utf-8", "replace"))
+        except (TypeError, ValueError):
+            return None
+    return TokenLogprobs.spelling(pieces, [float(token["logprob"]) for token in content], answer)
+
+
+def _usage(value: object) -> Usage | None:
+    """The numbers of tokens that a reply states; None if they are missing or not whole numbers."""
+    if not isinstance(value, Mapping):
+        return None
+    prompt, completion = token_count(value.get("prompt_tokens")), token_count(value.get("completion_tokens"))
+    return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(grammar: str) -> re.Pattern[str]:
+    return re.compile(grammar)
+
+
+def _in_grammar(text: str, request: Request) -> bool:
+    if not request.form:
+        return _compiled(request.grammar).fullmatch(text) is not None
+    # Python builds the grammar of one translation in 20 to 100 ms; this says the same of every answer.
+    if _compiled(request.form).fullmatch(text) is None:
+        return False
+    errors = json.loads(text)["errors"]
+    return all(error["error_span"] in request.translation for error in errors)
+
+
+def _is_object(text: str, request: Request) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
