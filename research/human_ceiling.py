@@ -1,6 +1,6 @@
 """The human ceiling: what a professional rater reaches, taken as a metric against another professional.
 
-    python research/human_ceiling.py TSV [--leave-out refA] [--format markdown]
+    python research/human_ceiling.py TSV [--leave-out refA] [--table markdown]
 
 TSV is Google's MQM with the same number of raters, two or more, for every translation, such as the three-rater set of
 WMT23 en-de. Several people share the segments out; here a segment's raters are numbered in the order of their names,
@@ -127,14 +127,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The human ceiling, from MQM with several raters a translation.")
     parser.add_argument("tsv", metavar="TSV")
     parser.add_argument("--leave-out", nargs="*", default=[], metavar="SYSTEM", help="such as the standard reference")
-    parser.add_argument("--format", choices=list(TABLE_FORMATS), default="text")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text")
     args = parser.parse_args()
     ratings = read_mqm(args.tsv).ratings
     try:
         panel = Panel(ratings, args.leave_out)
     except InputError as error:
         raise InputError(f"{args.tsv}: {error}") from None
-    print(render_table(table(panel, "human ceiling"), args.format), end="")
+    print(render_table(table(panel, "human ceiling"), args.table), end="")
 
 
 if __name__ == "__main__":

@@ -427,7 +427,7 @@ def main() -> None:
         default="segment",
         help="draws segments, or translations as the paper (%(default)s)",
     )
-    parser.add_argument("--form", choices=list(TABLE_FORMATS), default="text", help="of the tables (%(default)s)")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="of the tables (%(default)s)")
     args = parser.parse_args()
     names = args.tables or list(TITLES)
     if wrong := set(names) - set(TITLES):
@@ -437,9 +437,9 @@ def main() -> None:
     test_sets = [load_test_set(args.data, args.test_set, lp) for lp in args.lp]
     study = Study(test_sets, args.candidates, args.invalid, args.bootstrap)
     tables = [study.table(name) for name in names]
-    if args.form == "text":
+    if args.table == "text":
         tables = [block for table in tables for block in legible(table)]
-    sys.stdout.write(render_all(tables, args.form))
+    sys.stdout.write(render_all(tables, args.table))
 
 
 if __name__ == "__main__":

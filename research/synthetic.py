@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--raters", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--similarity", nargs="+", default=["softf1", "f1", "softdice", "mpp", "scoresim"])
     parser.add_argument("--seed", type=int, default=0, help="of the edits (%(default)s)")
-    parser.add_argument("--form", choices=list(TABLE_FORMATS), default="text", help="of the tables (%(default)s)")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="of the tables (%(default)s)")
     args = parser.parse_args()
     tables = []
     for lp in args.lp:
@@ -73,7 +73,7 @@ def main() -> None:
         rows = rows_of(test_set, args.similarity, args.raters, args.seed)
         notes = ("for originals without and with errors", *test_set.notes)
         tables.append(table_of(f"decline ratio, {args.test_set} {lp}, seed {args.seed}", rows, notes))
-    sys.stdout.write(render_all(tables, args.form))
+    sys.stdout.write(render_all(tables, args.table))
 
 
 if __name__ == "__main__":

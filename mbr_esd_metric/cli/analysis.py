@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, test_set_folder
-from mbr_esd_metric.cli.shared_options import add_format, add_mqm_option
+from mbr_esd_metric.cli.shared_options import add_mqm_option, add_table
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
 
@@ -24,7 +24,7 @@ def add_rater_arguments(parser: argparse.ArgumentParser) -> None:
     """The test set, which of its raters, and the form of the output."""
     add_data_arguments(parser)
     add_raters(parser)
-    add_format(parser)
+    add_table(parser)
     parser.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="only these, such as spa softf1 major")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of printing")
 
@@ -129,9 +129,9 @@ def put_out(args: argparse.Namespace, tables: Sequence[Table]) -> None:
 
     if args.columns:
         tables = [with_columns(table, args.columns) for table in tables]
-    if args.format in ("text", "latex"):
+    if args.table in ("text", "latex"):
         tables = [block for table in tables for block in blocks(table, WIDTH)]
-    text = render_all(tables, args.format)
+    text = render_all(tables, args.table)
     if args.output:
         write_whole(Path(args.output), text)
     else:

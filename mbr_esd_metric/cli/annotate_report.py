@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mbr_esd_metric.cli.shared_options import add_format
+from mbr_esd_metric.cli.shared_options import add_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The ratings, and how the tables look."""
     parser.add_argument("ratings", nargs="+", metavar="RATINGS", help="what `mbr-esd annotate import` wrote")
-    add_format(parser)
+    add_table(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     parser.epilog = "example:\n  mbr-esd annotate report ratings.jsonl"
 
@@ -24,5 +24,5 @@ def run(args: argparse.Namespace) -> int:
 
     check_given_once(args.ratings, "ratings")
     ratings = [one for path in args.ratings for one in read_person_ratings(path)]
-    print(render_all(people_tables(ratings, args.ratings, args.seed), args.format), end="")
+    print(render_all(people_tables(ratings, args.ratings, args.seed), args.table), end="")
     return 0

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
-from mbr_esd_metric.cli.shared_options import add_format
+from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.errors import InputError, OptionError
 
 _EPILOG = """\
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, tables, plot, and the recalibration."""
     add_inputs(parser)
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all)")
-    add_format(parser)
+    add_table(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
     parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
     tables = [calibration_table(sheet, by), *reliability_tables(sheet)]
-    print(render_all(tables, args.format), end="")
+    print(render_all(tables, args.table), end="")
     if args.plot:
         save(calibration_plot(sheet), Path(args.plot))
     if args.save:

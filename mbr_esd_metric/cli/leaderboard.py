@@ -92,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd leaderboard --data data --test-set wmt21.tedtalks --lp en-de\n"
-        "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --format latex\n"
+        "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --tasks\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de --by length --measures f1-corpus"
@@ -198,7 +198,7 @@ def _board(args: argparse.Namespace, _said: str) -> list[Table]:
         board = compute_leaderboard(args.test_set, sets, settings, bar.done)
     if args.plot:
         save(plot_wins(win_panels(board), settings.alpha), Path(args.plot))
-    return [leaderboard_table(board, "column" if args.format in ("tsv", "json") else "notes")]
+    return [leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")]
 
 
 def _statistics(args: argparse.Namespace, said: str) -> list[Table]:
@@ -255,7 +255,7 @@ def _overall(args: argparse.Namespace, said: str) -> list[Table]:
     ranks = None
     if draws and found.overall:
         ranks = clusters(tasks, sets, draws, args.seed, missing=args.missing, exact=exact, workers=args.workers)
-    full = args.format in ("tsv", "json")
+    full = args.table in ("tsv", "json")
     title = f"{args.test_set} {', '.join(args.lp)}, tasks of {year}"
     return [overall_table(title, found, full=full, ranks=ranks, notes=notes)]
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
-from mbr_esd_metric.cli.shared_options import add_decision_options, add_format, decision_options
+from mbr_esd_metric.cli.shared_options import add_decision_options, add_table, decision_options
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.report.tables import Cell, Column, Table, render_all
 
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Candidates of several systems, and how they are decided."""
     parser.add_argument("candidates", nargs="+", metavar="CANDIDATES", help="candidates files of one or more systems")
     add_decision_options(parser, _OPTIONS)
-    add_format(parser)
+    add_table(parser)
     parser.add_argument("--resamples", type=int, default=20, metavar="R", help="draws a segment (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default %(default)s)")
     parser.add_argument(
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     tables = [_means(systems, notes)]
     if len(systems) > 1:
         tables.append(_pairs(systems, notes))
-    print(render_all(tables, args.format), end="")
+    print(render_all(tables, args.table), end="")
     return close_gate(args, "rank", tables, [] if level is None else [_check(systems, level)])
 
 

@@ -84,7 +84,7 @@ def decision_options(args: argparse.Namespace, names: Sequence[str]) -> Decision
 
 
 def spelled(name: str) -> str:
-    """The option for a field of `DecisionOptions`. `--format` is that of tables, in many verbs."""
+    """The option for a field of `DecisionOptions`."""
     return "--answers" if name == "format" else f"--{name.replace('_', '-')}"
 
 
@@ -115,11 +115,11 @@ def run_verb(args: argparse.Namespace) -> int:
     return int(args.run_verb(args))
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """`--format`, the form of a table."""
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """`--table`, what a table is written as."""
     from mbr_esd_metric.report.tables import TABLE_FORMATS
 
-    parser.add_argument("--format", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:

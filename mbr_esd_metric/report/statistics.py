@@ -106,7 +106,7 @@ def overall_table(
     if ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
     if len(shown) < len(found.tasks):
-        lines.insert(1, f"{len(found.tasks) - len(shown)} tasks have no column here; --format tsv has all")
+        lines.insert(1, f"{len(found.tasks) - len(shown)} tasks have no column here; --table tsv has all")
     return Table(title, tuple(columns), rows, tuple(lines))
 
 

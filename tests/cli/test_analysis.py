@@ -129,7 +129,7 @@ def with_en_fr(small: Small, folder: Path) -> Path:
 
 
 def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    assert main([*words, "--format", "json"]) == 0, capsys.readouterr().err
+    assert main([*words, "--table", "json"]) == 0, capsys.readouterr().err
     table: dict[str, list[dict[str, Any]]] = json.loads(capsys.readouterr().out)
     return table["rows"]
 
@@ -290,7 +290,7 @@ def test_a_base_name_may_lack_a_reference_in_one_language_pair(
     for path in (layout.metric_scores("mine-src", "seg"), layout.metric_rating("mine-src")):
         path.rename(path.with_name(path.name.replace("-src", "-refA")))
     both = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-de", "en-fr", "--lambdas", "0"]
-    assert main(["lambda-sweep", "--metric", "mine", *both, "--format", "tsv"]) == 0
+    assert main(["lambda-sweep", "--metric", "mine", *both, "--table", "tsv"]) == 0
     lines = [line.split("\t")[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("0.0")]
     there, absent = [True] * 6, [False] * 6
     assert [[bool(cell) for cell in line] for line in lines] == [[*there, *absent], [*absent, *there]]
@@ -312,7 +312,7 @@ def test_a_sweep_needs_error_spans(small: Small, capsys: pytest.CaptureFixture[s
 
 def test_output_goes_to_a_file(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "spans.md"
-    assert main(["leaderboard", "--tasks", "spans", *small.arguments, "--format", "markdown", "-o", str(out)]) == 0
+    assert main(["leaderboard", "--tasks", "spans", *small.arguments, "--table", "markdown", "-o", str(out)]) == 0
     assert capsys.readouterr().out == ""
     assert "| mine | src |" in out.read_text(encoding="utf-8")
 
@@ -420,11 +420,11 @@ def test_equal_numbers_of_ratings_on_different_segments_are_said(
         ("common", "SPA is computed on the 10 segments that all systems have"),
         ("toolkit", "SPA compares different segments, as mt-metrics-eval does; all systems have 10"),
     ):
-        assert main([*words, "--missing", missing, "--format", "json"]) == 0
+        assert main([*words, "--missing", missing, "--table", "json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert f"in en-fr systems are rated on 11 segments each, but not on the same ones: {note}" in found["notes"]
         values[missing] = found["rows"][0]["en-fr"]["spa"]
-    assert main([*words, "--format", "json"]) == 0
+    assert main([*words, "--table", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["en-fr"]["spa"] == values["common"] != values["toolkit"]
 
 

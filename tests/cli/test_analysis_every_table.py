@@ -86,7 +86,7 @@ def test_every_analysis_runs(
         ["lambda-sweep", "--metric", "words-src", "--lambdas", "0", "1", *few],
         ["oracle", str(candidates), "--rules", "empty", "mbr", *few],
     ):
-        assert main([*words, "--data", str(tmp_path), *where, *systems, "--format", "json"]) == 0, words
+        assert main([*words, "--data", str(tmp_path), *where, *systems, "--table", "json"]) == 0, words
         shown = json.loads(capsys.readouterr().out)
         assert len(shown["rows"]) >= 2
         numbers = [v for row in shown["rows"] for v in row.get(lp, row).values() if isinstance(v, (int, float))]

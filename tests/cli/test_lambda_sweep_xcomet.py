@@ -44,7 +44,7 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
     capsys.readouterr()
     lambdas = [0.0, *(sorted(confidences)[len(confidences) * at // 4] for at in (1, 2, 3)), 1.0]
     assert (
-        main(["lambda-sweep", "--metric", "xcomet.json", *WHERE, "--format", "json", "--lambdas", *map(str, lambdas)])
+        main(["lambda-sweep", "--metric", "xcomet.json", *WHERE, "--table", "json", "--lambdas", *map(str, lambdas)])
         == 0
     )
     rows = json.loads(capsys.readouterr().out)["rows"]
@@ -52,7 +52,7 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
     assert kept == [sum(confidence >= threshold for confidence in confidences) for threshold in lambdas]
     assert kept[0] > kept[1] > kept[2] > kept[3] > kept[4]
 
-    assert main(["calibrate", "xcomet.json", *WHERE, "--metric", "spans-src", "--format", "json"]) == 0
+    assert main(["calibrate", "xcomet.json", *WHERE, "--metric", "spans-src", "--table", "json"]) == 0
     cells = {row["metric"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"] if row["level"] == "span"}
     assert cells["xcomet"]["predicted"] == len(confidences)
     assert cells["xcomet"]["confidence"] == pytest.approx(sum(confidences) / len(confidences))

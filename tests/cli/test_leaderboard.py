@@ -98,7 +98,7 @@ def test_the_leaderboard_as_printed(data: Path, capsys: pytest.CaptureFixture[st
 
 def test_every_format_has_every_metric(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown", "latex", "tsv", "json"):
-        printed = board(data, capsys, "--metric", *RULES, "BLEU", "--format", form)
+        printed = board(data, capsys, "--metric", *RULES, "BLEU", "--table", form)
         assert all(name in printed for name in (*RULES, "BLEU", "human"))
 
 
@@ -108,7 +108,7 @@ def test_every_measure_is_tested_and_its_p_values_are_in_json(
     pytest.importorskip("matplotlib")
     plot = tmp_path / "wins.png"
     found = json.loads(
-        board(data, capsys, "--format", "json", "--measures", "softf1", "mpp-corpus", "--plot", str(plot))
+        board(data, capsys, "--table", "json", "--measures", "softf1", "mpp-corpus", "--plot", str(plot))
     )
     comparisons = found["comparisons"][LP]
     assert set(comparisons) == {"spa", "acc_eq", "softf1", "mpp-corpus"}
@@ -158,7 +158,7 @@ def test_xcomet_joins_without_changing_the_others(
     checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
     where = ["--data", str(data), "--test-set", TEST_SET, "--lp", LP]
     assert main(["wmt", "score", *where, "--quiet", "--model", str(checkpoint)]) == 0
-    rows = {(r["metric"], r["input"]): r for r in json.loads(board(data, capsys, "--format", "json"))["rows"]}
+    rows = {(r["metric"], r["input"]): r for r in json.loads(board(data, capsys, "--table", "json"))["rows"]}
     xcomet = {metric for metric, _ in rows if metric and metric.startswith("toy")}
     assert xcomet == {f"toy{qe}-{variant}" for qe in ("", "-QE") for variant in ("Reg", "ESD", "ESD-Conf")}
     assert {metric for metric, _ in rows} - xcomet == {*RULES, "BLEU", "chrF", "empty", "human"}

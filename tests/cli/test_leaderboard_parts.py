@@ -39,7 +39,7 @@ def text(data: Path, capsys: pytest.CaptureFixture[str], verb: str, *words: str)
 
 
 def rows(data: Path, capsys: pytest.CaptureFixture[str], verb: str, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text(data, capsys, verb, *words, "--format", "json"))["rows"]
+    found: list[dict[str, Any]] = json.loads(text(data, capsys, verb, *words, "--table", "json"))["rows"]
     return found
 
 

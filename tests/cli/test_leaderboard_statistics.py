@@ -29,7 +29,7 @@ def table(data: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[s
     verb, *rest = words
     capsys.readouterr()
     where = ["--data", str(data), "--test-set", "wmt23", "--reference", "refA"]
-    assert main([verb, *where, *rest, "--format", "json"]) == 0
+    assert main([verb, *where, *rest, "--table", "json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 

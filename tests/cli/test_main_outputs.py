@@ -44,7 +44,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["oracle", "odd.png", *TINY, "--plot", "odd"], "odd.png"),
         (["oracle", "odd.png", *TINY, "--plot", "odd.svg"], "odd.png"),
         (["lambda-sweep", "--metric", "mine=candidates.jsonl", *TINY, "-o", "candidates.jsonl"], "candidates.jsonl"),
-        (["leaderboard", "--tasks", "spans", *TINY, "--format", "json", "-o", HYPOTHESES], HYPOTHESES),
+        (["leaderboard", "--tasks", "spans", *TINY, "--table", "json", "-o", HYPOTHESES], HYPOTHESES),
         (["leaderboard", *TINY, "-o", HYPOTHESES], HYPOTHESES),
         (["distill", "pairs", "train.jsonl", "-o", "."], "train.jsonl"),
     ],

@@ -108,7 +108,7 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.Capture
             )
     path = tmp_path / "candidates.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["rank", str(path), "--score", "expected", "--format", "json"]) == 0
+    assert main(["rank", str(path), "--score", "expected", "--table", "json"]) == 0
     systems, pairs = json.loads(capsys.readouterr().out)
     assert [row["system"] for row in systems["rows"]] == ["good", "bad"]
     means = {row["system"]: row["score"] for row in systems["rows"]}

@@ -44,12 +44,12 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
 ) -> None:
     learnt = tmp_path / "calibration.json"
     inputs = [str(path) for path in files]
-    assert main(["calibrate", *inputs, "--format", "json", "--save", str(learnt)]) == 0
+    assert main(["calibrate", *inputs, "--table", "json", "--save", str(learnt)]) == 0
     before = json.loads(capsys.readouterr().out)[0]["rows"]
     assert [row["level"] for row in before] == ["span", "character"]
     assert before[0]["predicted"] == 60
     assert before[0]["ece"] > 0.15
-    assert main(["calibrate", *inputs, "--format", "json", "--apply", str(learnt)]) == 0
+    assert main(["calibrate", *inputs, "--table", "json", "--apply", str(learnt)]) == 0
     after = json.loads(capsys.readouterr().out)[0]["rows"]
     assert after[0]["ece_recalibrated"] < 0.05
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
@@ -97,7 +97,7 @@ def test_the_output_of_comets_own_class_is_read(tmp_path: Path, capsys: pytest.C
     ]
     human.write_text("\n".join([head, *ratings]) + "\n")
     capsys.readouterr()
-    assert main(["calibrate", str(written), str(human), "--format", "json"]) == 0
+    assert main(["calibrate", str(written), str(human), "--table", "json"]) == 0
     (span, _) = json.loads(capsys.readouterr().out)[0]["rows"]
     assert span["predicted"] == len(spans)
     assert span["confirmed"] == 1.0

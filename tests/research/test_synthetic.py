@@ -28,7 +28,7 @@ def test_every_edit_is_counted(
     capsys.readouterr()
     monkeypatch.setattr(
         "sys.argv",
-        ["synthetic.py", "--data", str(tmp_path), *where, "--similarity", "softf1", "f1", "--form", "json"],
+        ["synthetic.py", "--data", str(tmp_path), *where, "--similarity", "softf1", "f1", "--table", "json"],
     )
     synthetic.main()
     by_name = {(row["similarity"], row["edit"]): row for row in json.loads(capsys.readouterr().out)["rows"]}

@@ -135,7 +135,7 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
     where = ["--data", data, "--test-set", "wmt25", "--lp", "en-cs", "cs-uk_UA"]
     assert main(["wmt", "score", *where, "--model", "empty", "chrF", "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["leaderboard", *where, "--k", "0", "--format", "json"]) == 0
+    assert main(["leaderboard", *where, "--k", "0", "--table", "json"]) == 0
     board = json.loads(capsys.readouterr().out)
     row = next(row for row in board["rows"] if row["metric"] == "empty")
     assert row["cs-uk_UA"]["f1-corpus"] == 0.0

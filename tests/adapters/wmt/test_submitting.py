@@ -291,7 +291,7 @@ def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     take = ["wmt", "import", path, *where, "--name", "theirs"]
     assert main(take) == 0
     assert "scores and error spans" in capsys.readouterr().out
-    board = ["leaderboard", *where, "--k", "0", "--format", "json", "--measures", "f1-wmt25-corpus-parts"]
+    board = ["leaderboard", *where, "--k", "0", "--table", "json", "--measures", "f1-wmt25-corpus-parts"]
     assert main([*board, "--metric", "spans", "theirs"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert rows[0]["en-de"] == rows[1]["en-de"]
