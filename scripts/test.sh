@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Sets up the test environments and runs linters and tests. Usage: scripts/test.sh [pytest arguments]
+# Sets up a test environment and runs the tests. Usage: scripts/test.sh [--all] [pytest arguments]
 #
-# The environments are those of scripts/environment.sh, "pinned" and "new". Where only one has a Python that fits, it runs all tests.
-#   PYTHON                the interpreter of both; else python3, or others on the PATH or under pyenv
+# Without --all: one environment, and the tests that need no real model, no training, no vLLM and no browser; about five minutes.
+# With --all: both environments of scripts/environment.sh, or the one that has a Python that fits; linters, types, every test.
+#   PYTHON                the interpreter; else python3, or others on the PATH or under pyenv
 #   MBR_ESD_VENVS         folder of the environments (default .venvs)
-#   MBR_ESD_SERVE         set: try `transformers serve`, too
+#   MBR_ESD_SERVE         set, with --all: try `transformers serve`, too
 #   MBR_ESD_LLAMACPP      folder made by scripts/setup_llamacpp.sh
 #   MBR_ESD_DATA          folder of the human annotations (python scripts/human_data.py fetches them; default ../shared/data)
 set -euo pipefail
@@ -12,9 +13,17 @@ cd "$(dirname "$0")/.."
 . scripts/setting_up.sh
 help_if_asked "$@"
 venvs="${MBR_ESD_VENVS:-.venvs}"
+quick="not model and not slow and not vllm and not browser" all=""
+if [ "${1:-}" = --all ]; then
+  all=1
+  shift
+else
+  echo "about five minutes: half of it sets up an environment in $venvs, once; scripts/test.sh --all takes about half an hour"
+fi
 
 worlds=()
 for world in pinned new; do
+  [ -n "$all" ] || [ ${#worlds[@]} = 0 ] || continue
   echo "== setting up ($world)"
   if scripts/environment.sh "$world"; then
     worlds+=("$world")
@@ -23,6 +32,17 @@ for world in pinned new; do
   fi
 done
 [ ${#worlds[@]} -gt 0 ] || exit 3
+
+# Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
+# begin with the files that take longest, which tests/conftest.py puts first.
+export OMP_NUM_THREADS=1
+workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
+if [ -z "$all" ]; then
+  echo "== tests ($(basename "${worlds[0]}"))"
+  "$venvs/${worlds[0]}/bin/python" -m pytest "${workers[@]}" -r fE -m "$quick" "$@"
+  echo "left out: real models, training, vLLM, the browser, linters and types, the second environment. scripts/test.sh --all runs them."
+  exit
+fi
 if [ ${#worlds[@]} = 1 ]; then echo "all tests run in the environment \"${worlds[0]}\""; fi
 
 echo "== ruff, mypy"
@@ -35,10 +55,6 @@ for world in "${worlds[@]}"; do
 done
 for check in "${checks[@]}"; do wait "$check"; done
 
-# Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
-# begin with the files that take longest, which tests/conftest.py puts first.
-export OMP_NUM_THREADS=1
-workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 once="" trained=""
 if [ ${#worlds[@]} = 2 ]; then
   # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs

@@ -24,8 +24,27 @@ settings.load_profile("untimed")
 LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py", "test_model_class_demo.py")
 
 
+#: What `scripts/test.sh` leaves out without --all, besides real models, vLLM and the browser: a file, or a test's name.
+SLOW = {
+    "test_a_users_file_is_checked",
+    "test_analysis_every_table.py",
+    "test_command_line.py",
+    "test_compatibility.py",
+    "test_docs.py",
+    "test_faults_lose_and_double_nothing",
+    "test_many_units_take_bounded_memory",
+    "test_miniature.py",
+    "test_model_class.py",
+    "test_the_example_workflow_runs",
+    "test_transformers_resume.py",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    for item in items:
+        if item.path.name in SLOW or item.name.split("[")[0] in SLOW or "distill" in item.path.parts:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)
