@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name:
         card = load_card(args.name)
         for key, value in settings(card).items():
-            if card.context or key != "context":
+            if card.context_length or key != "context_length":
                 text = ", ".join(map(shown, value)) if isinstance(value, tuple) else printable(str(value))
                 print(f"{key:<18}{text if value not in (None, ()) else '-'}")
     if args.options:
@@ -135,7 +135,7 @@ def _line(card: ModelCard) -> str:
     by = card.decision.decided_by
     decides = f"N = {card.samples}, {by}" + (f"-{card.decision.maximised}" if by.by_utility else "")
     size = f"{card.memory_gb:.{card.memory_gb < 10:d}f} GB" if card.memory_gb else ""
-    context = f"{card.context // 1000:,} K" if card.context else ""
+    context = f"{card.context_length // 1000:,} K" if card.context_length else ""
     about = [f"{card.model}: {card.description}" if card.model else card.description]
     if decides != _USUAL:
         about.append(decides)

@@ -26,6 +26,15 @@ SCORES = ("chosen", "expected", "conditional", "given")
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredPart:
+    """The characters ``[start, end)`` of a translation that were judged by themselves, and their MQM score."""
+
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The annotation chosen for one segment.
 
@@ -47,6 +56,7 @@ class Decision:
         unplaced: how many of those dropped are omissions.
         located: error spans of the valid candidates that could be located, each candidate's counted.
         unmarked: valid candidates without an error span.
+        parts: of a segment whose sentences were decided one by one, each of them; else empty.
     """
 
     index: int | None
@@ -63,6 +73,7 @@ class Decision:
     unplaced: int = 0
     located: int = 0
     unmarked: int = 0
+    parts: tuple[ScoredPart, ...] = ()
 
 
 def choose(

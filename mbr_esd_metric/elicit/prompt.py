@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +77,24 @@ omitted_span: words whose meaning is missing from the translation, copied exactl
 
 #: Those of `format=json-omissions`.
 OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}
+
+#: What stands around the question about one part of a text; the whole text first, so that all its parts share what a
+#: server keeps of a prompt's beginning, and the place of the part last.
+CONTEXT_VERSION = "context-v1"
+_BEFORE_V1 = """\
+Below is a text with its translation, in numbered parts. Then you are asked about one of the parts; the others are \
+there so that you understand it.
+"""
+_PASSAGE_V1 = """
+Source in {source_lang}:
+{source}
+Translation in {target_lang}:
+{translation}
+"""
+_AFTER_V1 = """
+
+This is part {number} of the text above. Look for errors in this part alone. What another part of the translation says \
+is not left out."""
 
 #: Placeholder -> what it stands for. The second group is the spelling of the authors' released code.
 PLACEHOLDERS = {
@@ -187,6 +205,32 @@ LANGUAGES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """Consecutive parts of a text, those of the source and those of the translation, as many."""
+
+    sources: tuple[str, ...]
+    translations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a model reads before it is asked about one part of a text.
+
+    Attributes:
+        passages: of the text, the last with the part; their parts are numbered from 1.
+        number: the part's.
+    """
+
+    passages: tuple[Passage, ...]
+    number: int
+
+    @property
+    def source(self) -> str:
+        """That of the passage with the part."""
+        return " ".join(self.passages[-1].sources)
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt template.
 
@@ -205,17 +249,34 @@ class Prompt:
         """Whether it says of what language source and translation are, where that is known."""
         return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
-    def render(self, source: str, translation: str, lp: str | None = None) -> str:
-        """The user message for one segment.
+    def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:
+        """The user message for one segment, or for one part of it.
 
         Args:
             source: source text s.
             translation: translation t.
             lp: such as "en-de"; without it the prompt says "the source language".
+            context: the text that the two are a part of.
         """
-        source_lang, target_lang = language_names(lp)
-        values = {"source": source, "translation": translation, "source_lang": source_lang, "target_lang": target_lang}
-        return _FIELD.sub(lambda match: values[PLACEHOLDERS[match.group(1)]], self.template)
+        question = _filled(self.template, source, translation, lp)
+        if context is None:
+            return question
+        text, first = [_BEFORE_V1], 1
+        for passage in context.passages:
+            sources, translations = _numbered(passage.sources, first), _numbered(passage.translations, first)
+            text.append(_filled(_PASSAGE_V1, sources, translations, lp))
+            first += len(passage.sources)
+        return "".join([*text, "\n", question, _AFTER_V1.replace("{number}", str(context.number))])
+
+
+def _filled(template: str, source: str, translation: str, lp: str | None) -> str:
+    source_lang, target_lang = language_names(lp)
+    values = {"source": source, "translation": translation, "source_lang": source_lang, "target_lang": target_lang}
+    return _FIELD.sub(lambda match: values[PLACEHOLDERS[match.group(1)]], template)
+
+
+def _numbered(parts: Sequence[str], first: int) -> str:
+    return "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, first))
 
 
 def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> Prompt:

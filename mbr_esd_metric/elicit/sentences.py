@@ -112,16 +112,18 @@ def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, .
         translation: t.
         lp: such as "en-de", for the sentences of each language.
     """
+    whole = (Part(0, len(translation), 0, len(source)),)
     if not source.strip() or not translation.strip():
-        return (Part(0, len(translation), 0, len(source)),)
+        return whole
     languages = [code.split("_")[0].lower() for code in (lp or "-").split("-", 1)]
     of_source, of_translation = sentences(source, languages[0]), sentences(translation, languages[-1])
-    if len(of_translation) == 1:
-        return (Part(0, len(translation), 0, len(source)),)
+    pairs = align(of_source, of_translation)
+    if len(pairs) == 1:
+        return whole
     s_ends, t_ends = [0, *accumulate(map(len, of_source))], [0, *accumulate(map(len, of_translation))]
     return tuple(
         Part(*_trimmed(translation, t_ends[b], t_ends[d]), *_trimmed(source, s_ends[a], s_ends[c]))
-        for (a, b), (c, d) in align(of_source, of_translation)
+        for (a, b), (c, d) in pairs
     )
 
 

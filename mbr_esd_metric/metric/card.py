@@ -109,7 +109,7 @@ class ModelCard:
         description: one line for `mbr-esd models`.
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
-        context: the model's context in tokens; 0 if the card does not say.
+        context_length: the model's context in tokens; 0 if the card does not say.
         others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
@@ -117,7 +117,7 @@ class ModelCard:
     name: str
     description: str = ""
     memory_gb: float = 0.0
-    context: int = 0
+    context_length: int = 0
     model: str = _option("", _text, "hub id or folder of the language model")
     adapter: str | None = _option(None, _text, "folder of a LoRA adapter, merged on load")
     revision: str | None = _option(None, _text, "revision of the hub model")
@@ -133,6 +133,10 @@ class ModelCard:
     )
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
+    unit: str = _option(
+        "segment", _choice("segment", "sentence", "auto"), "what is judged at once; auto: sentences, in paragraphs"
+    )
+    context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
     grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
     lp: str | None = _option(None, _text, "language pair such as en-de, so that the prompt can name the languages")

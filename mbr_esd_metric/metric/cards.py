@@ -41,6 +41,7 @@ def _of_entry(entry: Judge) -> ModelCard:
         dialect=entry.dialect,
         reasoning_effort=entry.reasoning_effort,
         temperature=entry.temperature,
+        unit="auto",
         decision=_EXPECTED,
         # Reasoning counts as part of the answer.
         max_tokens=4096 if entry.reasons else 512,
@@ -82,6 +83,7 @@ CARDS: dict[str, ModelCard] = {
             OWN_MODEL,
             "your own model, on a server of yours: ?model=NAME&server=URL; without model=, the only one served there",
             engine="server",
+            unit="auto",
             decision=_EXPECTED,
         ),
         *map(_of_entry, CATALOGUE),
@@ -193,6 +195,8 @@ def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
     named = []
     for card, base, which in zip(cards, bases, weights, strict=True):
         numbered = base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}"
+        # One decision is about one text, so the first says what is judged at once.
+        card = dataclasses.replace(card, unit=cards[0].unit, context=cards[0].context)
         named.append(card if card.own_model else dataclasses.replace(card, name=numbered))
     return dataclasses.replace(named[0], others=tuple(named[1:]))
 

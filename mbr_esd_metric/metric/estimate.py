@@ -21,6 +21,7 @@ from mbr_esd_metric.metric.pipeline import Timing, timed
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.pooled import members
 from mbr_esd_metric.metric.sampler import missing
+from mbr_esd_metric.metric.units import units_of
 
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
@@ -172,7 +173,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
     """
     card, note = _countable(card)
-    todo = plan(card, segments)
+    todo = plan(card, units_of(card, segments).units)
     if todo.engine == "replay":
         raise useless("a dry run", "engine=replay, which samples nothing")
     cls, options = todo.engine_class, todo.options

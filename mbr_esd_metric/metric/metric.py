@@ -37,6 +37,8 @@ class Metadata(_Result):
 
     Attributes:
         error_spans: of each sample, as xCOMET's dicts; see `error_spans`.
+        sentences: of each sample that was judged sentence by sentence, where they stand and their scores, in [0, 1];
+            missing where no sample was.
         omissions: the same of the source, where the model says what is left out of it; else missing.
         mqm_scores: as the scores of the `Prediction`.
         mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates.
@@ -52,6 +54,7 @@ class Metadata(_Result):
     """
 
     error_spans: list[list[dict[str, Any]]]
+    sentences: list[list[dict[str, Any]]]
     omissions: list[list[dict[str, Any]]]
     mqm_scores: list[float]
     mqm: list[float]
@@ -145,8 +148,9 @@ class Metric:
         """Scores and error spans, with the arguments and the result of COMET's ``predict``.
 
         Args:
-            samples: dicts with the texts "src" and "mt", and perhaps "system", which tells equal translations apart if
-                candidates come from a file; other keys, such as "ref", are ignored. Or one dict of such lists.
+            samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
+                candidates come from a file, and "doc", the document for ``context=document``; other keys, such
+                as "ref", are ignored. Or one dict of such lists.
             gpus: 0 keeps the model on the CPU, unless its name says ``device=``; with any other number the engine
                 chooses.
             mc_dropout: must be 0.
@@ -202,13 +206,19 @@ class Metric:
         mqm = [decision.score for decision in decisions]
         averaged = self.card.decision.score != "chosen"
         both = any(card.decision.both_sides() for card in members(self.card))
-        scores = [unit_score(score, self.card.decision.mqm) for score in mqm]
+        weights = self.card.decision.mqm
+        scores = [unit_score(score, weights) for score in mqm]
+        sentences = [
+            [{"start": p.start, "end": p.end, "score": unit_score(p.score, weights)} for p in decision.parts]
+            for decision in decisions
+        ]
         return Prediction(
             scores=scores,
             system_score=mean(scores),
             metadata=Metadata(
                 error_spans=spans,
                 **({"omissions": left_out} if both else {}),
+                **({"sentences": sentences} if any(sentences) else {}),
                 mqm_scores=list(scores),
                 mqm=mqm,
                 **({"mqm_sd": [decision.score_sd for decision in decisions]} if averaged else {}),
@@ -279,10 +289,11 @@ def _segment(sample: Mapping[str, str], index: int) -> Segment:
             raise InputError(f"samples[{index}] has no {key!r}; give a dict with 'src' and 'mt'")
         if not isinstance(sample[key], str):
             raise InputError(f"samples[{index}]: {key!r} is {type(sample[key]).__name__}, not a text")
-    system = sample.get("system", "")
-    if not isinstance(system, str):
-        raise InputError(f"samples[{index}]: 'system' is {type(system).__name__}, not a text")
-    return Segment(sample["src"], sample["mt"], f"samples[{index}]", system)
+    system, document = sample.get("system", ""), sample.get("doc", "")
+    for key, value in (("system", system), ("doc", document)):
+        if not isinstance(value, str):
+            raise InputError(f"samples[{index}]: {key!r} is {type(value).__name__}, not a text")
+    return Segment(sample["src"], sample["mt"], f"samples[{index}]", system, document)
 
 
 def load_metric(name: str, **options: object) -> Metric:

@@ -47,7 +47,7 @@ def folder_card(folder: Path) -> ModelCard:
             hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
     try:
-        return with_options(ModelCard(str(folder), description), hparams)
+        return with_options(ModelCard(str(folder), description, unit="auto"), hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
 

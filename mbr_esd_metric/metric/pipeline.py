@@ -29,6 +29,7 @@ from mbr_esd_metric.metric.pooled import Origins, members, origins, with_models
 from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.summary import Summary, summary
+from mbr_esd_metric.metric.units import units_of
 
 #: The most segments whose expected scores are computed for a piece of advice.
 _LOOK = 500
@@ -67,13 +68,15 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     if not segments:
         return Annotated([], "")
     learnt = None if card.calibration is None else read_recalibration(card.calibration)
-    plans = [plan(one, segments) for one in cards]
+    divided = units_of(card, segments)
+    plans = [plan(one, divided.units) for one in cards]
     with ExitStack() as stores:
-        pool = _Pool(segments, _drawn(plans, stores, progress))
+        pool = _Pool(divided.units, _drawn(plans, stores, progress))
         if card.samples == 1 and not card.others:
             _say_without_tokens(pool.drawn[0])
         decisions, found = pool.with_origins(pool.decisions())
-        told = summary(card, plans[0].engine, decisions, pool.expected_scores)
+        found, decisions = divided.joined_origins(decisions, found), divided.joined(decisions)
+        told = summary(card, plans[0].engine, segments, decisions, pool.expected_scores)
         if learnt is not None:
             decisions = [replace(one, annotation=learnt.annotation(one.annotation)) for one in decisions]
         return Annotated(decisions, signature(plans), found, told)
@@ -185,7 +188,7 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
     Raises:
         EngineError, OptionError, StoreError: as `annotate`.
     """
-    todo = plan(card, segments)
+    todo = plan(card, units_of(card, segments).units)
     with CandidateStore.open(card.store) as store, Sampler(todo, store) as sampler:
         lacking = [one for one in todo.requests.values() if None in store.get(one.key, one.n)]
         count = min(trial, len(lacking))

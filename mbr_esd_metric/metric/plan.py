@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.elicit.prompt import Context, Prompt
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
@@ -22,12 +22,15 @@ from mbr_esd_metric.metric.shots import NO_SHOTS, Shots
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A source, its translation, how messages name the two, and the system, which tells stored candidates apart."""
+    """A source, its translation, how messages name the two, and the system, which tells stored candidates apart; the
+    document that it belongs to, if that is known; and of a part of a text what the model reads around it."""
 
     source: str
     translation: str
     label: str
     system: str = ""
+    document: str = ""
+    context: Context | None = None
 
 
 @dataclass(frozen=True)
@@ -87,18 +90,20 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     identity = cls.identity(options)
     requests: dict[str, Request] = {}
     keys: list[str | None] = []
-    by_pair: dict[tuple[str, str, str, int], str] = {}
+    by_pair: dict[tuple[str, str, Context | None, str, int], str] = {}
     numbers = occurrences(SegmentKey(segment.system, segment.source, segment.translation) for segment in segments)
     for segment, occurrence in zip(segments, numbers, strict=True):
         if not segment.translation.strip():
             keys.append(None)
             continue
         texts = (segment.source, segment.translation)
-        pair = (*texts, "", 0) if cls.shared else (*texts, segment.system, occurrence)
+        pair = (*texts, segment.context, *(("", 0) if cls.shared else (segment.system, occurrence)))
         if pair not in by_pair:
-            text = prompt.render(*texts, card.lp)
+            text = prompt.render(*texts, card.lp, segment.context)
+            # All parts of a text get the same examples, so that their prompts begin alike.
+            whole = segment.source if segment.context is None else segment.context.source
             grammar = answers.grammar(segment.translation, card.grounded, segment.source)
-            turns = (*prompt.turns, *shots.turns(prompt, segment.source, card.lp))
+            turns = (*prompt.turns, *shots.turns(prompt, whole, card.lp))
             key = _key(identity, card.sampling, text, grammar, answers.name, turns)
             if not cls.shared:
                 key = f"{key} {occurrence} {segment.system}"

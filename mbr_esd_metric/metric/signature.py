@@ -9,6 +9,7 @@ from pathlib import Path
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
+from mbr_esd_metric.elicit.prompt import CONTEXT_VERSION
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.metric.card import OPTIONS
@@ -92,6 +93,12 @@ def _utility(decision: DecisionOptions) -> dict[str, object]:
 def _question(todo: Plan) -> dict[str, object]:
     card = todo.card
     fields: dict[str, object] = {"prompt": todo.prompt.version}
+    if (card.unit, card.context) != ("segment", "segment"):
+        if not todo.answers.surprisals:
+            fields["prompt"] = f"{todo.prompt.version}+{CONTEXT_VERSION}"
+        fields["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
+        if card.context != "segment":
+            fields["context"] = card.context
     if card.shots is not None:
         fields["shots"] = _digest(card.shots) + (f"/{card.nearest}" if card.nearest else "")
     if card.grounded:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import unit_score
+from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.decoding.segment import CUT
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.units import divisible
 
 #: Fewer candidates than these show nothing of a model.
 _FEW = 8
@@ -28,6 +30,8 @@ class Summary:
         located, dropped: error spans of the valid candidates, found in the translation and not found.
         omissions: how many of those dropped are omissions, which are looked for in the source; None for a model that
             marks the translation alone.
+        segments, lowest: how many there are with a candidate, and how many of them reached the lowest score.
+        longer: whether one of these has several sentences and was judged at once.
         advice: one line each about what makes the scores say little, with the option that helps.
     """
 
@@ -38,6 +42,9 @@ class Summary:
     located: int = 0
     dropped: int = 0
     omissions: int | None = None
+    segments: int = 0
+    lowest: int = 0
+    longer: bool = False
     advice: tuple[str, ...] = ()
 
     @property
@@ -50,22 +57,37 @@ class Summary:
         source = "" if self.omissions is None else f" or the source (of omissions: {self.omissions})"
         return (
             f"of {number_of(self.candidates, 'candidate')} {cut}{self.unreadable} could not be read; of {spans} "
-            f"{self.dropped} not found in the translation{source}"
+            f"{self.dropped} not found in the translation{source}{self._floor}"
         )
+
+    @property
+    def _floor(self) -> str:
+        """What says that further errors changed nothing."""
+        if not self.lowest:
+            return ""
+        reached = f"; {self.lowest} of {number_of(self.segments, 'segment')} reached the lowest score"
+        return reached + ("; unit=sentence" if self.longer else "")
 
 
 def summary(
-    card: ModelCard, engine: str, decisions: Sequence[Decision], expected: Callable[[], list[float]]
+    card: ModelCard,
+    engine: str,
+    segments: Sequence[Segment],
+    decisions: Sequence[Decision],
+    expected: Callable[[], list[float]],
 ) -> Summary:
     """The summary of a run.
 
     Args:
         card: the first of its models.
         engine: its engine's name.
+        segments: of the run.
         decisions: one a segment.
         expected: the expected scores of segments on the candidates at hand, in MQM; asked only if all scores are equal.
     """
     both = any(one.decision.both_sides() for one in (card, *card.others))
+    floor = weights_of(card.decision.mqm).floor
+    lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= floor]
     cut = sum(one.reasons.get(CUT, 0) for one in decisions)
     counts = Summary(
         candidates=sum(one.valid + one.invalid for one in decisions),
@@ -75,6 +97,9 @@ def summary(
         located=sum(one.located for one in decisions),
         dropped=sum(one.dropped for one in decisions),
         omissions=sum(one.unplaced for one in decisions) if both else None,
+        segments=sum(one.valid > 0 for one in decisions),
+        lowest=len(lowest),
+        longer=card.unit != "sentence" and engine != "replay" and any(divisible(one, card.lp) for one in lowest),
     )
     lost = _lost(card, engine, counts)
     same = _equal(

@@ -60,10 +60,10 @@ def test_models_shows_one_card_with_its_options_applied(capsys: pytest.CaptureFi
 def test_models_shows_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "mbr-esd-llama"]) == 0
     rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert rows["context"] == "131072"
+    assert rows["context_length"] == "131072"
     assert main(["models", "mbr-esd-demo"]) == 0  # which says nothing of it
     rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert "context" not in rows
+    assert "context_length" not in rows
 
 
 def test_a_misspelt_model_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +109,7 @@ def test_todays_models_say_what_a_run_needs() -> None:
     assert len(set(names)) == len(names) >= 20
     for entry in CATALOGUE:
         card = CARDS[f"mbr-esd-{entry.name}"]
-        assert card.context >= 4096
+        assert card.context_length >= 4096
         assert card.dialect in ("auto", *DIALECTS)
         assert (card.dialect == "auto") is not entry.hosted
         assert entry.hosted or "/" in card.model

@@ -1,0 +1,249 @@
+"""Paragraphs judged sentence by sentence: what is asked, what the answers become, and that one sentence is as ever."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.decoding.joining import join_parts
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.sentences import parts, word_count
+from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.generation.engine import Candidate, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.estimate import estimate
+from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment, plan
+from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.units import LONG, units_of
+from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION
+from tests.helpers.stub_engine import StubEngine, run_instead
+
+ONE = Segment("The dog barks.", "Der Hund bellt.", "line 1")
+TEXT = Segment(SOURCE, TRANSLATION, "line 2")
+PAPERS = ("mbr-esd-llama", "mbr-esd-gemma2", "mbr-esd-phi4", "mbr-esd-mistral", "mbr-esd-llama-distill")
+
+
+class Marking(StubEngine):
+    """Marks the first word of what it is asked about, and says that of the source as well left out, where it may."""
+
+    prompts: ClassVar[list[Request]] = []
+    fail_after: ClassVar[int | None] = None
+
+    def __init__(self, options: EngineOptions) -> None: ...
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for number, one in enumerate(requests):
+            if number == self.fail_after:
+                raise EngineError("killed")
+            self.prompts.append(one)
+            first = one.translation.split()[0]
+            text = json.dumps({"errors": [dict(zip(("error_span", "category", "sub_category", "severity"),
+                                                   (first, "accuracy", "x", "minor"), strict=True))]})  # fmt: skip
+            if "omitted" in one.grammar:
+                text = f"minor <{first}> omitted major <{one.source.split()[0]}>"
+            yield Generated(one.key, one.first, (Candidate(text, logprob=-1.0),) * one.n)
+
+
+def same_beginning(texts: Sequence[str]) -> str:
+    return "".join(one[0] for one in takewhile(lambda some: len(set(some)) == 1, zip(*texts, strict=False)))
+
+
+@pytest.fixture
+def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
+    run_instead(Marking, monkeypatch)
+    monkeypatch.setattr(Marking, "prompts", [])
+    monkeypatch.setattr(Marking, "fail_after", None)
+    return load_card(f"mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence&store={tmp_path / 'store'}")
+
+
+def test_a_single_sentence_is_asked_and_keyed_and_scored_as_ever(card: ModelCard) -> None:
+    blank = Segment("Source.", " ", "line 3")
+    whole = replace(card, unit="segment")
+    for unit in ("sentence", "auto"):
+        asked = plan(card, units_of(replace(card, unit=unit), [ONE, blank]).units)
+        assert asked.requests == plan(whole, [ONE, blank]).requests
+    assert annotate(card, [ONE, blank]).decisions == annotate(whole, [ONE, blank]).decisions
+
+
+def test_the_papers_cards_judge_segments_and_others_paragraphs_by_sentences() -> None:
+    assert {card.name for card in CARDS.values() if card.unit == "segment"} == set(PAPERS)
+    auto, short = load_card("mbr-esd-small"), replace(TEXT, translation="Ja. " * LONG)
+    assert len(units_of(auto, [TEXT]).units) == 1
+    assert word_count(TEXT.translation) <= LONG
+    assert len(units_of(auto, [short]).units) == 1
+    assert len(units_of(auto, [Segment(SOURCE * 2, f"{TRANSLATION} {TRANSLATION}", "x")]).units) > 6
+
+
+def test_the_whole_text_stands_first_and_the_sentence_last(card: ModelCard) -> None:
+    annotate(card, [TEXT])
+    Marking.prompts.sort(key=lambda one: one.label)
+    assert [one.translation for one in Marking.prompts] == [
+        TRANSLATION[p.start : p.end] for p in parts(SOURCE, TRANSLATION, "en-de")
+    ]
+    third = Marking.prompts[2]
+    assert "Source in English:\n[1] Good morning, dear friends.\n[2] I came from Paris in 1987.\n[3] It" in third.prompt
+    assert third.prompt.index("[6] Niemand") < third.prompt.index("You check translations")
+    assert third.prompt.rindex(third.translation) > third.prompt.index("Answer in JSON only")
+    assert "This is part 3 of the text above." in third.prompt.rsplit("\n", 1)[1]
+    assert third.label == "line 2, sentence 3"
+    shared = len(same_beginning([one.prompt for one in Marking.prompts]))
+    own = max(len(one.source) + len(one.translation) for one in Marking.prompts)
+    assert all(len(one.prompt) - shared < own + 250 for one in Marking.prompts)
+
+
+def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> None:
+    card = with_options(card, {"format": "compact-omissions", "score": "chosen"})
+    (decision,) = annotate(card, [TEXT]).decisions
+    found = parts(SOURCE, TRANSLATION, "en-de")
+    assert [s.start for s in decision.annotation.on("translation")] == [p.start for p in found]
+    assert [s.start for s in decision.annotation.on("source")] == [p.source_start for p in found]
+    assert decision.score == -6.0
+    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, -6.0) for p in found]
+    assert (decision.valid, decision.located, decision.index) == (12, 24, None)
+
+
+@pytest.mark.parametrize("form", ["json", "compact", "json-omissions", "compact-omissions", "esa", "gemba-mqm"])
+@pytest.mark.parametrize("grounded", ["true", "false"])
+def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, grounded: str) -> None:
+    """Its grammar and its prompt are those of the sentence and the source sentences that belong to it."""
+    card = with_options(card, {"format": form, "grounded": grounded})
+    units = units_of(card, [TEXT]).units
+    for unit, request in zip(units, plan(card, units).requests.values(), strict=True):
+        answers = get_format(form)
+        assert request.grammar == answers.grammar(unit.translation, grounded == "true", unit.source)
+        assert answers.prompt("v1").render(unit.source, unit.translation, "en-de") in request.prompt
+    assert "prompt:v1+context-v1|unit:sentence/mean" in signature([plan(card, units)])
+
+
+def test_a_walk_reads_the_sentence_and_its_source_alone() -> None:
+    card = load_card("mbr-esd-small?unit=sentence")
+    units = units_of(card, [TEXT]).units
+    assert all(unit.context is None for unit in units)
+    assert units[0].source == "Good morning, dear friends."
+    with pytest.raises(OptionError, match="context=document changes nothing"):
+        units_of(replace(card, context="document"), [TEXT])
+
+
+def test_examples_are_those_of_the_whole_text(card: ModelCard, tmp_path: Path) -> None:
+    shots = tmp_path / "shots.jsonl"
+    rows = [{"src": src, "mt": "x", "spans": []} for src in ("We left.", "Berlin, Paris, friends")]
+    shots.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    annotate(with_options(card, {"shots": str(shots), "nearest": "1"}), [TEXT])
+    assert len({one.turns for one in Marking.prompts}) == 1
+
+
+def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
+    card = replace(card, context="document")
+    texts = ["The dog barks.", "He is loud. He is big.", "It ends."]
+    segments = [Segment(text, text.upper(), f"line {i}", document="d") for i, text in enumerate(texts)]
+    other = Segment("Another text.", "EIN ANDERER TEXT.", "line 9", document="e")
+    annotate(card, [segments[0], other, *segments[1:]])
+    prompts = {one.translation: one.prompt for one in Marking.prompts}
+    assert "Below is" not in prompts["THE DOG BARKS."] + prompts["EIN ANDERER TEXT."]
+    assert "[1] THE DOG BARKS." in prompts["HE IS LOUD."]
+    assert "[4] IT ENDS." in prompts["IT ENDS."]
+    assert "IT ENDS." not in prompts["HE IS BIG."]
+    first, last = prompts["HE IS BIG."], prompts["IT ENDS."]
+    assert same_beginning([first, last]).endswith("[3] HE IS BIG.\n\n")
+    with pytest.raises(OptionError, match="--documents FILE, or 'doc' in each sample"):
+        annotate(card, [ONE])
+
+
+def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
+    """No prompt grows with the document, and few beginnings differ."""
+    text = " ".join(f"Sentence {i} has some words of its own." for i in range(400))
+    units = units_of(card, [Segment(text, text, "line 1")]).units
+    assert len(units) == 400
+    assert max(sum(len(p.sources) for p in u.context.passages) for u in units if u.context) < 130
+    assert len({u.context.passages for u in units if u.context}) < 12
+
+
+def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Marking, "fail_after", 3)
+    with pytest.raises(EngineError, match="killed"):
+        annotate(card, [TEXT])
+    monkeypatch.setattr(Marking, "fail_after", None)
+    (decision,) = annotate(card, [TEXT]).decisions
+    assert len(Marking.prompts) == len({one.key for one in Marking.prompts}) == 6
+    assert len(decision.parts) == 6
+
+
+def test_what_people_see_of_it(card: ModelCard) -> None:
+    found = Metric(card).predict([{"src": SOURCE, "mt": TRANSLATION}, {"src": "Yes.", "mt": "Ja."}], progress_bar=False)
+    assert [len(one) for one in found.metadata.sentences] == [6, 0]
+    assert found.metadata.sentences[0][0] == {"start": 0, "end": 28, "score": 0.96}
+    assert found.scores[0] == pytest.approx(statistics.mean(one["score"] for one in found.metadata.sentences[0]))
+    assert found.metadata.error_spans[0][1]["text"] == "Ich"
+    assert "sentences" not in Metric(card).predict([{"src": "Yes.", "mt": "Ja."}], progress_bar=False).metadata
+
+
+def test_an_estimate_counts_the_longer_prompts(card: ModelCard) -> None:
+    whole, by_sentence = (estimate(replace(card, unit=unit), [TEXT]) for unit in ("segment", "sentence"))
+    assert (whole.segments, whole.prompts) == (1, 1)
+    assert (by_sentence.segments, by_sentence.prompts, by_sentence.candidates) == (1, 6, 12)
+    assert by_sentence.prompt_characters > 6 * len(SOURCE + TRANSLATION)
+
+
+class Bad(Marking):
+    """Finds six major errors wherever it looks."""
+
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for one in requests:
+            errors = [{"error_span": one.translation[i : i + 9], "category": "accuracy", "sub_category": "x",
+                       "severity": "major"} for i in range(6)]  # fmt: skip
+            yield Generated(one.key, one.first, (Candidate(json.dumps({"errors": errors}), logprob=-1.0),) * one.n)
+
+
+def test_a_floor_that_was_reached_is_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_instead(Bad, monkeypatch)
+    segments = [TEXT, Segment("Source.", "", "line 2"), replace(ONE, label="line 3")]
+    line = annotate(replace(card, unit="segment"), segments).summary.line
+    assert line.endswith("; 2 of 2 segments reached the lowest score; unit=sentence")
+    assert annotate(card, [ONE]).summary.line.endswith("; 1 of 1 segment reached the lowest score")
+
+
+@st.composite
+def judged(draw: st.DrawFn) -> tuple[str, str, list[Decision]]:
+    """A text, its source, and a decision with some spans for each part."""
+    source, translation = draw(TEXTS), draw(TEXTS)
+    decisions = []
+    for part in parts(source, translation):
+        spans = []
+        for side, length in (("translation", part.end - part.start), ("source", part.source_end - part.source_start)):
+            for start, end in draw(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), max_size=3)):
+                if start < min(start + end, length):
+                    severity = draw(st.sampled_from(["major", "minor"]))
+                    spans.append(ErrorSpan(start, min(start + end, length), severity, side=side))  # type: ignore[arg-type]
+        decisions.append(replace(Decision(0, EMPTY, -1.0, (), 0.5, 1, 1, 0), annotation=Annotation(spans)))
+    return source, translation, decisions
+
+
+@given(judged())
+@settings(max_examples=200, deadline=None)
+def test_joined_spans_are_those_of_a_plain_loop(case: tuple[str, str, list[Decision]]) -> None:
+    source, translation, decisions = case
+    found = parts(source, translation)
+    wanted = []
+    for part, decision in zip(found, decisions, strict=True):
+        mt, src = translation[part.start : part.end], source[part.source_start : part.source_end]
+        for span in decision.annotation:
+            text = mt if span.side == "translation" else src
+            wanted.append((span.side, span.severity, text[span.start : span.end]))
+    joined = join_parts(decisions, found).annotation
+    texts = {"translation": translation, "source": source}
+    assert sorted((s.side, s.severity, texts[s.side][s.start : s.end]) for s in joined) == sorted(wanted)
+    assert joined.spans == Annotation(joined.spans).spans
