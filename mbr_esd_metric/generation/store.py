@@ -205,20 +205,29 @@ class CandidateStore:
         untouched = not log.exists() or log.stat().st_size == 0
         address = f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
         self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        self._has_tables()
 
     def _create(self) -> None:
         """Make the tables if there are none. This comes before WAL, so that the header says whose file it is."""
-        if self._tables():
+        if self._has_tables():
             return
         with self._transaction():
-            if not self._tables():
+            if not self._has_tables():
                 self._connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 self._connection.execute(f"PRAGMA user_version = {_FORMAT}")
                 for table in _TABLES:
                     self._connection.execute(table)
 
-    def _tables(self) -> bool:
-        return self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+    def _has_tables(self) -> bool:
+        """Whether the tables are there; a view or a trigger in their place could run for ever.
+
+        Raises:
+            StoreError: the file holds something else.
+        """
+        found = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
+        if found and found != set(_TABLES):
+            raise StoreError(f"{self._path} is no candidate store: it has other tables; {_FIX}")
+        return bool(found)
 
     def _use_wal(self) -> None:
         """Let readers work beside a writer, if the file system can."""

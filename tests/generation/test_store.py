@@ -107,9 +107,24 @@ def other_store(path: Path, version: int) -> None:
     connection.close()
 
 
+def hostile_store(path: Path) -> None:
+    """Its samples are a view that never ends."""
+    CandidateStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE sample")
+        connection.execute(
+            "CREATE VIEW sample AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS request, "
+            "i AS number, x'' AS text, 0.0 AS logprob, 0 AS tokens, 0 AS truncated, NULL AS token_logprobs, "
+            "NULL AS expected, 0 AS checksum FROM n"
+        )
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (hostile_store, "is no candidate store: it has other tables"),
         (lambda path: path.write_bytes(b"SQLite"), "is no candidate store"),
         (lambda path: path.write_text("my diary\n" * 100), "is no candidate store"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(200)), "is no candidate store"),
