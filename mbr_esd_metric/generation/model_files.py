@@ -15,6 +15,24 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 
+#: vLLM's arguments that are options of a model name: name there -> name here.
+VLLM_OPTIONS: Mapping[str, str] = {
+    "model": "model",
+    "revision": "revision",
+    "dtype": "dtype",
+    "max_model_len": "max_model_len",
+    "tensor_parallel_size": "tensor_parallel",
+    "data_parallel_size": "data_parallel",
+}
+#: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
+ANSWER_ARGUMENTS = frozenset(
+    {
+        *("calculate_kv_scales", "kv_cache_dtype", "kv_cache_dtype_skip_layers", "quantization", "quantization_config"),
+        *("dtype", "hf_overrides", "load_format", "model_impl", "revision", "code_revision", "speculative_config"),
+        *("chat_template", "tokenizer", "tokenizer_mode", "tokenizer_revision", "reasoning_parser"),
+        *("generation_config", "override_generation_config", "logits_processors", "logprobs_mode"),
+    }
+)
 #: Files of a model or adapter folder that can change what the model writes.
 _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
 
@@ -31,7 +49,14 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
         identity["revision"] = options.revision
     if options.adapter is not None:
         identity["adapter"] = _digest(_adapter(options.adapter))
+    if arguments := answer_arguments(options):
+        identity["vllm"] = arguments
     return identity
+
+
+def answer_arguments(options: EngineOptions) -> str:
+    """The arguments of vLLM that change candidates, such as "kv_cache_dtype:fp8,quantization:fp8"."""
+    return ",".join(one for one in options.vllm if one.partition(":")[0].partition(".")[0] in ANSWER_ARGUMENTS)
 
 
 def _adapter(path: str) -> Path:
@@ -45,7 +70,8 @@ def model_name(options: EngineOptions) -> str:
     """A name that tells models apart. `mbr-esd serve` offers the model under it, and signatures contain it.
 
     It is the hub id, with ``@REVISION`` if one is given; or, for a folder on this machine, its name and eight digits of
-    its content's SHA-256. An adapter is added in the same way, as ``+ADAPTER``.
+    its content's SHA-256. An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change
+    candidates as ``@KEY:VALUE``.
 
     Raises:
         EngineError: the adapter's folder does not exist.
@@ -58,6 +84,8 @@ def model_name(options: EngineOptions) -> str:
         name += f"@{options.revision}"
     if options.adapter:
         name += f"+{Path(options.adapter).resolve().name}-{identity['adapter'][:8]}"
+    if arguments := answer_arguments(options):
+        name += f"@{arguments}"
     return name
 
 

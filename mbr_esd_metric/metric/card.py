@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
+from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
 from mbr_esd_metric.generation.registry import ENGINES, engine_class
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.generation.server.detection import only_model
@@ -90,6 +92,18 @@ def _urls(text: str) -> tuple[str, ...]:
     return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
+def _vllm(text: str) -> tuple[str, ...]:
+    """arguments of vLLM, such as max_num_seqs:512,quantization:fp8"""
+    arguments = tuple(sorted(argument.strip() for argument in text.split(",") if argument.strip()))
+    for argument in arguments:
+        key, _, value = argument.partition(":")
+        if not re.fullmatch(r"[a-z][a-z0-9_.]*", key) or not value:
+            raise ValueError
+        if key in VLLM_OPTIONS:
+            raise OptionError(f"{key} is the option {VLLM_OPTIONS[key]}=")
+    return arguments
+
+
 def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False, short: str = "") -> Any:
     """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
     user may name it. `short` is its name in a signature, where that is another."""
@@ -157,6 +171,7 @@ class ModelCard:
     tensor_parallel: int = _option(1, _whole(1), "GPUs a copy of the model")
     data_parallel: int = _option(1, _whole(1), "copies of the model")
     concurrency: int | None = _option(None, _whole(1), "parallel requests")
+    vllm: tuple[str, ...] = _option((), _vllm, "further arguments of vLLM, in process and for mbr-esd serve")
     candidates: str | None = _option(None, _text, "file of stored candidates, for engine=replay", place=True)
     store: str | None = _option(None, _text, "file that keeps the candidates; default in the cache folder", place=True)
     others: tuple[ModelCard, ...] = ()

@@ -113,9 +113,9 @@ def hostile_store(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE sample")
         connection.execute(
-            "CREATE VIEW sample AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS request, "
-            "i AS number, x'' AS text, 0.0 AS logprob, 0 AS tokens, 0 AS truncated, NULL AS token_logprobs, "
-            "NULL AS expected, 0 AS checksum FROM n"
+            "CREATE VIEW sample AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+            "SELECT i AS request, i AS number, x'' AS text, 0.0 AS logprob, 0 AS tokens, 0 AS truncated, "
+            "NULL AS token_logprobs, NULL AS expected, 0 AS checksum FROM n"
         )
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

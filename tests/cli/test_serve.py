@@ -1,0 +1,94 @@
+"""The command of `mbr-esd serve`, and the names under which models are served."""
+
+from __future__ import annotations
+
+import pytest
+
+from mbr_esd_metric.cli.serve import answer_flags, serve_command
+from mbr_esd_metric.errors import MissingDependencyError, OptionError
+from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.engines import vllm
+from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.generation.engines.vllm import VllmEngine
+from mbr_esd_metric.metric.cards import load_card
+
+
+def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"mbr-esd serve .*needs the package 'vllm'.*pip install"):
+        serve_command("mbr-esd-llama", "127.0.0.1", 8000)
+
+
+def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
+    flags = vllm.server_flags(EngineOptions(model="org/m", revision="r1", tensor_parallel=4, data_parallel=2))
+    assert flags == {
+        "--revision": "r1",
+        "--dtype": "auto",
+        "--max-model-len": "4096",
+        "--tensor-parallel-size": "4",
+        "--enable-prefix-caching": None,
+        "--structured-outputs-config.backend": "guidance",
+        "--generation-config": "vllm",
+        "--data-parallel-size": "2",
+    }
+    monkeypatch.setattr(vllm, "is_cpu_build", lambda: True)
+    assert "--no-enable-chunked-prefill" in vllm.server_flags(EngineOptions(model="org/m"))
+
+
+@pytest.fixture
+def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mbr_esd_metric.generation.engines.vllm.require_vllm", lambda *_: None)
+    monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
+
+
+NAME = "mbr-esd-llama?vllm=max_num_seqs:512,kv_cache_dtype:fp8"
+
+
+def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:
+    command = serve_command(NAME, "127.0.0.1", 8000)
+    assert command[1:4] == ["-m", "vllm.entrypoints.cli.main", "serve"]
+    words = " ".join(command)
+    assert "--max-num-seqs 512" in words
+    assert "--kv-cache-dtype fp8" in words
+    with pytest.raises(OptionError, match="tensor_parallel_size is the option tensor_parallel="):
+        load_card("mbr-esd-llama?vllm=tensor_parallel_size:2")
+    assert vllm._engine_arguments(EngineOptions("org/m", vllm=("hf_overrides.a:1", "hf_overrides.b:x")))[
+        "hf_overrides"
+    ] == {"a": 1, "b": "x"}
+
+
+def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build: None) -> None:
+    def served(name: str, *flags: str) -> str:
+        command = serve_command(name, "127.0.0.1", 8000, flags)
+        assert command[len(command) - len(flags) :] == list(flags)
+        return command[command.index("--served-model-name") + 1]
+
+    plain, fp8 = served("mbr-esd-llama"), served(NAME)
+    assert plain == served("mbr-esd-llama", "--max-num-seqs", "512", "--api-key", "k")
+    assert fp8 == f"{plain}@kv_cache_dtype:fp8" == served("mbr-esd-llama", "--kv-cache-dtype=fp8")
+    both = served("mbr-esd-llama?vllm=kv_cache_dtype:fp8", "-q", "fp8")
+    assert both == f"{plain}@kv_cache_dtype:fp8,quantization:fp8"
+    assert answer_flags(["--calculate-kv-scales", "--quantization", "fp8"]) == (
+        "calculate_kv_scales:true",
+        "quantization:fp8",
+    )
+    asked = load_card(f"{NAME}&server=http://127.0.0.1:1/v1&dialect=vllm").engine_options("server")
+    assert ServerEngine.identity(asked)["model"] == fp8
+    alone = load_card(NAME).engine_options("vllm")
+    assert VllmEngine.identity(alone)["vllm"] == "kv_cache_dtype:fp8"
+    assert "vllm" not in VllmEngine.identity(load_card("mbr-esd-llama?vllm=max_num_seqs:1").engine_options("vllm"))
+
+
+def test_more_copies_get_more_requests() -> None:
+    from mbr_esd_metric.generation.engine import Sampling
+    from mbr_esd_metric.generation.server.address import Address
+    from mbr_esd_metric.generation.server.client import RetryPolicy
+
+    url = "http://127.0.0.1:1/v1"
+
+    def concurrency(copies: int) -> int:
+        options = EngineOptions("org/m", server=(url,), dialect="vllm", data_parallel=copies)
+        return ServerEngine.job(options, Sampling(), [Address.parse(url)], RetryPolicy()).concurrency
+
+    assert concurrency(4) == 4 * concurrency(1)
