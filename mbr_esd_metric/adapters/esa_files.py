@@ -111,10 +111,12 @@ class EsaData:
     Attributes:
         segments: in order of first appearance.
         left_out: language pair -> reason -> how often something was left out.
+        documents: language pair -> what is known of its documents besides their texts, in order.
     """
 
     segments: tuple[EsaSegment, ...]
     left_out: Mapping[str, Mapping[str, int]]
+    documents: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def lps(self) -> tuple[str, ...]:

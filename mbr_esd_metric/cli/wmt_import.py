@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _BELONGS = {
     "--name": ("submission",),
     "--uses-reference": ("submission",),
-    "--rename": ("mqm", "esa"),
+    "--rename": ("mqm", "esa", "cesa"),
     "--mqm": ("mqm", "qe", "esa"),
     "--domain": ("mqm",),
-    "--texts": ("esa",),
+    "--texts": ("esa", "cesa"),
     "--ends": ("esa",),
     "--quoted": ("mqm", "esa", "task"),
-    "--reference": ("mqm", "esa", "submission"),
+    "--reference": ("mqm", "esa", "cesa", "submission"),
 }
 #: MQM weights that are used where none are named: those that the data's publishers use.
-_WEIGHTS = {"mqm": "google", "esa": "google", "qe": "paper", "task": "google"}
+_WEIGHTS = {"mqm": "google", "esa": "google", "cesa": "google", "qe": "paper", "task": "google"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     people = parser.add_argument_group("people's annotations")
     add_mqm_option(people, "of MQM (default: google, of qe paper)", None)
     people.add_argument("--domain", help="of mqm: domain of every segment (default: all)")
-    people.add_argument("--texts", metavar="DIR", help="of esa as .csv: folder with sources, system-outputs, documents")
+    people.add_argument(
+        "--texts",
+        metavar="DIR",
+        help="folder with the texts: of esa as .csv sources, system-outputs and documents; of cesa wmt26-genmt.jsonl "
+        "and systems",
+    )
     people.add_argument(
         "--ends",
         choices=["last", "past"],
@@ -81,6 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  mbr-esd wmt import mqm_ted_ende.tsv --test-set wmt21.tedtalks --lp en-de --data data\n"
         "  mbr-esd wmt import esa_generalMT2024_wave*.csv --texts txt --test-set wmt24 --data data\n"
+        "  mbr-esd wmt import annotations.json --texts wmt26-general-mt/data --test-set wmt26 --data data\n"
         "  mbr-esd wmt import mteval-test26.jsonl --test-set wmt26 --data data\n"
         "  mbr-esd wmt import predictions.tsv --name GemSpanEval --test-set wmt25 --lp en-cs_CZ --data data"
     )
@@ -101,11 +107,13 @@ def run(args: argparse.Namespace) -> int:
     kind = next(iter(kinds.values()))
     if len(args.files) > 1 and kind != "esa":
         raise OptionError(f"{args.files[1]}: one file of {kind} is imported at a time; several are read of esa")
-    own = kind if kind in ("mqm", "qe", "esa", "task") else "submission"
+    own = kind if kind in _WEIGHTS else "submission"
     for option, belongs in _BELONGS.items():
         if own not in belongs and given_of(args, option):
             raise useless(option, f"{args.files[0]}, which is {kind}")
-    {"mqm": _mqm, "qe": _qe, "esa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)(args, kind)
+    {"mqm": _mqm, "qe": _qe, "esa": _esa, "cesa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)(
+        args, kind
+    )
     return 0
 
 
@@ -174,8 +182,14 @@ def _write_ratings(human: MqmData, target: Target, domain: str = "all") -> None:
 def _esa(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.esa_files import read_esa
     from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
+    from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
-    human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends or "auto")
+    if kind == "cesa":
+        if args.texts is None:
+            raise OptionError(f"{args.files[0]} has no whole texts; name the folder with wmt26-genmt.jsonl: --texts")
+        human = read_wmt26_esa(args.files[0], args.texts, args.lp)
+    else:
+        human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends or "auto")
     for lp in args.lp or human.lps:
         done = import_esa(human, _target(args, kind, lp))
         print(done)

@@ -186,7 +186,7 @@ def rating_of(
     item, said = answer.item, answer.said
     text = item["tgt"][code]
     spans = said.get("error_spans") or [] if campaign.marked else []
-    errors = tuple(_error(span, text, campaign.tokens) for span in spans)
+    errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
     prefilled = item.get("error_spans", {})
     before = [_span(span, text) for span in prefilled[code]] if code in prefilled and campaign.marked else None
     suggested, added = (None, len(errors)) if before is None else _fates(before, errors)
@@ -285,7 +285,7 @@ def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
     return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"))
 
 
-def _error(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
+def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
     """An error as it was marked. Behind the text stand the tokens. One marked as [missing] has no place in the source,
     or that which it had when it was marked beforehand; one marked as another token has none."""
     severity = str(span["severity"]).lower()

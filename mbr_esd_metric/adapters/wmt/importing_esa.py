@@ -14,6 +14,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.target import Target, replacing
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.streams import json_text
 
 
 def import_esa(human: EsaData, target: Target) -> Imported:
@@ -48,6 +49,8 @@ def import_esa(human: EsaData, target: Target) -> Imported:
     notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.get(lp, {}).items())]
     with replacing(layout, [segment.source for segment in segments]) as new:
         write_texts(new, segments, names, given)
+        if lp in human.documents:
+            files.write_lines(new.task("documents"), (json_text(one) for one in human.documents[lp]))
         waves = _write_gold(new, segments, names, "esa" if True in scored else "mqm", table)
     if waves > 1:
         notes.append(f"up to {waves} annotations a translation")

@@ -3,6 +3,7 @@
     mqm             human MQM: Google's TSV, or ratings as JSON lines
     qe              a table of WMT's quality estimation task 2
     esa             human ESA of WMT24 and WMT25, in any of the published forms, and that of `annotate import`
+    cesa            human ESA of WMT26, Pearmut's log of several campaigns
     task            a task's test set, before there is gold
     qe2023 ...      a submission, in one of the formats of `submissions`
     comet           scores, and of some metrics error spans, as ``comet-score --to_json`` writes them
@@ -14,11 +15,13 @@ not say what it is.
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 from mbr_esd_metric.adapters.qe_tsv import is_qe, without_source
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, reading
 
@@ -27,12 +30,16 @@ IMPORT_KINDS = {
     "mqm": "human MQM, Google's TSV or JSON lines",
     "qe": "human spans, a table of WMT's quality estimation task",
     "esa": "human ESA of WMT24 and WMT25",
+    "cesa": "human ESA of WMT26",
     "task": "a task's test set, before there is gold",
     **{name: f"a submission to {form.description}" for name, form in SUBMISSION_FORMATS.items()},
     "comet": "a metric's output, of comet-score --to_json or mbr-esd score --to_json",
 }
 #: Columns of WMT25's tables.
 _WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
+#: The first key of an entry of Pearmut's log, and where it is looked for.
+_PEARMUT = re.compile(r'^\s*\{\s*"[^"]*":\s*\[(\s*\{\s*"(annotation|actions|user_id|item)":|\s*\]?,?$)')
+_BEGINNING = 10_000
 #: Fields of a row of Appraise's export, which has no header.
 _APPRAISE = 12
 
@@ -56,7 +63,7 @@ def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool =
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    found = _of_record(path, first) if first.lstrip().startswith("{") else _of_table(first, lines, quoted)
+    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(first, lines, quoted)
     if found is None and len(first.split("\t")) == 2:
         raise InputError(
             f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
@@ -76,7 +83,11 @@ def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool =
     return found
 
 
-def _of_record(path: Path, line: str) -> str | None:
+def _of_record(path: Path, lines: list[str]) -> str | None:
+    line = next(line for line in lines if line.strip())
+    # The keys that Pearmut writes first; a log of one line may be large.
+    if plain_name(path).endswith(".json") and _PEARMUT.search("\n".join(lines)[:_BEGINNING]):
+        return "cesa"
     if line.strip() == "{":
         return "comet"  # the one object that goes over several lines
     with reading(f"{path}, line 1"):

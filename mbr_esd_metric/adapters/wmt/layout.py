@@ -11,6 +11,7 @@
     DATA/TEST_SET/metric-scores/LP/NAME-REF.signature         what its scores depend on (our addition)
     DATA/TEST_SET/task/LP.systems, LP.segments                names of systems and numbers of segments in the task whose
                                                               test set this is (our addition)
+    DATA/TEST_SET/task/LP.documents                           what is known of documents, such as WMT26's (our addition)
 
 `rating_files` reads and writes error spans. Each file is read by itself; `mbr_esd_metric.adapters.wmt.test_set` checks
 that they fit together.
@@ -106,8 +107,8 @@ class Layout:
             found[path.stem] = path
         return found
 
-    def task(self, kind: Literal["systems", "segments"]) -> Path:
-        """The file with a task's names of the systems, or numbers of the segments (our addition)."""
+    def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
+        """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
         return self.root / "task" / f"{self.lp}.{kind}"
 
     def output(self, system: str) -> Path:

@@ -1,4 +1,4 @@
-"""WMT's test sets and their gold: facts of mt-metrics-eval's meta information, wmt20 to wmt25.
+"""WMT's test sets and their gold: facts of mt-metrics-eval's meta information, wmt20 to wmt25; wmt26 has ESA.
 
 Gold is of several kinds: MQM; ESA, error spans with a score from 0 to 100 ("esa"; the first annotation of WMT25,
 "esa-human1"); DA-SQM ("da-sqm"); and the direct assessment of earlier years ("wmt", "wmt-appraise", "wmt-raw").
@@ -119,7 +119,8 @@ GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt-appraise", "wmt-raw", "wmt")
 def info_of(test_set: str, lp: str) -> TestSetInfo:
     """The table's entry, or the defaults for a set that is not in it."""
     key = (test_set, lp)
-    return MQM_TEST_SETS.get(key) or OTHER_TEST_SETS.get(key) or TestSetInfo()
+    known = MQM_TEST_SETS.get(key) or OTHER_TEST_SETS.get(key)
+    return known or (TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo())
 
 
 def reference_name(test_set: str, lp: str) -> str | None:

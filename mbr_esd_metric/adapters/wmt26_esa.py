@@ -1,0 +1,257 @@
+"""WMT26's human evaluation: contrastive ESA, as the release has it.
+
+The annotations are Pearmut's log of a campaign for each language pair (annotations.json). The texts are in a folder:
+wmt26-genmt.jsonl, a document a line, and systems/NAME.jsonl with a translation of each. A document is cut at `</p>`, or
+behind the values of its JSON, into segments; annotators saw some systems' translations of all segments of a document.
+
+The rules are those of the task's own scripts (humeval/02a-filter_data.py, 02b-analyze_results.py and
+07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): a reset forgets what the user did before it;
+tutorials, attention checks and scores of translations that were not shown are no ratings; users whose answers agree
+with the others' too little are left out; all other scores of a translation count, those that a user gave again too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
+from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.pearmut.annotations import Answer, answers_of, error_of
+from mbr_esd_metric.adapters.pearmut.files import Campaign, read_logs
+from mbr_esd_metric.adapters.ratings import score_in_range
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.untrusted import json_objects, reading, text_of
+
+#: Between the parts of the names of documents and segments.
+_SEPARATOR = "_###_"
+#: What could be marked behind a translation.
+_TOKENS = ("[missing]", "[instructions fault]")
+#: What annotators' screens call people's translations -> their name among the references.
+_PEOPLE = {"Human (from scratch)": "refA", "Human (postediting)": "refPE"}
+_ENDING = " with-reasoning"
+#: The least agreement of a user with the scores of all, the least screens of a user who is judged, and the least scores
+#: of a system that is used for it, less one.
+_LEAST_AGREEMENT, _LEAST_SCREENS, _FEW_SCORES = 0.75, 3, 10
+_STRINGS = [re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*{quote}") for quote in '"”“„']
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document of the test set: its segments, its systems' translations, and its other fields, such as its video,
+    screenshot and instructions."""
+
+    segments: tuple[str, ...]
+    outputs: Mapping[str, str]
+    fields: Mapping[str, Any]
+
+
+def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = ()) -> EsaData:
+    """The documents that somebody rated, with all their systems' translations.
+
+    Args:
+        path: annotations.json, plain or compressed.
+        texts: the folder with wmt26-genmt.jsonl and systems.
+        lps: the language pairs to read, such as "eng_Latn-deu_Latn"; all if empty.
+
+    Raises:
+        InputError: a file that is not of this form; a text that people saw in two forms; no annotation.
+    """
+    left_out: dict[str, Counter[str]] = defaultdict(Counter)
+    ratings: dict[str, dict[str, list[tuple[str, Answer]]]] = {}
+    for name, log in read_logs(path).items():
+        lp = name.split()[0].replace("---", "-") if name.split() else name
+        if lps and lp not in lps:
+            continue
+        found = answers_of(Campaign(name, lp, tokens=_TOKENS), log)
+        counts = left_out[lp]
+        counts.update(found.left_out)
+        counts["attention check"] += sum(shown for _, shown in found.checks.values())
+        counts["attention check that was failed"] += sum(shown - passed for passed, shown in found.checks.values())
+        given: dict[str, list[tuple[str, Answer]]] = defaultdict(list)
+        for (user, _, _, system), each in found.given.items():
+            for answer in each:
+                if answer.said.get("score") is None:
+                    counts["answer without a score"] += 1
+                else:
+                    given[user].append((system, answer))
+        for user in unreliable_users(given):
+            counts[f"score of a user who agrees with the others by less than {_LEAST_AGREEMENT}"] += len(given[user])
+            counts["user who agrees with the others too little"] += 1
+            del given[user]
+        if given:
+            ratings[lp] = given
+    if not ratings:
+        raise InputError(f"{path}: no rating{' of ' + ', '.join(lps) if lps else ' in this file'}")
+    folder = Path(texts)
+    documents = _documents(folder, ratings)
+    segments: list[EsaSegment] = []
+    fields: dict[str, list[Mapping[str, Any]]] = {}
+    for lp, given in ratings.items():
+        with reading(f"{path}, {lp}"):
+            own = list(_segments(lp, given, documents[lp], left_out[lp], folder))
+        segments += own
+        there = {(segment.domain, segment.document) for segment in own}
+        fields[lp] = [document.fields for key, document in documents[lp].items() if key in there]
+    return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
+
+
+def unreliable_users(given: Mapping[str, Sequence[tuple[str, Answer]]]) -> list[str]:
+    """The users whose differences of scores fit too little to the systems' mean differences.
+
+    For two systems a and b on one screen, with the user's scores x_a and x_b, the fit is
+    2^-((x_a - x_b - (m_a - m_b))^2 / (2 (v_a + v_b) + 1e-6)), where m and v are mean and variance of all scores of a
+    system that has more than ten. A user with three screens or more is left out if the mean fit is below 0.75.
+    """
+    scores: dict[str, list[float]] = defaultdict(list)
+    for each in given.values():
+        for system, answer in each:
+            scores[system].append(score_in_range(answer.said["score"]))
+    known = {s: (float(np.mean(v)), float(np.var(v, ddof=1))) for s, v in scores.items() if len(v) > _FEW_SCORES}
+    found = []
+    for user, each in given.items():
+        if len({id(answer.entry) for _, answer in each}) < _LEAST_SCREENS:
+            continue
+        items: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
+        for system, answer in each:
+            items[id(answer.entry), answer.at].append((system, float(answer.said["score"])))
+        fits = []
+        for item in items.values():
+            for (a, x_a), (b, x_b) in combinations(item, 2):
+                if a != b and a in known and b in known:
+                    gap = x_a - x_b - (known[a][0] - known[b][0])
+                    fits.append(2 ** -(gap**2 / (2 * (known[a][1] + known[b][1]) + 1e-6)))
+        if fits and np.mean(fits) < _LEAST_AGREEMENT:
+            found.append(user)
+    return found
+
+
+def _documents(folder: Path, lps: Collection[str]) -> dict[str, dict[tuple[str, str], _Document]]:
+    """Language pair -> (domain, document) -> the document, in the order of the test set."""
+    outputs: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in sorted((folder / "systems").glob("*.jsonl*")):
+        for where, _, item in json_objects(path):
+            with reading(where):
+                outputs[text_of(item, "doc_id")][path.name.partition(".jsonl")[0]] = text_of(item, "hypothesis")
+    files = [path for path in sorted(folder.glob("wmt26-genmt.jsonl*")) if path.is_file()]
+    if not files or not outputs:
+        raise InputError(f"{folder}: give the folder with wmt26-genmt.jsonl and systems/*.jsonl")
+    found: dict[str, dict[tuple[str, str], _Document]] = {lp: {} for lp in lps}
+    for where, _, item in json_objects(files[0]):
+        with reading(where):
+            identifier = text_of(item, "doc_id")
+            first, domain, source, target, name = identifier.split(_SEPARATOR, 4)
+            if first == "WMT26" and f"{source}-{target}" in found:
+                people = {str(ref): str(text) for ref, text in (item.get("refs") or {}).items() if text}
+                segments = tuple(blocks_of(text_of(item, "src_text")))
+                fields = {key: value for key, value in item.items() if key not in ("src_text", "refs")}
+                document = _Document(segments, outputs.get(identifier, {}) | people, fields)
+                found[f"{source}-{target}"][domain, name] = document
+    return found
+
+
+def blocks_of(text: str, like: str | None = None) -> list[str]:
+    """The segments of a document: paragraphs up to `</p>`, values of JSON, or the whole; they are the text if joined.
+
+    Args:
+        text: source or translation.
+        like: the source of a translation, which tells what it is.
+    """
+    head = (text if like is None else like).strip()
+    if head.startswith("<p>"):
+        ends = [found.end() for found in re.finditer("</p>", text)]
+    elif head.startswith("```json"):
+        ends = _ends_of_values(text)
+    else:
+        return [text]
+    cuts = [0, *ends, *([len(text)] if not ends or ends[-1] < len(text) else [])]
+    blocks = [text[start:end] for start, end in pairwise(cuts)]
+    # Line ends belong to the block before them.
+    for at in range(1, len(blocks)):
+        rest = blocks[at].lstrip("\n")
+        blocks[at - 1] += blocks[at][: len(blocks[at]) - len(rest)]
+        blocks[at] = rest
+    return blocks
+
+
+def _ends_of_values(text: str) -> list[int]:
+    """Where each text that is a value ends, with the comma behind it; some systems write other quotation marks."""
+    pattern = next((one for one in _STRINGS if one.search(text)), _STRINGS[0])
+    ends = []
+    for found in pattern.finditer(text):
+        rest = text[found.end() :]
+        if not re.match(r"\s*:", rest):
+            comma = re.match(r"\s*,", rest)
+            ends.append(found.end() + (comma.end() if comma else 0))
+    return ends
+
+
+def _segments(
+    lp: str,
+    given: Mapping[str, Sequence[tuple[str, Answer]]],
+    documents: Mapping[tuple[str, str], _Document],
+    left_out: Counter[str],
+    folder: Path,
+) -> Iterator[EsaSegment]:
+    """The segments of the documents with a rating, in the order of the test set."""
+    rated: dict[tuple[str, str], dict[int, list[tuple[str, str, Answer]]]] = defaultdict(lambda: defaultdict(list))
+    for user, each in given.items():
+        for system, answer in each:
+            identifier = str(answer.item["item_id"])
+            domain, rest = identifier.split(_SEPARATOR, 1)
+            name, place = rest.rsplit(_SEPARATOR, 1)
+            document = documents.get((domain, name))
+            if document is None or not int(place) < len(document.segments):
+                raise InputError(f"segment {identifier} is not in {folder}/wmt26-genmt.jsonl")
+            rated[domain, name][int(place)].append((user, system, answer))
+    # Screens leave the ending out of some names.
+    shown = {system for each in given.values() for system, _ in each}
+    full = {system for document in documents.values() for system in document.outputs} - shown
+    names = {s: s.removesuffix(_ENDING) for s in full if s.removesuffix(_ENDING) in shown}
+    number = 0
+    for (domain, name), document in documents.items():
+        if (domain, name) not in rated:
+            left_out["document that nobody rated"] += 1
+            continue
+        blocks = {
+            names.get(system, system): blocks_of(text, "".join(document.segments))
+            for system, text in document.outputs.items()
+        }
+        for parts in blocks.values():
+            if len(parts) == len(document.segments) + 1 and not parts[-1]:
+                del parts[-1]  # a line end behind the last paragraph
+        other = [system for system, parts in blocks.items() if len(parts) != len(document.segments)]
+        left_out["document of a system that has other paragraphs than the source: only what people saw"] += len(other)
+        for at, source in enumerate(document.segments):
+            number += 1
+            segment = EsaSegment(lp, domain, name, str(number), source)
+            for user, shown_as, answer in rated[domain, name][at]:
+                system = _PEOPLE.get(shown_as, shown_as)
+                text = answer.item["tgt"][shown_as]
+                if segment.outputs.setdefault(system, text) != text:
+                    raise InputError(f"people saw two translations of {name}, segment {at + 1}, by {system}")
+                errors = tuple(_errors(answer.said.get("error_spans") or [], text, left_out))
+                annotation = EsaAnnotation(errors, score_in_range(answer.said["score"]), user)
+                segment.annotations.setdefault(system, []).append(annotation)
+            for system, parts in blocks.items():
+                if system not in other:
+                    segment.outputs.setdefault(system, parts[at])
+            yield segment
+
+
+def _errors(spans: Sequence[Mapping[str, Any]], text: str, left_out: Counter[str]) -> Iterator[MqmError]:
+    for span in spans:
+        try:
+            error = error_of(span, text, _TOKENS)
+        except (InputError, KeyError):
+            left_out["error span without a severity, or outside of its translation"] += 1
+            continue
+        left_out["instructions fault: has no span"] += error.side is None
+        yield error

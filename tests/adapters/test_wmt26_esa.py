@@ -1,0 +1,127 @@
+"""WMT26's human evaluation: a small campaign from Pearmut's server, held to what the task's own scripts say of it.
+
+That a real `EvalSet` reads the folder and gives the same acc_eq* and correlations of systems was checked with
+mt-metrics-eval at 68a481a; its SPA takes no systems of which segments are missing.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt26_esa import blocks_of, read_wmt26_esa
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.errors import InputError
+
+LP, CAMPAIGN = "eng_Latn-deu_Latn", "eng_Latn---deu_Latn v3"
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "wmt26.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The release's files, in the current folder; returns the annotations."""
+    monkeypatch.chdir(tmp_path)
+    write_release(GOLDEN["annotations"])
+    return Path("annotations.json")
+
+
+def write_release(annotations: dict[str, Any], folder: Path = Path()) -> None:
+    def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    (folder / "annotations.json").write_text(json.dumps(annotations), encoding="utf-8")
+    (folder / "data" / "systems").mkdir(parents=True, exist_ok=True)
+    lines(folder / "data" / "wmt26-genmt.jsonl", GOLDEN["documents"])
+    for name, rows in GOLDEN["systems"].items():
+        lines(folder / "data" / "systems" / f"{name}.jsonl", rows)
+
+
+def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
+    data = read_wmt26_esa(release, "data")
+    raters = {one.annotator for s in data.segments for each in s.annotations.values() for one in each}
+    assert sorted(filter(None, raters)) == GOLDEN["theirs"]["users"]
+    means: dict[str, list[float]] = {}
+    for segment in data.segments:
+        for system, each in segment.annotations.items():
+            means.setdefault(system, []).append(float(np.mean([one.score or 0.0 for one in each])))
+    theirs = {name.replace("Human (from scratch)", "refA"): row for name, row in GOLDEN["theirs"]["systems"].items()}
+    assert {system: len(scores) for system, scores in means.items()} == {name: row[1] for name, row in theirs.items()}
+    assert {s: np.mean(scores) for s, scores in means.items()} == pytest.approx(
+        {n: row[0] for n, row in theirs.items()}
+    )
+    assert data.lps == (LP,)
+    left_out = data.left_out[LP]
+    assert left_out["user who agrees with the others too little"] == 1
+    assert left_out["attention check that was failed"] == 1
+    assert left_out["document that nobody rated"] == 2  # or only the user who is left out
+    assert left_out["tutorial"] == 5  # zoe saw it again after the reset
+    assert left_out["screen that was reset"] > 0
+
+
+def test_it_becomes_a_test_set(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "wmt26", "--data", "out"]
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert f"wmt26 {LP} in out: 5 systems (references: refA)" in told
+    test_set = load_test_set("out", "wmt26", LP)
+    assert (test_set.info.gold, test_set.info.standard_reference) == ("esa", "refA")
+    assert {domain for domain, _ in test_set.documents} == {"news", "software", "speech"}
+    data = read_wmt26_esa(release, "data")
+    for row, segment in enumerate(data.segments):
+        assert test_set.sources[row] == segment.source.replace("\n", " ").rstrip()
+        for column, system in enumerate(test_set.systems):
+            old = {"Bob_2_-_9B": "Bob 2 - 9B"}.get(system, system)
+            each = segment.annotations.get(old, [])
+            gold = test_set.gold[column, row]
+            assert gold == pytest.approx(np.mean([one.score or 0.0 for one in each])) if each else np.isnan(gold)
+    ratings = test_set.human_ratings()[0]
+    marked = [one for each in ratings.annotations.values() for one in each if one is not None]
+    assert any(len(one) for one in marked)
+    missing = [one for each in ratings.omissions.values() for one in each if one is not None]
+    assert any(one.unplaced for one in missing)
+    documents = [json.loads(line) for line in Path(f"out/wmt26/task/{LP}.documents").read_text("utf-8").splitlines()]
+    assert len(documents) == len(set(test_set.documents))
+    assert {"doc_id", "video"} <= set(documents[0])
+    # Nobody sees a video: the transcript is the source.
+    assert "well this is what somebody said" in test_set.sources
+
+
+def test_messages(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="no rating of cs-de"):
+        read_wmt26_esa(release, "data", ["cs-de"])
+    with pytest.raises(InputError, match=r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl"):
+        read_wmt26_esa(release, ".")
+    assert main(["wmt", "import", "annotations.json", "--test-set", "wmt26", "--data", "out"]) == 1
+    assert "name the folder with wmt26-genmt.jsonl: --texts" in capsys.readouterr().err
+    log = json.loads(json.dumps(GOLDEN["annotations"]))
+    rated = [entry for entry in log[CAMPAIGN] if entry["user_id"] == "anna" and type(entry.get("item_i")) is int]
+    (system, *_) = rated[0]["annotation"][0]
+    rated[0]["annotation"][0]["Nobody saw it"] = {"score": 5, "error_spans": []}
+    rated[0]["annotation"][0][system]["error_spans"] = [{"start_i": 0, "end_i": 9**9, "severity": "minor"}]
+    Path("annotations.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
+    left_out = read_wmt26_esa(release, "data").left_out[LP]
+    assert left_out["score of a translation that was not shown"] == 1
+    assert left_out["error span without a severity, or outside of its translation"] == 1
+    assert main(["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "wmt26", "--data", "out"]) == 0
+    rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
+    Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
+    with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):
+        read_wmt26_esa(release, "data")
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("<p>a</p>\n\n<p>b</p>\n", ["<p>a</p>\n\n", "<p>b</p>\n", ""]),
+        ("<p>a</p> tail", ["<p>a</p>", " tail"]),
+        ('```json\n{"k": "a, b",\n"l": "c"}\n```', ['```json\n{"k": "a, b",\n', '"l": "c"', "}\n```"]),
+        ("plain. text.", ["plain. text."]),
+    ],
+)
+def test_documents_are_cut_where_the_organisers_cut_them(text: str, blocks: list[str]) -> None:
+    assert blocks_of(text) == blocks
