@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
+from mbr_esd_metric.adapters.comet.checkpoints import DTYPES, looks_like_checkpoint
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
@@ -26,8 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     comet = parser.add_argument_group("for a model of COMET's own (--model Unbabel/XCOMET-XL, a .ckpt file, a folder)")
     comet.add_argument("-r", "--references", metavar="REF", help="reference file; xCOMET and CometKiwi need none")
-    comet.add_argument("--batch_size", type=int, metavar="N", help="segments at once (8)")
+    comet.add_argument("--batch_size", type=int, metavar="N", help="segments at once (16)")
     comet.add_argument("--gpus", type=int, metavar="N", help="how many to use (1 if there is one)")
+    comet.add_argument("--dtype", choices=DTYPES, help="of the weights (float16, as comet-score)")
     add_outputs(parser)
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     check_gate(args, None if args.fail_under is None else "--fail-under")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
         return _score_by_comet(args)
-    for option in ("references", "batch_size", "gpus"):
+    for option in ("references", "batch_size", "gpus", "dtype"):
         if getattr(args, option) is not None:
             raise useless(f"--{option}", "a model of this package")
     card = card_of(args)
@@ -98,7 +99,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
     given, beside = args.references, args.sources or args.document
     references = None if given is None else read_translations(given, beside, texts.sources)
-    checkpoint = CometCheckpoint(args.model, CometOptions(args.batch_size or 8, args.gpus))
+    checkpoint = CometCheckpoint(args.model, CometOptions(args.batch_size or 16, args.gpus, args.dtype or "float16"))
     if checkpoint.needs_references and references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
     data = {}

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.comet.checkpoints import DTYPES
 from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
 from mbr_esd_metric.cli.shared_options import add_dry_run, print_estimates, trial_of
 from mbr_esd_metric.errors import EngineError, OptionError, number_of, useless
@@ -28,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", help="base name of the metric, where the model's is not wanted (with one --model)")
     parser.add_argument("--no-reference", action="store_true", help="of COMET's models, only what needs no reference")
-    parser.add_argument("--batch-size", type=int, default=8, help="of COMET's models (%(default)s)")
+    parser.add_argument("--batch-size", type=int, default=16, help="of COMET's models (%(default)s)")
+    parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of COMET's models (%(default)s)")
     parser.add_argument("--gpus", type=int, help="of COMET's models (default: one where there is one)")
     parser.add_argument("--overwrite", action="store_true", help="replace scores that are there")
     add_dry_run(parser)
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
                     name=args.name,
                     reference=None if args.no_reference else test_set.info.standard_reference,
                     target=test_set.lp.split("-")[1].split("_")[0],
-                    comet=CometOptions(args.batch_size, args.gpus),
+                    comet=CometOptions(args.batch_size, args.gpus, args.dtype),
                 )
             except EngineError as error:
                 failed.append(f"{model} in {test_set.lp}: {error}")

@@ -1,12 +1,13 @@
-"""One table, six ways to write it: text, Markdown, LaTeX, HTML, TSV and JSON.
+"""One table, five ways to write it: text, Markdown, LaTeX, TSV and JSON.
 
-Text, Markdown, LaTeX and HTML are for reading: values are rounded, and the best one of a column is marked if they can.
-TSV and JSON are for programs: values in full, cluster ranks and daggers in fields of their own.
+Text, Markdown and LaTeX are for reading: values are rounded, and the last two mark the best one of a column. TSV and
+JSON are for programs: values in full, cluster ranks and daggers in fields of their own.
 """
 
 from __future__ import annotations
 
-import html
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ Value = float | int | str | None
 
 DAGGER = "†"
 
-#: What stands before the name where only text can be written, as in mt-metrics-eval's tables.
+#: What stands before the name, as in mt-metrics-eval's tables.
 _BEFORE: Mapping[Status | None, str] = {"contrastive": "*", "baseline": "_"}
 STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 
@@ -103,13 +104,11 @@ def render_table(table: Table, form: str = "text") -> str:
 
 
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables one below the other; as JSON, several are one list of them, and as HTML one page.
+    """Tables one below the other; as JSON, several are one list of them.
 
     Raises:
         OptionError: for an unknown format.
     """
-    if form == "html":
-        return _page(tables)
     rendered = [render_table(table, form) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
@@ -117,36 +116,28 @@ def render_all(tables: Sequence[Table], form: str = "text") -> str:
 
 
 def blocks(table: Table, width: int) -> list[Table]:
-    """The table as several, one below the other, none wider than `width` characters in text where that can be.
+    """The table, or one for each group of columns, such as a language pair, where it is wider than `width` characters.
 
-    A table is cut between groups of columns, such as language pairs; the columns before the first group come again in
-    each block. The title is that of the first, notes and the columns behind the groups are those of the last.
+    The columns before the first group come again in each block; a row without a value in a block is not in it. The
+    title is that of the first, notes and the columns behind the groups are those of the last.
     """
-    groups = _groups(table)
-    if len(groups) < 2 or _width(table) <= width:
-        return [table]
-    labels = list(range(groups[0][1])) if not groups[0][2] else []
-    pieces = [list(range(start, end)) for start, end, _ in groups if start >= len(labels)]
-    if not groups[-1][2] and len(pieces) > 1:
+    pieces = [list(range(start, end)) for start, end, _ in _groups(table)]
+    labels = pieces.pop(0) if not table.columns[0].group else []
+    if len(pieces) > 1 and not table.columns[-1].group:
         pieces[-2:] = [pieces[-2] + pieces[-1]]
-    packed = [pieces[0]]
-    for piece in pieces[1:]:
-        if _width(of_columns(table, [*labels, *packed[-1], *piece])) <= width:
-            packed[-1] = packed[-1] + piece
-        else:
-            packed.append(piece)
-    parts = [_said(of_columns(table, [*labels, *piece]), len(labels)) for piece in packed]
+    if len(pieces) < 2 or max(map(len, _text(replace(table, title="", notes=())).splitlines())) <= width:
+        return [table]
+    parts = [of_columns(table, [*labels, *piece]) for piece in pieces]
     last = len(parts) - 1
     return [
-        replace(part, title=table.title if at == 0 else "", notes=table.notes if at == last else ())
+        replace(
+            part,
+            title=table.title if at == 0 else "",
+            rows=tuple(row for row in part.rows if any(cell.value is not None for cell in row[len(labels) :])),
+            notes=table.notes if at == last else (),
+        )
         for at, part in enumerate(parts)
     ]
-
-
-def _said(table: Table, labels: int) -> Table:
-    """Without the rows that have only labels, unless that is all of them."""
-    rows = tuple(row for row in table.rows if any(cell.value is not None for cell in row[labels:]))
-    return replace(table, rows=rows or table.rows)
 
 
 def with_columns(table: Table, keys: Sequence[str]) -> Table:
@@ -190,124 +181,69 @@ def of_columns(table: Table, at: Sequence[int]) -> Table:
     return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in at) for row in table.rows))
 
 
-def _width(table: Table) -> int:
-    return max(map(len, _text(replace(table, title="", notes=())).splitlines()), default=0)
-
-
 def _text(table: Table) -> str:
-    body = [[_shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
     titles = [column.title for column in table.columns]
     groups = _groups(table)
-    lines = [titles, *body]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    for start, end, name in groups:
-        # A group's heading needs room over its columns; the last of them gives it.
-        widths[end - 1] += max(0, len(name) - sum(widths[start:end]) - 2 * (end - start - 1))
-    left = [_is_text(table, i) for i in range(len(titles))]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (c.ljust(w) if flush else c.rjust(w) for c, w, flush in zip(cells, widths, left, strict=True))
-        return "  ".join(parts).rstrip()
-
-    out = [table.title, ""] if table.title else []
-    if any(name for _, _, name in groups):
-        heads = (name.center(sum(widths[s:e]) + 2 * (e - s - 1)) for s, e, name in groups)
-        out.append("  ".join(heads).rstrip())
-    out += [line(titles), "  ".join("-" * width for width in widths), *map(line, body)]
-    return "\n".join([*out, *([""] if table.notes else []), *table.notes]) + "\n"
+    if any(name for *_, name in groups):
+        heads = {start: name for start, _, name in groups}
+        titles = [f"{heads.get(at, '')}\n{title}" for at, title in enumerate(titles)]
+    lines = [*([table.title, ""] if table.title else []), _tabulated(table, titles, "simple")]
+    return "\n".join([*lines, *([""] if table.notes else []), *table.notes]) + "\n"
 
 
 def _markdown(table: Table) -> str:
-    best = _best(table)
-    titles = [f"{column.group} {column.title}".strip() for column in table.columns]
-    out = [f"**{table.title}**", ""] if table.title else []
-    out.append("| " + " | ".join(_escaped_markdown(title) for title in titles) + " |")
-    out.append("|" + "|".join(":--" if _is_text(table, i) else "--:" for i in range(len(titles))) + "|")
-    for number, row in enumerate(table.rows):
-        shown = []
-        for i, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
-            mark = ("**", "**") if number in best[i] else ("", "")
-            shown.append(_escaped_markdown(_shown(cell, column, mark)))
-        out.append("| " + " | ".join(shown) + " |")
-    return "\n".join([*out, *([""] if table.notes else []), *(f"- {_escaped_markdown(n)}" for n in table.notes)]) + "\n"
+    lines = [*([f"**{table.title}**", ""] if table.title else []), _tabulated(table, _titles(table), "pipe")]
+    notes = (f"- {_escaped_markdown(note)}" for note in table.notes)
+    return "\n".join([*lines, *([""] if table.notes else []), *notes]) + "\n"
 
 
 def _latex(table: Table) -> str:
-    """A booktabs tabular; the notes are comments."""
+    """A booktabs tabular; the title and the notes are comments."""
+    text = _tabulated(table, _titles(table), "latex_raw")
+    for rule in ("toprule", "midrule", "bottomrule"):
+        text = text.replace("\\hline", f"\\{rule}", 1)
+    return "\n".join([*(f"% {line}" for line in (table.title, *table.notes) if line), text]) + "\n"
+
+
+def _titles(table: Table) -> list[str]:
+    return [f"{column.group} {column.title}".strip() for column in table.columns]
+
+
+def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
+    """The table in a format of `tabulate`, without title and notes."""
+    from tabulate import tabulate
+
+    escaped, bold = _READABLE[form]
     best = _best(table)
-    alignment = "".join("l" if _is_text(table, i) else "r" for i in range(len(table.columns)))
-    out = [f"% {line}" for line in (table.title, *table.notes) if line]
-    out += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
-    groups = _groups(table)
-    if any(name for _, _, name in groups):
-        out.append(" & ".join(rf"\multicolumn{{{e - s}}}{{c}}{{{_escaped_latex(n)}}}" for s, e, n in groups) + r" \\")
-        out.append("".join(rf"\cmidrule(lr){{{s + 1}-{e}}}" for s, e, n in groups if n))
-    out.append(" & ".join(_escaped_latex(column.title) for column in table.columns) + r" \\")
-    out.append(r"\midrule")
-    for number, row in enumerate(table.rows):
-        cells = []
-        for i, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
-            plain = Cell(_escaped_latex(cell.value)) if isinstance(cell.value, str) else cell
-            mark = (r"\textbf{", "}") if number in best[i] else _LATEX_STATUS.get(cell.status, ("", ""))
-            cells.append(_shown(plain, column, mark).replace(DAGGER, r"$^{\dagger}$"))
-        out.append(" & ".join(cells) + r" \\")
-    return "\n".join([*out, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-_LATEX_STATUS: Mapping[Status | None, tuple[str, str]] = {
-    "contrastive": (r"\textit{", "}"),
-    "baseline": (r"\underline{", "}"),
-}
-
-
-#: What a page of tables looks like. It loads nothing, and has no program.
-_STYLE = """\
-body{font:15px/1.4 system-ui,sans-serif;margin:2rem;color-scheme:light dark}
-table{border-collapse:collapse;margin:.5rem 0}th,td{padding:.15rem .6rem;border-bottom:1px solid #8886}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}ul{color:#777;font-size:13px;padding-left:1.2rem}"""
-
-
-def _page(tables: Sequence[Table]) -> str:
-    """One HTML file."""
-    title = html.escape(next((table.title for table in tables if table.title), "tables"))
-    return (
-        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>\n{_STYLE}\n'
-        "</style>\n" + "".join(map(_section, tables)) + "</html>\n"
-    )
-
-
-def _section(table: Table) -> str:
-    """A heading, a table and its notes."""
-    best = _best(table)
-    of = ["" if _is_text(table, i) else ' class="n"' for i in range(len(table.columns))]
-    groups = "".join(f'<th colspan="{end - start}">{html.escape(name)}</th>' for start, end, name in _groups(table))
-    titles = "".join(f"<th{kind}>{html.escape(c.title)}</th>" for kind, c in zip(of, table.columns, strict=True))
-    out = [f"<h2>{html.escape(table.title)}</h2>"] if table.title else []
-    out += ["<table>", *([f"<tr>{groups}</tr>"] if any(c.group for c in table.columns) else []), f"<tr>{titles}</tr>"]
-    for number, row in enumerate(table.rows):
-        shown = [html.escape(_shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
-        shown = [f"<b>{text}</b>" if number in best[i] else text for i, text in enumerate(shown)]
-        out.append("<tr>" + "".join(f"<td{kind}>{text}</td>" for kind, text in zip(of, shown, strict=True)) + "</tr>")
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-    return "\n".join([*out, "</table>", *([f"<ul>{notes}</ul>"] if notes else [])]) + "\n"
+    body = [
+        [
+            _shown(cell, column, escaped, bold if number in marked else ("", ""))
+            for cell, column, marked in zip(row, table.columns, best, strict=True)
+        ]
+        for number, row in enumerate(table.rows)
+    ]
+    words = [any(isinstance(row[at].value, str) for row in table.rows) for at in range(len(titles))]
+    align = ["left" if flush else "right" for flush in words]
+    lines = tabulate(body, list(map(escaped, titles)), form, colalign=align, disable_numparse=True).splitlines()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _tsv(table: Table) -> str:
     """Full values. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``, ``KEY_dagger``,
     ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
     extra = [_extras(table, i) for i in range(len(table.columns))]
-    header = []
-    for column, more in zip(table.columns, extra, strict=True):
-        name = f"{column.group}:{column.key}" if column.group else column.key
-        header += [name, *(f"{name}_{suffix}" for suffix in more)]
-    lines = [header]
+    file = io.StringIO()
+    out = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
+    names = [f"{column.group}:{column.key}".removeprefix(":") for column in table.columns]
+    out.writerow(one for name, more in zip(names, extra, strict=True) for one in (name, *(f"{name}_{e}" for e in more)))
     for row in table.rows:
         line: list[str] = []
         for cell, more in zip(row, extra, strict=True):
-            line.append(_plain(cell.value))
-            line += [_plain(int(cell.dagger) if suffix == "dagger" else _extra(cell, suffix)) for suffix in more]
-        lines.append(line)
-    return "".join("\t".join(line) + "\n" for line in lines)
+            values = (cell.value, *(_extra(cell, suffix) for suffix in more))
+            shown = (int(value) if isinstance(value, bool) else value for value in values)
+            line += ["" if value is None else " ".join(str(value).split()) for value in shown]
+        out.writerow(line)
+    return file.getvalue()
 
 
 def _json(table: Table) -> str:
@@ -333,7 +269,6 @@ TABLE_FORMATS: Mapping[str, Callable[[Table], str]] = {
     "latex": _latex,
     "tsv": _tsv,
     "json": _json,
-    "html": lambda table: _page([table]),
 }
 
 
@@ -346,29 +281,15 @@ def shown_values(cells: Sequence[Cell], columns: Sequence[Column]) -> str:
     )
 
 
-def _shown(cell: Cell, column: Column, mark: tuple[str, str] = ("", "")) -> str:
+def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark: tuple[str, str] = ("", "")) -> str:
     """A value for reading, with its dagger and cluster: ``0.864† (1)``; `mark` is put around the value."""
-    if cell.value is None:
+    value = cell.value
+    if value is None:
         return ""
-    text = mark[0] + _BEFORE.get(cell.status, "") + _rounded(cell.value, column) + mark[1]
-    return text + (DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
-
-
-def _rounded(value: float | int | str, column: Column) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return str(value)
-    return f"{100 * value if column.percent else value:.{column.digits}f}"
-
-
-def _plain(value: Value) -> str:
-    return "" if value is None else " ".join(str(value).splitlines()).replace("\t", " ")
-
-
-def _is_text(table: Table, index: int) -> bool:
-    """Whether the column is flush left: it holds words."""
-    return any(isinstance(row[index].value, str) for row in table.rows)
+    if isinstance(value, float):
+        value = f"{100 * value if column.percent else value:.{column.digits}f}"
+    text = mark[0] + escaped(_BEFORE.get(cell.status, "") + str(value)) + mark[1]
+    return text + escaped(DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 
 def _extras(table: Table, index: int) -> list[str]:
@@ -420,6 +341,7 @@ _LATEX = str.maketrans(
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
+        DAGGER: r"$^{\dagger}$",
         **{character: f"\\{character}" for character in "&%$#_{}"},
     }
 )
@@ -427,3 +349,11 @@ _LATEX = str.maketrans(
 
 def _escaped_latex(text: str) -> str:
     return text.translate(_LATEX)
+
+
+#: Format of `tabulate` -> what escapes a text, and what stands around the best value.
+_READABLE: Mapping[str, tuple[Callable[[str], str], tuple[str, str]]] = {
+    "simple": (str, ("", "")),
+    "pipe": (_escaped_markdown, ("**", "**")),
+    "latex_raw": (_escaped_latex, (r"\textbf{", "}")),
+}

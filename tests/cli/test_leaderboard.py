@@ -88,7 +88,8 @@ def test_the_leaderboard_as_printed(data: Path, capsys: pytest.CaptureFixture[st
     printed = board(data, capsys, "--metric", *names, "--against", "map,majority")
     lines = printed.splitlines()
     end = next(i for i, line in enumerate(lines) if line.startswith("leaderboard|"))
-    assert lines[:end] == GOLDEN["printed"]
+    shown, wanted = ([one.split() for one in of if not one.startswith("--")] for of in (lines[:end], GOLDEN["printed"]))
+    assert shown == wanted
     signatures = dict(line.split(": ", 1) for line in lines[end:] if ": " in line)
     for rule in RULES:
         rule_name = rule if rule in ("map", "majority") else "mbr"

@@ -43,9 +43,13 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, capsys: pytest.
     samples = [{"src": s, "mt": t} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
     if kind == "regression":
         samples = [{**sample, "ref": sample["mt"]} for sample in samples]
-    expected = comet.load_from_checkpoint(checkpoint).predict(samples, batch_size=8, gpus=0, progress_bar=False)
+    model = comet.load_from_checkpoint(checkpoint).half()  # as comet-score does, on a CPU as well
+    expected = model.predict(samples, batch_size=16, gpus=0, progress_bar=False)
     assert [row["COMET"] for row in rows] == pytest.approx(expected.scores, abs=1e-6)
     assert printed[-2] == f"mt.txt\tscore: {sum(expected.scores) / 3:.4f}"
+    assert main([*words, "--dtype", "float32", "--to_json", "full.json"]) == 0
+    full = json.loads(Path("full.json").read_text(encoding="utf-8"))["mt.txt"]
+    assert [row["COMET"] for row in full] != [row["COMET"] for row in rows]
     if kind == "xcomet":
         assert [[s["text"] for s in row["errors"]] for row in rows] == [
             [s["text"] for s in spans] for spans in expected.metadata.error_spans

@@ -339,11 +339,11 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     ]
     import comet
 
-    model = comet.load_from_checkpoint(str(checkpoint))
+    model = comet.load_from_checkpoint(str(checkpoint)).half()
     samples = [{"src": s, "mt": t or ""} for s, t in zip(test_set.sources, TEXTS["A"], strict=True)]
     given = [{**sample, "ref": r} for sample, r in zip(samples, TEXTS["refA"], strict=True)]
     for stem, reference, inputs in (("toy", "refA", given), ("toy-QE", "src", samples)):
-        prediction = model.predict(inputs, batch_size=8, gpus=0, progress_bar=False)
+        prediction = model.predict(inputs, batch_size=16, gpus=0, progress_bar=False)
         np.testing.assert_allclose(test_set.metric(f"{stem}-Reg-{reference}").scores[0], prediction.scores, atol=1e-6)
         esd, sure = (test_set.metric(f"{stem}-{variant}-{reference}") for variant in ("ESD", "ESD-Conf"))
         assert esd.ratings is not None
