@@ -240,7 +240,7 @@ def _fill(task: tuple[ModelCard, list[Segment]]) -> None:
 
 
 def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
-    return [[Candidate(s.text, None, s.logprob, s.truncated) for s in row] for _, row, _ in sample(card, segments)]
+    return [[Candidate(s.text, None, s.logprob, s.truncated) for s in row] for _, row in sample(card, segments)]
 
 
 def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import write_records
-    from mbr_esd_metric.metric.pooled import members
+    from mbr_esd_metric.metric.plan import members
 
     card = card_of(args)
     trial = trial_of(args)
@@ -79,16 +78,11 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
     from mbr_esd_metric.core.candidate import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.pipeline import sample
-    from mbr_esd_metric.metric.pooled import members
 
-    answers = members(card)[0].decision.format
-    form = answers if answers != "json" else None
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
-    for (system, number, _), (segment, samples, models) in zip(names, sampled, strict=True):
-        cut.update(one.truncated for one in samples)
-        candidates = [replace(one, model=model, format=form) for one, model in zip(samples, models, strict=True)]
-        columns = CandidateColumns.of(candidates)
-        yield CandidateRecord(number, segment.source, segment.translation, columns, system)
+    for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
+        cut.update(one.truncated for one in candidates)
+        yield CandidateRecord(number, segment.source, segment.translation, CandidateColumns.of(candidates), system)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, SpanKey
 from mbr_esd_metric.core.candidate import WEIGHTINGS, ExpectedSpans
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, unknown
@@ -153,6 +153,16 @@ class Hypotheses:
         mass: Floats = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
         mass /= mass.sum()
         return mass
+
+    def models_of(self, annotation: Annotation) -> tuple[tuple[str, ...], ...]:
+        """For each span the models that have it, with its severity, in one of their candidates; () of one model."""
+        if self._models is None:
+            return ()
+        models: dict[SpanKey, dict[str, None]] = {}
+        for model, hypothesis in zip(self._models, self.of, strict=True):
+            for key in self.annotations[hypothesis].key if hypothesis >= 0 and model is not None else ():
+                models.setdefault(key, {})[str(model)] = None
+        return tuple(tuple(models.get(span.key, ())) for span in annotation)
 
     @property
     def expected(self) -> list[ExpectedSpans]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.elicit.sentences import Part
 
@@ -30,13 +30,14 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
     if len(parts) == 1:
         return decisions[0]
     k = len(parts)
+    annotation, models = _moved(decisions, parts)
     deviations = [one.score_sd for one in decisions if one.score_sd is not None]
     reasons: Counter[str] = Counter()
     for one in decisions:
         reasons.update(one.reasons)
     return Decision(
         index=None,
-        annotation=_moved(decisions, parts),
+        annotation=annotation,
         score=sum(one.score for one in decisions) / k,
         expected_utilities=(),
         expected_utility=sum(one.expected_utility for one in decisions) / k,
@@ -50,14 +51,19 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         located=sum(one.located for one in decisions),
         unmarked=sum(one.unmarked for one in decisions),
         parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
+        models=models,
     )
 
 
-def _moved(decisions: Sequence[Decision], parts: Sequence[Part]) -> Annotation:
-    """All spans at their places in the segment."""
-    spans = []
+def _moved(decisions: Sequence[Decision], parts: Sequence[Part]) -> tuple[Annotation, tuple[tuple[str, ...], ...]]:
+    """All spans at their places in the segment, and the models of each."""
+    spans: list[ErrorSpan] = []
+    models: dict[SpanKey, tuple[str, ...]] = {}
     for decision, part in zip(decisions, parts, strict=True):
-        for span in decision.annotation:
+        for number, span in enumerate(decision.annotation):
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
-    return Annotation(spans).missing(severity for one in decisions for severity in one.annotation.unplaced)
+            if decision.models:
+                models[spans[-1].key] = decision.models[number]
+    annotation = Annotation(spans).missing(severity for one in decisions for severity in one.annotation.unplaced)
+    return annotation, tuple(models[span.key] for span in annotation) if models else ()

@@ -2,8 +2,8 @@
 
 A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
 nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
-that is killed loses at most the part that it was writing. Several processes may use one file at once: `Claims` keep
-them from asking for the same, and the first to store an index wins. Each row has a checksum, so a bit that the disk
+that is killed loses at most the part that it was writing. Several processes may use one file at once; the
+first to store an index wins. Each row has a checksum, so a bit that the disk
 lost is an error and never another score. The file may be read-only if everything is stored already.
 """
 
@@ -17,11 +17,12 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
@@ -118,17 +119,15 @@ class CandidateStore:
         """The file; None if the store is in memory."""
         return self._path
 
-    def numbers(self, keys: Iterable[str]) -> dict[str, int]:
-        """The number that the file has for each request; a new one gets its own.
+    def stored(self, key: str, n: int) -> set[int]:
+        """Which of the samples 0 to n - 1 of the request are stored.
 
         Raises:
-            StoreError: as `put`.
+            StoreError: the file is damaged.
         """
-        wanted = list(keys)
-        with self._reported("write"), self._transaction():
-            self._connection.executemany("INSERT OR IGNORE INTO request (key) VALUES (?)", ((key,) for key in wanted))
-            found = "SELECT id FROM request WHERE key = ?"
-            return {key: int(self._connection.execute(found, (key,)).fetchone()[0]) for key in wanted}
+        with self._reported("read"):
+            found = "SELECT number FROM sample WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?"
+            return {number for (number,) in self._connection.execute(found, (key, n)).fetchall()}
 
     def get(self, key: str, n: int) -> list[Candidate | None]:
         """Samples 0 to n - 1 of the request, None if one is missing.
@@ -189,8 +188,7 @@ class CandidateStore:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        # One thread uses it at a time, but an engine's thread may look into a store that another one closes.
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             self._create()
             self._use_wal()
@@ -302,25 +300,17 @@ def _unpacked(packed: bytes) -> TokenLogprobs:
     return TokenLogprobs(values[:count], values[count:])
 
 
-def _checksum(key: object, *row: object) -> int | None:
+def _checksum(key: str, *row: Any) -> int | None:
     """CRC-32 of a row and its request, to find damaged rows; None if a value has the wrong type."""
     number, text, logprob, tokens, truncated, token_logprobs, expected = row
-    if not (
-        isinstance(key, str)
-        and isinstance(text, bytes)
-        and isinstance(number, int)
-        and isinstance(tokens, int)
-        and isinstance(truncated, int)
-        and (logprob is None or isinstance(logprob, float | int))
-        and isinstance(token_logprobs, bytes | None)
-        and isinstance(expected, bytes | None)
-    ):
-        return None
     # SQLite keeps NaN as NULL, and has no -0.0.
-    chance = "-" if logprob is None or logprob != logprob else (float(logprob) + 0.0).hex()
-    found = zlib.crc32(f"{key}|{number}|{chance}|{tokens}|{int(truncated)}|".encode("utf-8", "surrogatepass"))
-    for blob in (token_logprobs, expected, text):
-        found = zlib.crc32(b"-" if blob is None else b"%d|%b" % (len(blob), blob), found)
+    try:
+        chance = "-" if logprob is None or logprob != logprob else (float(logprob) + 0.0).hex()
+        found = zlib.crc32(f"{key}|{number}|{chance}|{tokens}|{int(truncated)}|".encode("utf-8", "surrogatepass"))
+        for blob in (token_logprobs, expected, text):
+            found = zlib.crc32(b"-" if blob is None else b"%d|%b" % (len(blob), blob), found)
+    except (TypeError, ValueError):
+        return None
     return found
 
 

@@ -124,7 +124,7 @@ class ModelCard:
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
         context_length: the model's context in tokens; 0 if the card does not say.
-        others: further cards whose candidates are pooled with this one's; see `metric/pooled.py`.
+        others: further cards whose candidates are pooled with this one's; see `metric/plan.py`.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
 

@@ -1,13 +1,23 @@
-"""Finds pairs of a source and a translation that look like mistakes in the data. They are counted; no score changes."""
+"""Pairs of a source and a translation that look like mistakes in the data, which are counted and change no score; and
+the language pair that the texts look like.
+
+py3langid, where it is installed (extra `langid`), tells the languages. It only words a suggestion: a language pair in
+the prompt changes what a model answers, so the user gives it.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from mbr_esd_metric.elicit.prompt import LANGUAGES
 from mbr_esd_metric.errors import first_of
 
+_MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
+#: Characters whose language is told on each side; more changes no answer.
+_BEGINNING = 5000
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
@@ -101,4 +111,39 @@ def _longest_run(text: str) -> int:
     return longest
 
 
-_MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
+def suggested_lp(sources: Iterable[str], translations: Iterable[str]) -> str | None:
+    """A language pair such as "en-de"; None if the two sides look alike, or like no language that a prompt can name.
+
+    Raises:
+        ImportError: py3langid is not installed.
+    """
+    import py3langid
+
+    codes = [py3langid.classify(_beginning(texts))[0] for texts in (sources, translations)]
+    return "-".join(codes) if codes[0] != codes[1] and set(codes) <= LANGUAGES.keys() else None
+
+
+def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
+    """What a user is told whose prompt could name the languages and does not."""
+    note = "note: the prompt does not say of what languages the texts are"
+    if importlib.util.find_spec("py3langid") is None:
+        return (
+            f"{note}; name them in the model name, such as {name}?lp=en-de (pip install 'mbr-esd-metric[langid]', and "
+            "this note suggests the pair)"
+        )
+    lp = suggested_lp(sources, translations)
+    if lp is None:
+        return f"{note}; name them in the model name, such as {name}?lp=en-de"
+    source, target = (LANGUAGES[code] for code in lp.split("-"))
+    return f"{note}. They look like {source} and {target}: {name}?lp={lp} tells it"
+
+
+def _beginning(texts: Iterable[str]) -> str:
+    found: dict[str, None] = {}
+    length = 0
+    for text in texts:
+        length += 0 if text in found else len(text)
+        found[text] = None
+        if length > _BEGINNING:
+            break
+    return "\n".join(found)[:_BEGINNING]

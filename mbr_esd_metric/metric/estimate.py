@@ -6,6 +6,7 @@ trial samples a few of the run's own segments, which the run then need not sampl
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,14 +18,27 @@ from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine
-from mbr_esd_metric.metric.pipeline import Timing, timed
-from mbr_esd_metric.metric.plan import Segment, plan
-from mbr_esd_metric.metric.pooled import members
-from mbr_esd_metric.metric.sampler import missing
+from mbr_esd_metric.metric.plan import Segment, members, plan
+from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
 
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How fast a model samples here.
+
+    Attributes:
+        first: seconds until the first segment had its candidates, with the loading of the model.
+        segments, candidates, seconds: sampled after that together, and how long it took.
+    """
+
+    first: float
+    segments: int
+    candidates: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,37 @@ def _in_words(seconds: float) -> str:
     return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
 
 
+def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
+    """Sample some segments, spread over all that lack candidates, and measure; they are kept.
+
+    Args:
+        card: one model.
+        segments: of a run.
+        trial: how many segments to sample, two or more: one until the model is at work, and the others to measure.
+
+    Returns:
+        None if fewer than two segments lack candidates.
+
+    Raises:
+        EngineError, OptionError, StoreError: as `pipeline.annotate`.
+    """
+    todo = plan(card, units_of(card, segments).units)
+    with CandidateStore.open(card.store) as store, Sampler(todo, store) as sampler:
+        parts = [part for one in todo.requests.values() for part in missing(one, store.stored(one.key, one.n))]
+        lacking = [todo.requests[key] for key in dict.fromkeys(part.key for part in parts)]
+        count = min(trial, len(lacking))
+        if count < 2:
+            return None
+        first, *others = [lacking[i * len(lacking) // count] for i in range(count)]
+        keys = {one.key for one in others}
+        candidates = sum(part.n for part in parts if part.key in keys)
+        began = time.monotonic()
+        sampler.sample([first])
+        loaded = time.monotonic()
+        sampler.sample(others)
+    return Timing(loaded - began, count - 1, candidates, time.monotonic() - loaded)
+
+
 def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> list[Estimate]:
     """`estimate` of each model that a card pools; one where nothing is.
 
@@ -141,7 +186,7 @@ def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> l
         trial: segments to sample of each model, to measure the time; 0 samples none.
 
     Raises:
-        OptionError, EngineError, StoreError: as `estimate`, and with a trial as `pipeline.timed`.
+        OptionError, EngineError, StoreError: as `estimate`, and with a trial as `timed`.
     """
     found = []
     for one in members(card):
@@ -189,7 +234,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
             stored += len(held)
             known = [sample.tokens for sample in held if sample.tokens]
             tokens, counted = tokens + sum(known), counted + len(known)
-            parts = list(missing(request, have))
+            parts = list(missing(request, {number for number, one in enumerate(have) if one is not None}))
             if parts:
                 guess += (request.n - len(held)) * min(todo.answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1

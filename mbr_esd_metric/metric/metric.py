@@ -16,8 +16,7 @@ from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import counted, data_warning
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
-from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.metric.pooled import members
+from mbr_esd_metric.metric.plan import Segment, members
 
 
 class _Result(dict[str, Any]):
@@ -200,9 +199,9 @@ class Metric:
         decisions = run.decisions
         spans = [error_spans(d, s.translation) for d, s in zip(decisions, segments, strict=True)]
         left_out = [error_spans(d, s.source, "source") for d, s in zip(decisions, segments, strict=True)]
-        for marked, missing, models in zip(spans, left_out, run.origins, strict=False):
-            for span, which in zip([*marked, *missing], models, strict=True):
-                span["models"] = list(which)
+        for decision, marked, missing in zip(decisions, spans, left_out, strict=True):
+            for span, models in zip([*marked, *missing], decision.models, strict=bool(decision.models)):
+                span["models"] = list(models)
         mqm = [decision.score for decision in decisions]
         averaged = self.card.decision.score != "chosen"
         both = any(card.decision.both_sides() for card in members(self.card))

@@ -1,11 +1,18 @@
-"""What a run has to ask a model, known before it is loaded: the engine, and one request for each distinct pair."""
+"""The plan of a run, known before any model is loaded: models, engine, and one request for each distinct pair.
+
+Models that are joined are one decision: their candidates are pooled as supports and as hypotheses, weighted equally by
+model. Several settings of one language model are one model whose candidates all weigh the same, so that a share of them
+can be drawn at another temperature. Each model samples by itself, under its own keys in the store, so that a pool costs
+nothing where its models have been run. Whether supports of several families make better decisions has not been measured
+here; the paper names metric bias and better hypothesis sets as future work.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats import get_format
@@ -13,6 +20,7 @@ from mbr_esd_metric.elicit.prompt import Context, Prompt
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.metric.adaptive import check_stops_early
 from mbr_esd_metric.metric.card import ModelCard
@@ -63,6 +71,24 @@ class Plan:
     def sampling(self) -> Sampling:
         """How candidates are drawn."""
         return self.card.sampling
+
+
+def members(card: ModelCard) -> list[ModelCard]:
+    """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file; one
+    that leaves its model to the server has the model that is served there.
+
+    Raises:
+        InputError: such a file is malformed.
+        EngineError: the server does not answer, or serves several models.
+    """
+    return [_member(one) for one in (card, *card.others)]
+
+
+def _member(card: ModelCard) -> ModelCard:
+    if card.candidates is not None:
+        form = ReplayEngine.format(card.engine_options("replay"))
+        return card if form is None else replace(card, decision=replace(card.decision, format=form))
+    return card if card.model else replace(card, model=card.engine_options(choose_engine(card)).model)
 
 
 def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:

@@ -4,7 +4,7 @@ nothing, the option that helps. All of it is measured on the run's own candidate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.decision import Decision
@@ -69,13 +69,7 @@ class Summary:
         return reached + ("; unit=sentence" if self.longer else "")
 
 
-def summary(
-    card: ModelCard,
-    engine: str,
-    segments: Sequence[Segment],
-    decisions: Sequence[Decision],
-    expected: Callable[[], list[float]],
-) -> Summary:
+def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions: Sequence[Decision]) -> Summary:
     """The summary of a run.
 
     Args:
@@ -83,7 +77,6 @@ def summary(
         engine: its engine's name.
         segments: of the run.
         decisions: one a segment.
-        expected: the expected scores of segments on the candidates at hand, in MQM; asked only if all scores are equal.
     """
     both = any(one.decision.both_sides() for one in (card, *card.others))
     floor = weights_of(card.decision.mqm).floor
@@ -102,9 +95,7 @@ def summary(
         longer=card.unit != "sentence" and engine != "replay" and any(divisible(one, card.lp) for one in lowest),
     )
     lost = _lost(card, engine, counts)
-    same = _equal(
-        card, counts, decisions, expected, "" if lost else "; this model finds nothing here: take a larger one"
-    )
+    same = _equal(card, counts, decisions, "" if lost else "; this model finds nothing here: take a larger one")
     return replace(counts, advice=(*lost, *same))
 
 
@@ -146,9 +137,7 @@ def _takes_grammar(card: ModelCard, engine: str) -> bool:
     )
 
 
-def _equal(
-    card: ModelCard, counts: Summary, decisions: Sequence[Decision], expected: Callable[[], list[float]], otherwise: str
-) -> list[str]:
+def _equal(card: ModelCard, counts: Summary, decisions: Sequence[Decision], otherwise: str) -> list[str]:
     """What is to be done where all segments have the same score; `otherwise` ends the line where no option helps."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
@@ -160,12 +149,11 @@ def _equal(
         f"and neither do {counts.unmarked} of {counts.candidates} candidates"
     )
     if card.decision.score == "chosen" and card.samples > 1:
-        means = [unit_score(one, mqm) for one in expected()]
-        different = len({round(one, 9) for one in means})
-        if different > 1:
+        means = [one.located / one.valid for one in judged]
+        if max(means) > min(means):
             return [
-                f"{said}; score=expected takes the mean over the candidates: {different} different scores among these "
-                f"{len(means)} segments, {min(means):.4f} to {max(means):.4f}, with nothing sampled anew"
+                f"{said}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
+                f"{max(means):.2f} error spans a segment, with nothing sampled anew"
             ]
     if card.samples == 1:
         return [f"{said}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from mbr_esd_metric.core.annotation import SIDES
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.joining import join_parts
 from mbr_esd_metric.elicit.formats import get_format
@@ -20,9 +18,6 @@ from mbr_esd_metric.elicit.sentences import Part, parts, word_count
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.metric.pooled import Origins
-
-_T = TypeVar("_T")
 
 #: With `unit=auto`, segments of more words than these are divided.
 LONG = 60
@@ -44,20 +39,8 @@ class Units:
 
     def joined(self, decisions: Sequence[Decision]) -> list[Decision]:
         """One decision for each segment, of those for the units."""
-        return [join_parts(found, some) for found, some in zip(self._by_segment(decisions), self.parts, strict=True)]
-
-    def joined_origins(self, decisions: Sequence[Decision], origins: Sequence[Origins]) -> list[Origins]:
-        """The models of each span of the joined decisions; none where there are no origins."""
-        pairs = [list(zip(one.annotation, which, strict=True)) for one, which in zip(decisions, origins, strict=False)]
-        # Spans of the source come last.
-        return [
-            tuple(which for side in SIDES for some in found for span, which in some if span.side == side)
-            for found in (self._by_segment(pairs) if pairs else ())
-        ]
-
-    def _by_segment(self, values: Sequence[_T]) -> Iterator[list[_T]]:
-        found = iter(values)
-        return ([next(found) for _ in some] for some in self.parts)
+        one_by_one = iter(decisions)
+        return [join_parts([next(one_by_one) for _ in some], some) for some in self.parts]
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:

@@ -70,7 +70,7 @@ def test_each_model_of_a_pool_has_its_own_name_in_the_spans() -> None:
                 for server in (one, two)
             ]
             run = annotate(load_card("+".join(parts)), SEGMENTS)
-            found = {name for segment in run.origins for span in segment for name in span}
+            found = {name for decision in run.decisions for span in decision.models for name in span}
             assert found
             assert found <= {"first", "second"}
             assert "model:first+second" in run.signature

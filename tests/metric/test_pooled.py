@@ -66,7 +66,7 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
     assert (decision.valid, decision.distinct) == (6, 3)
     assert decision.index == 5, "the one that is near to both models"
     first, second = "mbr-esd-llama", "mbr-esd-gemma2"
-    assert run.origins == [((first, second), (second,))]
+    assert run.decisions[0].models == ((first, second), (second,))
     categories = [span.category for span in decision.annotation]
     assert categories == ["accuracy/x (mbr-esd-llama, mbr-esd-gemma2)", "accuracy/x (mbr-esd-gemma2)"]
     assert "|n:3|" in run.signature
@@ -171,7 +171,7 @@ def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
     (decision,) = run.decisions
     assert (decision.valid, decision.invalid) == (6, 2), "one format is read as the other"
     assert [span.start for span in decision.annotation] == [4]
-    assert run.origins == [(("mbr-esd-llama", "mbr-esd-gemma2"),)]
+    assert run.decisions[0].models == (("mbr-esd-llama", "mbr-esd-gemma2"),)
     assert "|format:-+compact|" in run.signature
 
 

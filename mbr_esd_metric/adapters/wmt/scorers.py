@@ -20,7 +20,7 @@ from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
 from mbr_esd_metric.metric.card import OWN_MODEL
 from mbr_esd_metric.metric.cards import CARDS, is_ours, joined_names, load_card
-from mbr_esd_metric.metric.pooled import members
+from mbr_esd_metric.metric.plan import members
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 CONFIDENT = 0.7

@@ -50,7 +50,7 @@ def test_it_is_recognised_by_asking(server: RealServer) -> None:
 
 def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer, tmp_path: Path) -> None:
     name = f"{CARD}&n=4&engine=server&server={server.url}&store={tmp_path / 'store'}"
-    ((_, drawn, _),) = sample(load_card(name), [SEGMENT])
+    ((_, drawn),) = sample(load_card(name), [SEGMENT])
     assert len({candidate.text for candidate in drawn}) > 1, "decoded greedily"
     assert all(0 < candidate.tokens <= 40 and candidate.logprob is None for candidate in drawn)
     run = annotate(load_card(name), [SEGMENT])

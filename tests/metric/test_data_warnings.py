@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mbr_esd_metric.metric.languages import language_note, suggested_lp
+from mbr_esd_metric.metric.data_warnings import language_note, suggested_lp
 
 ENGLISH = ["The bank on the corner closed last week.", "It has rained for three days."]
 GERMAN = ["Das Ufer an der Ecke schloss letzte Woche.", "Es regnet schon seit drei Tagen."]
