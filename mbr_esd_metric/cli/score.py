@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     sources, systems = texts.sources, texts.systems
     names = short_names(list(systems), lambda file: Path(file).stem)
     segments = [
-        Segment(source, translation, f"{texts.label(number)} of {path}", name)
+        Segment(source, translation, f"{texts.label(number)} of {path}", name, texts.documents[number - 1])
         for name, (path, translations) in zip(names, systems.items(), strict=True)
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]
@@ -91,7 +91,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     """
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
-    for option in ("engine", "server", "dry_run", "trial"):
+    for option in ("documents", "engine", "server", "dry_run", "trial"):
         if getattr(args, option):
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     texts = Texts.read(args, args.references)
@@ -108,6 +108,8 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         if references is not None:
             rows = [{**row, "ref": reference} for row, reference in zip(rows, references, strict=True)]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
+        if not args.quiet and (note := checkpoint.cut_note(rows)):
+            print(note, file=sys.stderr)
         data[path] = [{**row, "COMET": float(score)} for row, score in zip(rows, prediction.scores, strict=True)]
         if checkpoint.has_spans:
             found = zip(data[path], prediction.metadata.error_spans, strict=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_given_once, check_output
 from mbr_esd_metric.files.streams import read_segments, write_whole
+from mbr_esd_metric.files.untrusted import decoded, reading
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
@@ -32,6 +33,11 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument(
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+    )
+    parser.add_argument(
+        "--documents",
+        metavar="FILE",
+        help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
     )
     parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
 
@@ -51,11 +57,13 @@ class Texts:
         sources: of every system.
         systems: file -> its translations, one a source.
         document: the translator's file, if the texts are from one.
+        documents: of each source, the document that it belongs to; "" where nobody says.
     """
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
     document: Document | None = None
+    documents: Sequence[str] = ()
 
     @classmethod
     def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
@@ -74,11 +82,14 @@ class Texts:
 
         if args.sources or args.translations:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
+        if args.documents:
+            raise useless(f"--documents {args.documents}", f"{args.document}, which says it itself")
         document = read_document(args.document, every=args.all)
         if note := _left_out(document):
             print(f"note: {args.document}: {note}", file=sys.stderr)
         texts = [unit.translation for unit in document.units]
-        return cls([unit.source for unit in document.units], {args.document: texts}, document)
+        parts = [unit.document or args.document for unit in document.units]
+        return cls([unit.source for unit in document.units], {args.document: texts}, document, parts)
 
     @classmethod
     def _plain(cls, args: argparse.Namespace) -> Texts:
@@ -90,7 +101,11 @@ class Texts:
             raise useless("--all", "plain texts")
         check_given_once(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
-        return cls(sources, {path: read_translations(path, args.sources, sources) for path in args.translations})
+        systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
+        documents = (
+            read_document_names(args.documents, args.sources, len(sources)) if args.documents else [""] * len(sources)
+        )
+        return cls(sources, systems, documents=documents)
 
     def label(self, number: int) -> str:
         """How messages name a segment, by its number from 1."""
@@ -196,3 +211,37 @@ def _csv(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]) -> st
             for error in _errors(row):
                 writer.writerow([path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]])
     return text.getvalue()
+
+
+def read_document_names(path: str, beside: str, count: int) -> list[str]:
+    """The document of each line of a file of sources: an id a line, mt-metrics-eval's domain and document, or the
+    doc_id or item_id of WMT's JSON lines.
+
+    Raises:
+        InputError: another number of lines, a line without an id, or a document that is not in one piece.
+    """
+    names: list[str] = []
+    seen: set[str] = set()
+    for number, line in enumerate(read_segments(path), 1):
+        where = f"{path}, line {number}"
+        with reading(where):
+            words = line.split()
+            if not words:
+                raise InputError("no id of a document")
+            name = _document_of(decoded(line)) if words[0].startswith("{") else words[min(len(words), 2) - 1]
+            if name in seen and names[-1] != name:
+                raise InputError(f"document {name} is not in one piece; each segment follows the one before it")
+        seen.add(name)
+        names.append(name)
+    if len(names) != count:
+        raise InputError(f"the files differ in their number of lines: {beside} has {count}, {path} has {len(names)}")
+    return names
+
+
+def _document_of(item: Mapping[str, Any]) -> str:
+    from mbr_esd_metric.adapters.wmt.submissions import SEPARATOR
+
+    if "item_id" in item:  # WMT26: its last part is the place in the document
+        return str(item["item_id"]).rpartition(SEPARATOR)[0] or str(item["item_id"])
+    key = next((key for key in ("doc_id", "document_id", "document", "doc") if key in item), "doc_id")
+    return str(item[key])

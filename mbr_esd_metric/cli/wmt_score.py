@@ -89,13 +89,11 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: Sy
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.adapters.wmt.scoring import texts_to_score
     from mbr_esd_metric.metric.cards import is_ours, load_card
-    from mbr_esd_metric.metric.plan import Segment
 
     texts = texts_to_score(test_set, f"{args.name or model}-src", choice)
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):
-        supplied = [Segment(one.source, one.translation, one.label, one.system) for one in texts if one.supplied]
-        print_estimates(load_card(model), supplied, trial)
+        print_estimates(load_card(model), [one.segment for one in texts if one.supplied], trial)
     elif trial:
         raise useless(f"--try {trial}", f"--model {model}, of which nothing is sampled")

@@ -441,3 +441,19 @@ def test_the_source_language_of_tmx(
     assert found.languages == (found.source, found.translation)
     with pytest.raises(InputError, match="unit 1: no text in the source language fr"):
         _read(tmp_path, "p.tmx", re.sub('srclang="[^"]*"', 'srclang="fr"', content))
+
+
+def test_files_and_groups_of_xliff_are_documents(tmp_path: Path) -> None:
+    unit = '<trans-unit id="{}"><source>S</source><target>T</target></trans-unit>'
+    path = tmp_path / "p.xlf"
+    path.write_text(
+        '<xliff version="1.2"><file original="one"><body><group id="g">'
+        + "".join(map(unit.format, "ab"))
+        + "</group>"
+        + unit.format("c")
+        + '</body></file><file original="two"><body>'
+        + unit.format("d")
+        + "</body></file></xliff>",
+        encoding="utf-8",
+    )
+    assert [one.document for one in read_document(path).units] == ["one/g", "one/g", "one", "two"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.cli.score_inputs import read_document_names
 from mbr_esd_metric.files.streams import json_text
 
 SOURCES = ["The bank closed.", "He left.", ""]
@@ -219,3 +220,46 @@ def test_a_prompt_file_that_is_missing_is_named_as_a_file(files: Path, capsys: p
     ]
     assert main(words) == 1
     assert "mine.txt: there is no such prompt file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a", "a", "b"],
+        ["news\ta", "news\ta", "news\tb"],
+        ['{"doc_id": "a", "src": "x"}', '{"doc_id": "a"}', '{"doc_id": "b"}'],
+        [f'{{"item_id": "official_###_en_###_de_###_news_###_{at}"}}' for at in ("a_###_0", "a_###_1", "b_###_0")],
+    ],
+)  # fmt: skip
+def test_documents_are_read_from_every_file_of_wmt(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "documents"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    first, second, third = read_document_names(str(path), "src.txt", 3)
+    assert first == second != third
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\n", "src.txt has 3, documents has 1"),
+        ("a\nb\na\n", "documents, line 3: document a is not in one piece"),
+        ("a\n\nb\n", "documents, line 2: no id of a document"),
+        ('{"x": 1}\n', "documents, line 1: no 'doc_id' in this line"),
+    ],
+)
+def test_a_file_of_documents_that_does_not_fit_is_refused(
+    files: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("documents").write_text(text, encoding="utf-8")
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-llama", "--dry-run"]
+    assert main([*words, "--documents", "documents"]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_document_is_counted_in_the_prompts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("documents").write_text("a\na\nb\n", encoding="utf-8")
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--dry-run", "--documents", "documents", "--model"]
+    assert main([*words, "mbr-esd-llama"]) == 0
+    alone = capsys.readouterr().out
+    assert main([*words, "mbr-esd-llama?context=document"]) == 0
+    assert capsys.readouterr().out.split("characters")[0] > alone.split("characters")[0]

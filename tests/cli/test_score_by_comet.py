@@ -80,3 +80,26 @@ def test_a_misspelt_model_with_options_is_none_of_comets(files: Path, capsys: py
 def test_options_of_comet_are_refused_with_our_models(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo", "-r", "ref.txt"]) == 1
     assert "--references" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["xcomet", "unified", "regression"])
+def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """At the very position: what the note calls cut is what COMET's own tokenizer shortens."""
+    from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
+    from tests.helpers.comet_checkpoint import make_checkpoint
+
+    checkpoint = CometCheckpoint(str(make_checkpoint(files / "toy", kind)), CometOptions(8, 0))
+    encoder, word = checkpoint._model.encoder, "bank "
+    room = encoder.max_positions - (4 if kind == "regression" else 5)
+    one = len(encoder.tokenizer(word, add_special_tokens=False)["input_ids"])
+    source = "" if kind != "regression" else word
+    fits, cut = (word * (room // one + more) for more in (0, 1))
+    assert checkpoint.cut_note([{"src": source, "mt": fits}, {"src": source, "mt": word}]) == ""
+    note = checkpoint.cut_note([{"src": source, "mt": fits}, {"src": source, "mt": cut}])
+    assert "COMET cut 1 of 2 segments there" in note
+    Path("src.txt").write_text("The bank.\n" * 2, encoding="utf-8")
+    for name in ("mt.txt", "ref.txt"):
+        Path(name).write_text(f"{word * 600}\nUfer.\n", encoding="utf-8")
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", checkpoint.name, "--gpus", "0"]
+    assert main([*words, *(["-r", "ref.txt"] if kind == "regression" else [])]) == 0
+    assert "COMET cut 1 of 2 segments there" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, number_of
 
 Dtype = Literal["float16", "float32"]
 DTYPES: tuple[Dtype, ...] = ("float16", "float32")
@@ -100,6 +100,32 @@ class CometCheckpoint:
                 gpus=gpus,
                 progress_bar=progress,
             )
+
+    def cut_note(self, samples: Sequence[Mapping[str, str]]) -> str:
+        """How many of these the model does not read to their end, which COMET does without a word; "" if none.
+
+        An encoder of all texts together cuts their sum, another one each text; both at the positions that it has.
+        """
+        from comet.models import UnifiedMetric
+
+        encoder, together = self._model.encoder, isinstance(self._model, UnifiedMetric)
+        most = int(encoder.max_positions)
+        texts = list(dict.fromkeys(text for one in samples for key, text in one.items() if key in ("src", "mt", "ref")))
+        with _hushed():
+            tokens = dict(zip(texts, encoder.tokenizer(texts, add_special_tokens=False)["input_ids"], strict=True))
+        cut = 0
+        for one in samples:
+            lengths = [len(tokens[one[key]]) for key in ("src", "mt", "ref") if key in one]
+            # COMET leaves two places for each text alone, and those of the separators where it joins them.
+            special = 1 + len(lengths) * encoder.size_separator
+            cut += sum(lengths) > most - special if together else max(lengths) > most - 4
+        if not cut:
+            return ""
+        segments = number_of(len(samples), "segment")
+        return (
+            f"note: {self.name} reads {most} tokens, and COMET cut {cut} of {segments} there; "
+            "a model of this package with unit=sentence reads all"
+        )
 
 
 def looks_like_checkpoint(name: str) -> bool:

@@ -17,12 +17,14 @@ class TranslationUnit:
         id: as in the file.
         source, translation: the texts, without markup and without white space round them.
         languages: source and target language as the file names them; "" where it does not.
+        document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
     """
 
     id: str
     source: str
     translation: str
     languages: tuple[str, str] = ("", "")
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,14 @@ from mbr_esd_metric.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A unit or segment: its name, its texts' places, its languages, and why it is not to be judged, if so."""
+    """A unit or segment: its name, its texts' places, its languages, its file and groups, and why it is not to be
+    judged, if so."""
 
     id: str
     source: ByteRange
     target: ByteRange | None
     languages: tuple[str, str]
+    document: str
     unready: str | None
 
 
@@ -79,7 +81,9 @@ def read_xliff(path: Path, every: bool = False) -> Document:
         elif names[-1] in ("trans-unit", "segment"):
             if "source" in places:
                 why = next(chain(_untranslated(stack), problems, _state(stack[-1])), None)
-                pairs.append(_Pair(_id(stack), places["source"], places.get("target"), _languages(stack), why))
+                pairs.append(
+                    _Pair(_id(stack), places["source"], places.get("target"), _languages(stack), _document(stack), why)
+                )
             places.clear()
             problems.clear()
 
@@ -97,7 +101,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
             elif pair.unready is not None and not every:
                 unready[pair.id] = pair.unready
             elif source.text:
-                units.append(TranslationUnit(pair.id, source.text, target.text, pair.languages))
+                units.append(TranslationUnit(pair.id, source.text, target.text, pair.languages, pair.document))
                 kept.append((pair.source, pair.target))
     return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty), unready)
 
@@ -125,11 +129,16 @@ def _id(stack: Sequence[Element]) -> str:
     """The unit's id, with that of its file where there is one, and the segment's; "" outside all units."""
     if not any(element.name in ("trans-unit", "unit") for element in stack):
         return ""
-    named = [
-        element.attributes.get("id") or element.attributes.get("original") or ""
-        for element in stack
-        if element.name in ("file", "trans-unit", "unit", "segment")
-    ]
+    return _named(stack, "file", "trans-unit", "unit", "segment")
+
+
+def _document(stack: Sequence[Element]) -> str:
+    """The file and the groups that a unit stands in."""
+    return _named(stack, "file", "group")
+
+
+def _named(stack: Sequence[Element], *elements: str) -> str:
+    named = [e.attributes.get("id") or e.attributes.get("original") or "" for e in stack if e.name in elements]
     return "/".join(name for name in named if name)
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
@@ -21,6 +21,9 @@ from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
 from mbr_esd_metric.metric.card import OWN_MODEL
 from mbr_esd_metric.metric.cards import CARDS, is_ours, joined_names, load_card
 from mbr_esd_metric.metric.plan import members
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metric.plan import Segment
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 CONFIDENT = 0.7
@@ -60,6 +63,7 @@ class ScoredText:
         label: how messages name the translation.
         system: whose translation it is.
         supplied: False if the folder has no translation of the segment; the text is then empty.
+        document: that the segment is of.
     """
 
     source: str
@@ -68,6 +72,14 @@ class ScoredText:
     label: str
     system: str = ""
     supplied: bool = True
+    document: str = ""
+
+    @property
+    def segment(self) -> Segment:
+        """The same for a model of this package."""
+        from mbr_esd_metric.metric.plan import Segment
+
+        return Segment(self.source, self.translation, self.label, self.system, self.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +191,8 @@ class MbrEsdScorer(Scorer):
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
         from mbr_esd_metric.metric.data_warnings import data_warning
         from mbr_esd_metric.metric.metric import warnings
-        from mbr_esd_metric.metric.plan import Segment
 
-        segments = [Segment(text.source, text.translation, text.label, text.system) for text in texts if text.supplied]
+        segments = [text.segment for text in texts if text.supplied]
         run = self._metric.annotate(segments, progress=progress)
         decisions = run.decisions
         self.note = "\n".join([run.summary.line, *run.summary.advice])
@@ -240,6 +251,7 @@ class CometScorer(Scorer):
             if given:
                 samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
             prediction = self._checkpoint.predict(samples, progress)
+            self.note = self._checkpoint.cut_note(samples)
             for name, _, variant in (v for v in self._variants if v[1] == given):
                 results[name] = _variant(variant, prediction, texts)
         return results

@@ -141,6 +141,7 @@ def _texts(test_set: TestSet, system: str) -> list[ScoredText]:
             f"{system}, segment {i + 1}",
             system,
             translation is not None,
+            test_set.documents[i][1],
         )
         for i, (source, translation) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True))
     ]
