@@ -60,7 +60,7 @@ class PairOptions:
         if not (rule.by_utility and isinstance(rule, SegmentRule)):
             raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}")
         name = self.decision.format
-        if get_format(name).surprisals:
+        if get_format(name).engine:
             raise OptionError(
                 f"an answer of format={name} tags given words, and is not learnt from pairs; learn each tag from the "
                 f"candidates: mbr-esd distill sft --choices FILE --answer-format {name}"

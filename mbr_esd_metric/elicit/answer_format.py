@@ -25,7 +25,7 @@ class Walk:
     Neighbours whose marks say the same severity are one error span.
 
     The prompt is ``before + units + after``, the answer every unit with its mark. An engine that knows walks need not
-    ask the model for the units, and may tell it more of each of them (see `AnswerFormat.surprisals`).
+    ask the model for the units, and may tell it more of each of them (see `marked`).
 
     Attributes:
         before, after: the text before and after the translation in the prompt.
@@ -87,8 +87,8 @@ class AnswerFormat(ABC):
     reader: ClassVar[type[AnswerParser]]
     #: The answer as a JSON schema, in JSON, for servers that take no grammar; "" if it is no JSON.
     schema: ClassVar[str] = ""
-    #: Whether engines have to write behind each unit, before its mark, how surprising it is.
-    surprisals: ClassVar[bool] = False
+    #: The only engine that answers in this form; "" where any does.
+    engine: ClassVar[str] = ""
     #: Whether a model that nothing holds to the grammar answers in this form often enough.
     free: ClassVar[bool] = False
     #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then

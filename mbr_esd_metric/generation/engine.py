@@ -180,8 +180,8 @@ class Engine(ABC):
     stored: ClassVar[bool] = True
     #: Whether segments with the same source and translation share their candidates, so that they are sampled once.
     shared: ClassVar[bool] = True
-    #: Whether it can say how surprising each word is (see `mbr_esd_metric.elicit.formats`).
-    walks: ClassVar[bool] = False
+    #: The only answer format that it answers in; "" where it takes any that names no engine.
+    only_format: ClassVar[str] = ""
 
     @abstractmethod
     def __init__(self, options: EngineOptions) -> None:

@@ -22,7 +22,7 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
     """Model, as `load_model` has it, and tokenizer; errors as there."""
     from transformers import AutoTokenizer
 
-    with _loading(options):
+    with loading(options):
         tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
     return load_model(options), tokenizer
 
@@ -41,13 +41,13 @@ def load_model(options: EngineOptions) -> Any:
 
     wait_passively()
     shared_prompt.register_attention()
-    with _loading(options):
+    with loading(options):
         model = AutoModelForCausalLM.from_pretrained(
             options.model,
             revision=options.revision,
             dtype=options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
             attn_implementation=shared_prompt.NAME,
-            **_placement(options.device),
+            **placement(options.device),
         )
         if not model._supports_attention_backend:
             raise EngineError(
@@ -85,7 +85,7 @@ def bf16_works(device: str) -> bool:
 
 
 @contextmanager
-def _loading(options: EngineOptions) -> Iterator[None]:
+def loading(options: EngineOptions) -> Iterator[None]:
     """No progress bars of transformers; its errors say what to do."""
     import torch
     import transformers
@@ -105,7 +105,7 @@ def _loading(options: EngineOptions) -> Iterator[None]:
             transformers.utils.logging.enable_progress_bar()
 
 
-def _placement(device: str) -> dict[str, Any]:
+def placement(device: str) -> dict[str, Any]:
     import torch
 
     if device == "auto":

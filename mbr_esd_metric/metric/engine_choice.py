@@ -67,6 +67,10 @@ def _ranked() -> dict[str, type[Engine]]:
     return dict(sorted(engines, key=lambda item: (item[1].rank is None, item[1].rank or 0)))
 
 
+def _instead(only: str, cls: type[Engine]) -> str:
+    return f"engine={only}" if only else f"format={cls.only_format}"
+
+
 def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
     if card.hosted and cls.loads_weights:
         return f"{card.model} is hosted, and its weights are not published; take engine=server"
@@ -75,11 +79,9 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
             f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
             "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
         )
-    if get_format(card.decision.format).surprisals and cls.stored and not cls.walks:
-        return (
-            f"format={card.decision.format} tells the model how surprising each word is, which engine={cls.name} "
-            "cannot; use engine=transformers"
-        )
+    only = get_format(card.decision.format).engine
+    if cls.stored and (only or cls.only_format) and cls.name != only:
+        return f"it does not answer in format={card.decision.format}; take {_instead(only, cls)}"
     if card.own_model and not card.servers and cls.stored:
         return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
     if cls.place and not getattr(card, cls.place):

@@ -201,8 +201,7 @@ def _countable(card: ModelCard) -> tuple[ModelCard, str]:
     try:
         choose_engine(card)
     except EngineError:
-        # Only this engine reads an answer that goes through the translation word by word.
-        engine = "transformers" if get_format(card.decision.format).surprisals else "server"
+        engine = get_format(card.decision.format).engine or "server"
         return replace(card, engine=engine), (
             f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={engine}"
         )

@@ -103,11 +103,9 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
         check_stops_early(card.decision)
     answers, cls = get_format(card.decision.format), engine_class(engine)
     prompt = answers.prompt(card.prompt)
-    if answers.surprisals and not cls.walks and cls.stored:
-        raise OptionError(
-            f"format={answers.name} tells the model how surprising each word is, which engine={engine} cannot; "
-            "use engine=transformers, or format=json or compact"
-        )
+    if cls.stored and (answers.engine or cls.only_format) and engine != answers.engine:
+        needed = f"engine={answers.engine}, or another format" if answers.engine else f"format={cls.only_format}"
+        raise OptionError(f"engine={engine} does not answer in format={answers.name}; take {needed}")
     options = card.engine_options(engine, fetch=bool(segments))
     if not cls.stored and (problem := cls.problem(options)):
         raise EngineError(problem)

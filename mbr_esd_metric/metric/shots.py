@@ -51,7 +51,7 @@ class Shots:
             OptionError: the format's answers are no free texts (`marked`).
             InputError: a line that is no example, or whose errors the format cannot say; names file and line. No line.
         """
-        if answers.surprisals:
+        if answers.engine:
             raise OptionError(
                 f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
             )

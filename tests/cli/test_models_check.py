@@ -44,11 +44,9 @@ def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(
         if CARDS[name].own_model:
             assert card.count("name your server: mbr-esd-server?server=URL") == 2
             continue
-        served = not get_format(
-            CARDS[name].decision.format
-        ).surprisals  # no server can be told how surprising each word is
+        served = not get_format(CARDS[name].decision.format).engine
         assert (f"mbr-esd serve {name}" in card) == served
-        assert ("cannot; use engine=transformers" in card) != served
+        assert ("take engine=transformers" in card) != served
     assert "transformers  works here" in found["mbr-esd-small"]
     assert "mbr-esd-demo" not in found
 

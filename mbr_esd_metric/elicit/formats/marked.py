@@ -136,7 +136,7 @@ class MarkedFormat(AnswerFormat):
     name = "marked"
     templates = MappingProxyType({"v1": "Source: {source}\nTranslation: {translation}\nMarked:"})
     reader = MarkedParser
-    surprisals = True
+    engine = "transformers"
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         """Every answer is grounded: it has no other words than those of the texts."""

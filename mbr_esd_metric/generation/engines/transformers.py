@@ -61,7 +61,6 @@ class TransformersEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines_core")
     extra: ClassVar[str] = "transformers"
     rank: ClassVar[int | None] = 3
-    walks: ClassVar[bool] = True
 
     def __init__(self, options: EngineOptions) -> None:
         """Load model and tokenizer.

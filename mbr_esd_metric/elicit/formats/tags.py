@@ -1,0 +1,38 @@
+"""`format=tags`: the answers of `engine=tagger`, as in `marked-omissions`, and a score behind them."""
+
+from __future__ import annotations
+
+import re
+
+from mbr_esd_metric.elicit.formats.marked import MarkedParser
+from mbr_esd_metric.elicit.formats.marked_omissions import MarkedOmissionsFormat
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+
+_SCORE = re.compile(r"\nScore: (-?[0-9]{1,2}(?:\.[0-9]{1,6})?)\Z")
+
+
+class TagsParser(MarkedParser):
+    """Reads tags, and the score behind them, which may be absent."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        return super().read(_SCORE.sub("", text))
+
+    def said(self, text: str) -> Said:
+        """The score says no span."""
+        return super().said(_SCORE.sub("", text))
+
+    def stated(self, text: str) -> float | None:
+        """An MQM score."""
+        found = _SCORE.search(text)
+        return None if found is None else max(-25.0, min(0.0, float(found[1])))
+
+
+class TagsFormat(MarkedOmissionsFormat):
+    """Translation and source, each word with its tag; then, in a line of its own, a score."""
+
+    name = "tags"
+    reader = TagsParser
+    engine = "tagger"
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return super().grammar(translation, grounded, source) + r"(\nScore: -?[0-9]{1,2}(\.[0-9]{1,6})?)?"
