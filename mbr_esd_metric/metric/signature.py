@@ -94,7 +94,7 @@ def _question(todo: Plan) -> dict[str, object]:
     card = todo.card
     fields: dict[str, object] = {"prompt": todo.prompt.version}
     if (card.unit, card.context) != ("segment", "segment"):
-        if not todo.answers.surprisals:
+        if not todo.answers.engine:
             fields["prompt"] = f"{todo.prompt.version}+{CONTEXT_VERSION}"
         fields["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
         if card.context != "segment":

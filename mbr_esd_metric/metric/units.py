@@ -51,7 +51,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     Raises:
         OptionError: `context=document` without documents, or for a format whose model reads the two texts alone.
     """
-    alone = get_format(card.decision.format).surprisals
+    alone = bool(get_format(card.decision.format).engine)
     if card.context == "document":
         if alone:
             raise useless("context=document", f"format={card.decision.format}, which reads a sentence and its source")
