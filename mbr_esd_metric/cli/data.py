@@ -145,10 +145,10 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
         if not is_file:
             continue
         source = next(files)
-        if kind_of_input(source.path) != "comet":
+        if kind_of_input(source.path) not in ("comet", "decisions"):
             raise InputError(
-                f"{source.path}: a metric is a name, or a file that comet-score --to_json or mbr-esd score --to_json "
-                "wrote"
+                f"{source.path}: a metric is a name, or a file that comet-score --to_json, mbr-esd score --to_json or "
+                "mbr-esd decide wrote"
             )
         named[at] = source.label
         found[source.label] = source.path

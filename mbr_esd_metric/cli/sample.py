@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""
     each = number_of(sum(one.samples for one in members(card)), "candidate")
-    print(f"{args.output}: {number_of(len(names), 'segment')}, {most}{each} each")
+    whole = 0 if test_set is None else test_set.gold.size
+    part = f" (those with gold, of {whole})" if len(names) < whole else ""
+    print(f"{args.output}: {number_of(len(names), 'segment')}{part}, {most}{each} each")
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         print(

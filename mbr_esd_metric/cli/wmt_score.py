@@ -32,6 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, default=16, help="of COMET's models (%(default)s)")
     parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of COMET's models (%(default)s)")
     parser.add_argument("--gpus", type=int, help="of COMET's models (default: one where there is one)")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="models of this package also score translations without gold, as mt-metrics-eval needs it",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace scores that are there")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -40,7 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd wmt score --data data --test-set wmt21.tedtalks --lp en-de --model BLEU chrF empty\n"
         "  mbr-esd wmt score --test-set wmt24 --lp en-de en-es --model Unbabel/XCOMET-XXL\n"
         "  mbr-esd wmt score --test-set wmt24 --lp ja-zh --model 'mbr-esd-llama?n=256&lp=ja-zh'\n\n"
-        "All systems are scored, references and outliers as well; --systems, --exclude and --human leave some out.\n"
+        "Models of this package score what has gold (--all: everything), others all systems, references and outliers\n"
+        "as well; --systems, --exclude and --human leave some out.\n"
         "Systems that the folder has such scores of stay in it."
     )
 
@@ -74,10 +80,16 @@ def run(args: argparse.Namespace) -> int:
                 failed.append(f"{model} in {test_set.lp}: {error}")
                 continue
             for done in score_test_set(
-                test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=wanted
+                test_set,
+                scorer,
+                overwrite=args.overwrite,
+                progress=not args.quiet,
+                choice=wanted,
+                every=args.all,
             ):
                 how = "is there already" if done.found else f"scored for {number_of(done.systems, 'system')}"
-                print(f"{test_set.name} {test_set.lp}: {done.name} {how}")
+                part = f", on the {done.translations} of {done.of} translations with gold"
+                print(f"{test_set.name} {test_set.lp}: {done.name} {how}{part if done.translations < done.of else ''}")
             if scorer.note:
                 print(f"{test_set.name} {test_set.lp}, {model}: {scorer.note}", file=sys.stderr)
     if failed:
@@ -87,10 +99,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: int) -> None:
     """Say what scoring a test set with a model would sample."""
-    from mbr_esd_metric.adapters.wmt.scoring import texts_to_score
+    from mbr_esd_metric.adapters.wmt.scoring import only_rated, texts_to_score
     from mbr_esd_metric.metric.cards import is_ours, load_card
 
-    texts = texts_to_score(test_set, f"{args.name or model}-src", choice)
+    rated = only_rated(test_set, args.all) and is_ours(model)
+    texts = texts_to_score(test_set, f"{args.name or model}-src", choice, rated)
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):

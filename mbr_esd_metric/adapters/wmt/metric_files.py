@@ -1,4 +1,5 @@
-"""A file of ``comet-score --to_json`` as a metric of a test set, for one run or in the folder."""
+"""A file as a metric of a test set, for one run or in the folder: what ``comet-score --to_json`` and `mbr-esd score`
+write, or the decisions that `mbr-esd decide` made of candidates of ``sample --test-set``."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.join import SegmentKey
+from mbr_esd_metric.files.records import read_decisions
+from mbr_esd_metric.files.streams import numbered_lines
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
@@ -38,7 +42,9 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     Raises:
         InputError: as `with_files`.
     """
-    rows = read_comet_json(path)
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    of_decisions = first.startswith("{") and '"expected_utility"' in first
+    rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
     cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
     spans = any(row.annotation is not None for row in rows)
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
@@ -49,10 +55,38 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         both = [None if cell is None else fitted(cell.annotation or Annotation(), n) for cell, n in pairs]
         fits[system] = tuple(None if one is None else one.on("translation") for one in both)
         missing[system] = tuple(None if one is None else one.on("source") for one in both)
+    covered = sum(cell is not None for row in cells for cell in row)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
     notes = _notes([cell.annotation for row in cells for cell in row if cell and cell.annotation], test_set, name)
+    if covered < scores.size:
+        notes = (*notes, f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
     ratings = Ratings(name, fits, dict.fromkeys(fits, (None,) * test_set.segments), missing) if spans else None
     return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings, notes)
+
+
+def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
+    """The rows of a file of decisions, which name segments by their numbers from 1.
+
+    Raises:
+        InputError: a decision that names no translation of the test set, or whose spans have other words than it.
+    """
+    rows = []
+    for line, record in enumerate(read_decisions(path), 1):
+        where = f"{path}, decision {line}"
+        system = record.system or (test_set.systems[0] if len(test_set.systems) == 1 else "")
+        number = int(record.id) if record.id.isdecimal() else 0
+        if not (system in test_set.outputs and 1 <= number <= test_set.segments):
+            raise InputError(
+                f"{where}: no segment {record.id} of system {system or 'without a name'} in {test_set.name} "
+                f"{test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
+            )
+        source, translation = test_set.sources[number - 1], test_set.outputs[system][number - 1] or ""
+        for span, words in zip(record.annotation, record.texts, strict=True):
+            if (translation if span.side == "translation" else source)[span.start : span.end] != words:
+                raise InputError(f"{where}: segment {number} of {system} has other words than {words!r} there")
+        place = SegmentKey(system, source, translation)
+        rows.append(CometRow(place, number, record.annotation, record.score))
+    return rows
 
 
 def take_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> Taken:

@@ -100,6 +100,8 @@ class Scorer(ABC):
 
     #: Whether the scorer gets all systems at once. Otherwise it gets one after the other, and each is kept when done.
     whole: ClassVar[bool] = False
+    #: Whether it samples candidates, which costs so much that only rated translations are scored by default.
+    samples: ClassVar[bool] = False
 
     signatures: dict[str, str]
     note: str = ""
@@ -172,6 +174,7 @@ class MbrEsdScorer(Scorer):
     """
 
     whole = True
+    samples = True
 
     def __init__(self, model: str, name: str | None) -> None:
         from mbr_esd_metric.metric.metric import Metric

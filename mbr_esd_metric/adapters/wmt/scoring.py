@@ -7,7 +7,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
@@ -20,17 +22,30 @@ from mbr_esd_metric.files.journal import Journal
 from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.files.streams import write_whole
 
+_T = TypeVar("_T")
+
 #: References and outliers as well.
 EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenMetric:
-    """One metric in the folder: its full name, the number of its systems, and whether it was there before."""
+    """One metric in the folder: its full name, the number of its systems and of their translations that have a score,
+    all of their translations, and whether it was there before."""
 
     name: str
     systems: int
+    translations: int
+    of: int
     found: bool
+
+    @classmethod
+    def of_systems(
+        cls, test_set: TestSet, name: str, systems: Sequence[str], rated: bool, found: bool
+    ) -> WrittenMetric:
+        """What is known of a metric of these systems."""
+        scored = sum(len(_segments(test_set, system, rated)) for system in systems)
+        return cls(name, len(systems), scored, len(systems) * test_set.segments, found)
 
 
 def score_test_set(
@@ -40,6 +55,7 @@ def score_test_set(
     overwrite: bool = False,
     progress: bool = False,
     choice: SystemChoice = EVERY_SYSTEM,
+    every: bool = True,
 ) -> list[WrittenMetric]:
     """Score every system of a test set and write ``.seg.score``, ``.sys.score`` and ``.seg.rating``.
 
@@ -53,23 +69,29 @@ def score_test_set(
         overwrite: replace scores that are there.
         progress: show progress on standard error.
         choice: which systems are scored, in addition to those that already have such scores in the folder.
+        every: score all translations; without, a scorer that samples scores only those that have gold, where some has.
 
     Raises:
         InputError: scores of that name with another signature are there, or no system is chosen.
         MbrEsdError: what the scorer raises; systems that were done are kept for the next run.
     """
     names = list(scorer.signatures)
-    if all(found := _found(test_set, scorer, overwrite, choice)):
-        return [WrittenMetric(name, len(_systems(test_set, name, choice)), True) for name in names]
+    rated = only_rated(test_set, every) and scorer.samples
+    if all(found := _found(test_set, scorer, overwrite, choice, rated)):
+        return [
+            WrittenMetric.of_systems(test_set, name, _systems(test_set, name, choice, rated), rated, True)
+            for name in names
+        ]
     with _Partial.of(test_set.layout, scorer.signatures) as partial:
-        found = _found(test_set, scorer, overwrite, choice)  # again: another run may just have ended
+        found = _found(test_set, scorer, overwrite, choice, rated)  # again: another run may just have ended
         wanted = [name for name, there in zip(names, found, strict=True) if not there]
         # A metric's file is written as a whole, so the systems that it has already are scored again with the others.
         chosen = {
-            name: _systems(test_set, name, choice, () if overwrite else _scored(test_set, name)) for name in names
+            name: _systems(test_set, name, choice, rated, () if overwrite else _scored(test_set, name))
+            for name in names
         }
         systems = sorted({system for name in wanted for system in chosen[name]})
-        texts = {system: _texts(test_set, system) for system in systems}
+        texts = {system: _texts(test_set, system, rated) for system in systems}
         try:
             results = _score_systems(scorer, texts, partial, progress) if wanted else {}
         except MissingCandidatesError as error:
@@ -79,23 +101,44 @@ def score_test_set(
         for name in wanted:
             own = {system: results[system][name] for system in chosen[name]}
             means = {s: scorer.system_score(name, own[s], texts[s]) for s in own}
-            spans = {s: one.annotations for s, one in own.items() if one.annotations is not None}
-            scores = {s: one.scores for s, one in own.items()}
+            places = {s: _segments(test_set, s, rated) for s in own}
+            spans = {s: _spread(test_set, places[s], one.annotations) for s, one in own.items() if one.annotations}
+            scores = {s: _spread(test_set, places[s], one.scores) for s, one in own.items()}
             write_metric(test_set.layout, name, scorer.signatures[name], scores, spans, means)
         partial.journal.remove()
-    ready = [WrittenMetric(name, len(chosen[name]), name not in wanted) for name in names]
+    ready = [WrittenMetric.of_systems(test_set, name, chosen[name], rated, name not in wanted) for name in names]
     return sorted(ready, key=lambda one: not one.found)
 
 
-def _found(test_set: TestSet, scorer: Scorer, overwrite: bool, choice: SystemChoice) -> list[bool]:
+def only_rated(test_set: TestSet, every: bool) -> bool:
+    """Whether only translations with gold are to be scored."""
+    return not every and not bool(np.isnan(test_set.gold).all())
+
+
+def _segments(test_set: TestSet, system: str, rated: bool) -> list[int]:
+    """The numbers of the segments to score of a system."""
+    if not rated:
+        return list(range(test_set.segments))
+    return [int(number) for number in np.flatnonzero(~np.isnan(test_set.gold[test_set.systems.index(system)]))]
+
+
+def _spread(test_set: TestSet, places: Sequence[int], values: Sequence[_T]) -> list[_T | None]:
+    """The values at their places among all segments."""
+    found: list[_T | None] = [None] * test_set.segments
+    for place, value in zip(places, values, strict=True):
+        found[place] = value
+    return found
+
+
+def _found(test_set: TestSet, scorer: Scorer, overwrite: bool, choice: SystemChoice, rated: bool) -> list[bool]:
     """Whether each metric is there already."""
-    return [not overwrite and _is_there(test_set, scorer, name, choice) for name in scorer.signatures]
+    return [not overwrite and _is_there(test_set, scorer, name, choice, rated) for name in scorer.signatures]
 
 
-def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collection[str] = ()) -> list[str]:
+def _systems(test_set: TestSet, name: str, choice: SystemChoice, rated: bool, there: Collection[str] = ()) -> list[str]:
     """The systems to score with a metric: the chosen ones and those in `there`, without a reference that it uses."""
     used = references_of(name, tuple(test_set.references))
-    able = [system for system in test_set.outputs if system not in used]
+    able = [system for system in (test_set.systems if rated else test_set.outputs) if system not in used]
     chosen = [s for s in able if s in there or choice.takes(s, test_set.info, test_set.references)]
     if not chosen:
         raise InputError(
@@ -104,13 +147,13 @@ def _systems(test_set: TestSet, name: str, choice: SystemChoice, there: Collecti
     return chosen
 
 
-def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice) -> list[ScoredText]:
+def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice, rated: bool = False) -> list[ScoredText]:
     """Every translation that a metric of this full name would score if nothing was scored yet.
 
     Raises:
         InputError: no system is chosen.
     """
-    return [text for system in _systems(test_set, name, choice) for text in _texts(test_set, system)]
+    return [text for system in _systems(test_set, name, choice, rated) for text in _texts(test_set, system, rated)]
 
 
 def _scored(test_set: TestSet, name: str) -> Collection[str]:
@@ -118,7 +161,7 @@ def _scored(test_set: TestSet, name: str) -> Collection[str]:
     return files.read_scores(path) if path.is_file() else ()
 
 
-def _is_there(test_set: TestSet, scorer: Scorer, name: str, choice: SystemChoice) -> bool:
+def _is_there(test_set: TestSet, scorer: Scorer, name: str, choice: SystemChoice, rated: bool) -> bool:
     path = test_set.layout.metric_scores(name, "seg")
     if not path.is_file():
         return False
@@ -128,22 +171,26 @@ def _is_there(test_set: TestSet, scorer: Scorer, name: str, choice: SystemChoice
             f"{path}: scores of that name are there, but not these ({stored or 'without a signature'} instead of "
             f"{scorer.signatures[name]}); choose another --name, or replace them with --overwrite"
         )
-    return set(files.read_scores(path)) >= set(_systems(test_set, name, choice))
+    scores = files.read_scores(path)
+    return all(
+        system in scores and all(scores[system][place][1] is not None for place in _segments(test_set, system, rated))
+        for system in _systems(test_set, name, choice, rated)
+    )
 
 
-def _texts(test_set: TestSet, system: str) -> list[ScoredText]:
+def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
     return [
         ScoredText(
-            source,
-            translation or "",
+            test_set.sources[i],
+            test_set.outputs[system][i] or "",
             reference[i] if reference else None,
             f"{system}, segment {i + 1}",
             system,
-            translation is not None,
+            test_set.outputs[system][i] is not None,
             test_set.documents[i][1],
         )
-        for i, (source, translation) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True))
+        for i in _segments(test_set, system, rated)
     ]
 
 

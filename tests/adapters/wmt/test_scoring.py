@@ -224,7 +224,7 @@ def test_invalid_candidates_are_counted(
     write_records(tmp_path / "candidates.jsonl", records)
     model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=2"
     command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--lp", "en-de", "--quiet"]
-    assert main([*command, "--model", model, "empty"]) == 0
+    assert main([*command, "--all", "--model", model, "empty"]) == 0
     # Three systems with three translations, one of which was not supplied.
     said = "of 16 candidates 8 could not be read; of 8 error spans 8 not found in the translation"
     lines = capsys.readouterr().err.splitlines()
@@ -232,7 +232,7 @@ def test_invalid_candidates_are_counted(
     assert lines[1].startswith("8 of 8 error spans that candidates marked are not in the translation")
     assert lines[2].startswith("all 8 segments have the score 1.0000")
     assert len(lines) == 3
-    assert main([*command, "--model", model]) == 0
+    assert main([*command, "--all", "--model", model]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -265,10 +265,44 @@ def test_systems_without_candidates_can_be_left_out(
     write_records(tmp_path / "candidates.jsonl", records)
     model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=1"
     command = ["wmt", "score", "--data", str(tmp_path), "--test-set", "tiny", "--lp", "en-de", "--quiet"]
-    assert main([*command, "--model", model]) == 1
+    assert main([*command, "--all", "--model", model]) == 1
     assert "; to score the other systems: --exclude refA" in capsys.readouterr().err
-    assert main([*command, "--model", model, "--exclude", "refA"]) == 0
-    assert "scored for 2 systems" in capsys.readouterr().out
+    assert main([*command, "--all", "--model", model, "--exclude", "refA"]) == 0
+    assert "scored for 2 systems\n" in capsys.readouterr().out
+
+
+def test_candidates_of_what_is_rated_are_enough(
+    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+    data = ["--data", str(tmp_path), "--test-set", "tiny", "--lp", "en-de"]
+    keys = ("error_span", "category", "sub_category", "severity")
+    answer = render_answer([dict(zip(keys, ("schläft", "style", "", "major"), strict=True))])
+    records = [
+        CandidateRecord(str(n), source, text, CandidateColumns((answer,), (-1.0,), (False,)), system)
+        for system, count in (("A", 3), ("B", 2))
+        for n, (source, text) in enumerate(zip(test_set.sources[:count], TEXTS[system][:count], strict=True), 1)
+    ]
+    write_records(tmp_path / "candidates.jsonl", records)
+    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=1"
+    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model]) == 0
+    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in capsys.readouterr().out
+    stored = [score for _, score in files.read_scores(test_set.layout.metric_scores("ours-src", "seg"))["B"]]
+    assert [score is None for score in stored] == [False, False, True]
+    # What is there is scored again where all is wanted.
+    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model]) == 0
+    assert "ours-src is there already, on the 5 of 6" in capsys.readouterr().out
+    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model, "--all"]) == 1
+    assert main(["decide", str(tmp_path / "candidates.jsonl"), "-o", str(tmp_path / "d.jsonl"), "--quiet"]) == 0
+    capsys.readouterr()
+    board = ["leaderboard", *data, "--k", "0", "--metric", "ours"]
+    assert main([*board, f"theirs={tmp_path / 'd.jsonl'}", "--table", "json"]) == 0
+    told = capsys.readouterr().out
+    assert "theirs covers 5 of 6 translations of en-de, all that have gold" in told
+    (tmp_path / "d.jsonl").write_text((tmp_path / "d.jsonl").read_text().replace("schläft", "wacht"))
+    assert main([*board, f"theirs={tmp_path / 'd.jsonl'}"]) == 1
+    assert "decision 1: segment 1 of A has other words than 'wacht' there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -380,6 +414,9 @@ def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
 ) -> None:
     command = ["wmt", "score", "--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
+    assert main([*command, "--model", model, "--dry-run"]) == 0
+    assert "5 translations of 2 systems" in capsys.readouterr().out  # those with gold
+    command.append("--all")
     assert main([*command, "--model", "BLEU", model, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "tiny en-de: BLEU, 9 translations of 3 systems" in shown
