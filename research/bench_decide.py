@@ -38,7 +38,7 @@ from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.decision import Decision, choose
 from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
-from mbr_esd_metric.core.rules.mbr import Mbr
+from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.elicit.parse import CandidateParser

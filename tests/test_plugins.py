@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import mbr_esd_metric.core.rules as rules_folder
+import mbr_esd_metric.core.similarities as similarities_folder
 from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.rules import Rule
 from mbr_esd_metric.core.similarities import SIMILARITIES
+from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError, PluginError, PluginWarning
 from mbr_esd_metric.generation.registry import ENGINES
 
@@ -229,18 +230,17 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.warns(PluginWarning) as told:
         found = catalog.all()
     assert len(told) == 3
-    assert (found["other"].name, found["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules.mbr")
+    assert (found["other"].name, found["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules")
     assert "renamed" not in found
     assert catalog.all() == found  # and warns no second time
 
 
 def test_a_file_without_the_class_of_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "long_est.py").write_text(
-        "from mbr_esd_metric.core.rules import SegmentRule\nclass Other(SegmentRule):\n    name = 'other'\n",
+        "from mbr_esd_metric.core.similarity import Similarity\nclass Other(Similarity):\n    name = 'other'\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(rules_folder, "__path__", [str(tmp_path)])
-    catalog = Catalog("rule", "rules", "mbr_esd_metric.core.rules", Rule)
-    assert catalog.names() == ["long-est"]
-    with pytest.raises(PluginError, match=r"long_est\.py has no Rule with name = 'long-est'"):
-        catalog.all()
+    monkeypatch.setattr(similarities_folder, "__path__", [str(tmp_path)])
+    catalog = Catalog("similarity", "similarities", "mbr_esd_metric.core.similarities", Similarity)  # type: ignore[type-abstract]
+    with pytest.raises(PluginError, match=r"long_est\.py has no Similarity with name = 'long-est'"):
+        catalog.get("long-est")

@@ -1,6 +1,6 @@
 """A decision: which of N candidate annotations is the answer for a segment, and facts about the choice.
 
-The rules that choose are in `core.rules`, one file each. Ties (within `core.hypotheses.TIE` of the best) go to the
+The rules that choose are in `core.rules`. Ties (within `core.hypotheses.TIE` of the best) go to the
 higher log-probability, then to the lower index.
 """
 
@@ -18,7 +18,7 @@ from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 if TYPE_CHECKING:
     from mbr_esd_metric.core.decision_problem import DecisionProblem
     from mbr_esd_metric.core.kernels import Floats
-    from mbr_esd_metric.core.rule import SegmentRule
+    from mbr_esd_metric.core.rules import SegmentRule
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
 #: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.

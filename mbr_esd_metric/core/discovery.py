@@ -1,7 +1,8 @@
-"""Finds classes by name. A new class is one new file, in this package or in another one that is installed.
+"""Classes by name. A new class is one new file, in this package or in another one that is installed.
 
-In this package, the file is named like the class's ``name``: ``mbr_corpus.py`` defines the rule ``mbr-corpus``. So the
-names are known before anything is imported, and a class is loaded when it is needed.
+In this package, the file is named like the class's ``name``: ``gemba_mqm.py`` defines the format ``gemba-mqm``. So the
+names are known before anything is imported, and a class is loaded when it is needed. Rules, which are short, are all in
+one file.
 
 Another package offers a class by an entry point with the class's ``name``::
 
@@ -16,8 +17,10 @@ import importlib
 import inspect
 import pkgutil
 import warnings
+from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from mbr_esd_metric.errors import PluginError, PluginWarning, unknown
@@ -31,23 +34,29 @@ class Catalog(Generic[_T]):
     Args:
         kind: what messages call one, such as "engine".
         plural: of the kind; the entry points' group is ``mbr_esd_metric.`` and this.
-        package: dotted name of the folder. Every module in it defines the class of its name.
+        package: dotted name of the folder, every module of which defines the class of its name; or of one module.
         base: their base class.
+        beside: name -> the class in whose module it stands, where that is not its own.
 
     Another package cannot replace a name of this package.
     """
 
-    def __init__(self, kind: str, plural: str, package: str, base: type[_T]) -> None:
+    def __init__(
+        self, kind: str, plural: str, package: str, base: type[_T], beside: Mapping[str, str] | None = None
+    ) -> None:
         self.kind, self.plural = kind, plural
-        self._package, self._base = package, base
+        self._package, self._base, self._beside = package, base, beside or {}
         self._loaded: dict[str, type[_T]] = {}
         self._warned: set[str] = set()
 
     @cached_property
     def own(self) -> list[str]:
         """The names of this package."""
-        modules = pkgutil.iter_modules(importlib.import_module(self._package).__path__)
-        return sorted(module.name.replace("_", "-") for module in modules)
+        package = importlib.import_module(self._package)
+        if not hasattr(package, "__path__"):
+            return sorted(self._classes(package))
+        modules = pkgutil.iter_modules(package.__path__)
+        return sorted([*self._beside, *(module.name.replace("_", "-") for module in modules)])
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
@@ -99,12 +108,21 @@ class Catalog(Generic[_T]):
         return {name: _package_of(point) for name, point in self._offered.items()}
 
     def _own(self, name: str) -> type[_T]:
-        module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
-        for value in vars(module).values():
-            # Not issubclass: in Python 3.10 `list[int]` in a module counts as a class, and issubclass raises for it.
-            if isinstance(value, type) and self._base in value.__mro__ and vars(value).get("name") == name:
-                return value
-        raise PluginError(f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says")
+        module = importlib.import_module(self._package)
+        if hasattr(module, "__path__"):
+            module = importlib.import_module(f"{self._package}.{self._beside.get(name, name).replace('-', '_')}")
+        try:
+            return self._classes(module)[name]
+        except KeyError:
+            raise PluginError(
+                f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says"
+            ) from None
+
+    def _classes(self, module: ModuleType) -> dict[str, type[_T]]:
+        """Name -> class, of those that the module defines or imports."""
+        # Not issubclass: in Python 3.10 `list[int]` in a module counts as a class, and issubclass raises for it.
+        every = [value for value in vars(module).values() if isinstance(value, type) and self._base in value.__mro__]
+        return {name: value for value in every if (name := vars(value).get("name")) is not None}
 
     def _load(self, point: EntryPoint) -> type[_T]:
         try:

@@ -27,8 +27,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mbr_esd_metric.core.corpus_choice import CorpusChoice
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule
+from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment

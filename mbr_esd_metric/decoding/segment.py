@@ -15,11 +15,12 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
+from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.rules import CorpusChoice, CorpusRule, SegmentRule, Shortlist
+from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities

@@ -31,9 +31,9 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.character_sums import AnnotationPairs
-from mbr_esd_metric.core.corpus_f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix

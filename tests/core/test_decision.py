@@ -18,7 +18,7 @@ from mbr_esd_metric.core.corpus_choice import maximise_ratio
 from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.rules.mbr_corpus import MbrCorpus
+from mbr_esd_metric.core.rules import MbrCorpus
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions

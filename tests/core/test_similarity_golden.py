@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, soft_f1
-from mbr_esd_metric.core.corpus_f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.kernels import AnnotationTable
+from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from tests.helpers.released_code import decide_released
 

@@ -29,7 +29,7 @@ import scipy
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
-from mbr_esd_metric.core.corpus_f1 import wmt23_counts, wmt25_counts
+from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.elicit.grammar import render_answer
 from tests.helpers.released_code import decide_released

@@ -17,7 +17,7 @@ __all__ = ["SIMILARITIES", "Similarity", "check_similarity", "get_similarity", "
 
 
 #: Entry points of other packages: ``mbr_esd_metric.similarities``.
-SIMILARITIES = Catalog("similarity", "similarities", __name__, Similarity)  # type: ignore[type-abstract]
+SIMILARITIES = Catalog("similarity", "similarities", __name__, Similarity, {"scoresim-mean": "scoresim"})  # type: ignore[type-abstract]
 
 
 def similarity_names() -> list[str]:

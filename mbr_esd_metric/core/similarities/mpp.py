@@ -31,7 +31,7 @@ from mbr_esd_metric.core.matching import (
     harmonic_mean,
     matching_options,
 )
-from mbr_esd_metric.core.recent import recent
+from mbr_esd_metric.core.severity import recent
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError
 

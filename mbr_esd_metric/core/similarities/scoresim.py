@@ -56,3 +56,21 @@ class ScoreSim(Similarity):
         """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
         weights = weights_of(self.weights)
         return np.array([mqm_score(annotation, weights) for annotation in table.annotations]), -weights.floor
+
+
+class ScoreSimMean(ScoreSim):
+    """ScoreSim to the mean score of the supports, by which the authors' released code decides.
+
+        1 - |Score(Ec) - mean over s of Score(Es)| / |alpha|
+
+    instead of the mean over s of ScoreSim(Ec, Es). The candidate nearest to the mean score wins; under ScoreSim it is
+    the one nearest to the median. With a single support both are the same.
+    """
+
+    name: ClassVar[str] = "scoresim-mean"
+    mean_over_supports = False
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        scores, span = self._scores(table)
+        nearness: Floats = 1.0 - np.abs(scores[rows] - scores[columns] @ weights) / span
+        return nearness

@@ -14,8 +14,10 @@ from mbr_esd_metric.elicit.parse import AnswerParser
 
 __all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "Walk", "get_format"]
 
+#: Formats of both sides stand beside those of one.
+_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json", "marked")}
 #: Entry points of other packages: ``mbr_esd_metric.formats``.
-FORMATS = Catalog("format", "formats", __name__, AnswerFormat)  # type: ignore[type-abstract]
+FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
 
 
 @cache

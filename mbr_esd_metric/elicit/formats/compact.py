@@ -1,6 +1,8 @@
 r"""`format=compact`: ``none``, or ``major <wrong words> minor <other words>``; a fifth of the tokens of JSON.
 
 Inside the angle brackets a backslash stands before ``<``, ``>`` and itself, and ``\n``, ``\r``, ``\t`` are as in JSON.
+
+`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``.
 """
 
 from __future__ import annotations
@@ -13,8 +15,7 @@ from typing import cast
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.grounded import grounded_spans
-from mbr_esd_metric.elicit.located import PlainParser, Written
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written
 
 NONE = "none"
 #: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the
@@ -32,15 +33,30 @@ Source in {source_lang}:
 
 Translation in {target_lang}:
 {translation}"""
+_OMISSIONS_V1 = """\
+You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
+out.
+Answer in one line. Without errors, answer: none
+Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
+translation: major <wrong words> minor <other wrong words>
+Write what is left out with the word omitted before it and words copied exactly from the source: \
+omitted major <missing words>
+major: hard to understand or wrong in meaning. minor: noticed, but does not hinder.
+
+Source in {source_lang}:
+{source}
+
+Translation in {target_lang}:
+{translation}"""
 
 #: What stands for a character inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN = {written: character for character, written in _ESCAPES.items()}
-BRACKET_CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
-_SPAN = r"(major|minor) <((?:" + BRACKET_CHARACTERS[1:-1] + r")+)>"
-OMITTED_WORD = "omitted "
+_CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
+_SPAN = r"(major|minor) <((?:" + _CHARACTERS[1:-1] + r")+)>"
+_OMITTED = "omitted "
 #: By whether an answer says what is left out: an error.
-_ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({OMITTED_WORD})?{_SPAN}")}
+_ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPAN}")}
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
@@ -77,7 +93,7 @@ class CompactFormat(AnswerFormat):
     reader = CompactParser
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans: str | None = BRACKET_CHARACTERS + "+"
+        spans: str | None = _CHARACTERS + "+"
         if grounded:
             spans = grounded_spans(translation, in_brackets)
         return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
@@ -92,12 +108,27 @@ class CompactFormat(AnswerFormat):
         errors: list[str] = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span in annotation:
-            whole, before = (translation, "") if span.side == "translation" else (source, OMITTED_WORD)
+            whole, before = (translation, "") if span.side == "translation" else (source, _OMITTED)
             text = whole[span.start : span.end]
             inside = in_brackets(text)
             if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
                 errors.append(f"{before}{span.severity} <{inside}>")
         return " ".join(errors) or NONE, len(annotation) - len(errors)
+
+
+class CompactOmissionsFormat(CompactFormat):
+    """As `compact`, and what the translation leaves out: ``omitted``, then as other errors."""
+
+    name = "compact-omissions"
+    templates = MappingProxyType({"v1": _OMISSIONS_V1})
+    both_sides = True
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        spans = [(before, _CHARACTERS + "+") for before in ("", _OMITTED)]
+        if grounded:
+            pieces = (grounded_spans(translation, in_brackets), grounded_spans(source, in_brackets))
+            spans = [(before, some) for (before, _), some in zip(spans, pieces, strict=True) if some is not None]
+        return answers([f"{before}(major|minor) <{some}>" for before, some in spans])
 
 
 def answers(errors: Sequence[str]) -> str:

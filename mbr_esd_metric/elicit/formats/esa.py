@@ -10,8 +10,7 @@ import re
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats.compact import CompactParser
-from mbr_esd_metric.elicit.formats.compact_omissions import CompactOmissionsFormat
+from mbr_esd_metric.elicit.formats.compact import CompactOmissionsFormat, CompactParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 
 _V1 = """\

@@ -20,8 +20,7 @@ from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats.json import answer_category
 from mbr_esd_metric.elicit.gemba_prompt import gemba_mqm_prompt
 from mbr_esd_metric.elicit.grounded import grounded_spans
-from mbr_esd_metric.elicit.located import PlainParser, Written
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said, is_omission
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written, is_omission
 from mbr_esd_metric.elicit.prompt import Prompt
 
 NO_ERROR = "no-error"

@@ -1,4 +1,7 @@
-"""`format=json`: the error list of the paper, in the spacing of Python's ``json.dumps``."""
+"""`format=json`: the error list of the paper, in the spacing of Python's ``json.dumps``.
+
+`json-omissions` also says what is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ import re
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
-from mbr_esd_metric.elicit.grammar import output_grammar, output_schema, render_answer
-from mbr_esd_metric.elicit.grounded import grounded_grammar
+from mbr_esd_metric.elicit.grammar import STRING_CHARACTERS, output_grammar, output_schema, render_answer
+from mbr_esd_metric.elicit.grounded import grounded_grammar, grounded_spans, in_json
 from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
-from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, TEMPLATES
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, OMISSION_TEMPLATES, TEMPLATES
 
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
@@ -59,6 +62,20 @@ class JsonFormat(AnswerFormat):
             category, sub_category = answer_category(span.category or ("omission" if key == OMITTED_KEY else None))
             errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
         return render_answer(errors), len(annotation) - len(errors)
+
+
+class JsonOmissionsFormat(JsonFormat):
+    """As `json`, and what the translation leaves out: ``{"omitted_span": words of the source, "category": ...}``."""
+
+    name = "json-omissions"
+    templates = OMISSION_TEMPLATES
+    schema = json.dumps(output_schema(omissions=True))
+    both_sides = True
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        if grounded:
+            return output_grammar(grounded_spans(translation, in_json), grounded_spans(source, in_json))
+        return output_grammar(omitted_span=STRING_CHARACTERS + "+")
 
 
 def answer_category(published: str | None) -> tuple[str, str]:

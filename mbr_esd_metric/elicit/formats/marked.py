@@ -22,8 +22,7 @@ from typing import NamedTuple
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
 from mbr_esd_metric.elicit.grounded import escaped, pieces
-from mbr_esd_metric.elicit.located import PlainParser
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said
 from mbr_esd_metric.elicit.prompt import Prompt
 
 #: Mark -> what it says of the word before it.
@@ -183,3 +182,10 @@ class MarkedFormat(AnswerFormat):
         texts = [word.text for word in words_of(translation)]
         others = [word.text for word in words_of(source)] if self.both_sides and texts else []
         return [*texts, BETWEEN + others[0], *others[1:]] if others else texts
+
+
+class MarkedOmissionsFormat(MarkedFormat):
+    """As `marked`, and behind it the source with a mark after each word: said, or left out."""
+
+    name = "marked-omissions"
+    both_sides = True

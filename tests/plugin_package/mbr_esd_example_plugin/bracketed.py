@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.located import PlainParser, Written
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
 

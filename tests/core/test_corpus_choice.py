@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
-from mbr_esd_metric.core.corpus_choice import maximise_ratio
+from mbr_esd_metric.core.corpus_choice import LevelShares, Option, level_spans, maximise_ratio
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.level_shares import LevelShares, Option, level_spans
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
