@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mbr_esd_metric.elicit.formats.marked import MarkedParser
-from mbr_esd_metric.elicit.formats.marked_omissions import MarkedOmissionsFormat
+from mbr_esd_metric.elicit.formats.marked import MarkedOmissionsFormat, MarkedParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
 
 _SCORE = re.compile(r"\nScore: (-?[0-9]{1,2}(?:\.[0-9]{1,6})?)\Z")
