@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Literal
 
 from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
+from mbr_esd_metric.elicit.sentences import word_count
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
@@ -35,7 +37,7 @@ def breakdown_table(
     names = [*statistics, *measuring.measures]
     data = stored_metrics(test_set, metrics, measuring.raters)
     if by == "length":
-        labels = length_labels([len(source) for source in test_set.sources])
+        labels = length_labels(words_of_translations(test_set))
     else:
         labels = [domain if by == "domain" else document for domain, document in test_set.documents]
     parts = breakdown(data, labels, names, measuring.aggregation, measuring.missing, exact=measuring.exact)
@@ -54,7 +56,7 @@ def breakdown_table(
             rows.append((*named, *(Cell(values[name]) for name in names)))
     legend = "rated: translations with a gold score"
     if by == "length":
-        legend += "; lengths are those of the source, in characters"
+        legend += "; lengths are words of the translation, the mean over the systems"
     legends = [legend]
     if "softf1" in names:
         legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
@@ -62,6 +64,15 @@ def breakdown_table(
     constant = {test_set.lp: constant_metrics(data.gold, data.scores)} if "spa" in names else {}
     notes = constant_notes(constant, measuring.exact)
     return Table(title, tuple(columns), tuple(rows), (*legends, *exact_notes(measuring.exact), *data.notes, *notes))
+
+
+def words_of_translations(test_set: TestSet) -> list[int]:
+    """Of each segment the mean number of words of its translations, rounded."""
+    each: list[list[int]] = [[] for _ in test_set.sources]
+    for texts in test_set.outputs.values():
+        for words, text in zip(each, texts, strict=True):
+            words += [] if text is None else [word_count(text)]
+    return [round(fmean(words)) if words else 0 for words in each]
 
 
 def falling(value: float | None) -> float:

@@ -13,6 +13,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.elicit.sentences import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
 from mbr_esd_metric.metaeval.precision_recall import precision_recall_curve
@@ -134,15 +135,18 @@ def test_breakdown(data: Path, test_set: TestSet, capsys: pytest.CaptureFixture[
 
 def length_names(test_set: TestSet) -> list[str]:
     """Buckets between the quartiles, the shortest first."""
-    edges = sorted({math.ceil(at) for at in np.quantile([len(s) for s in test_set.sources], [0.25, 0.5, 0.75])})
-    bounds = [0, *(edge for edge in edges if edge > min(map(len, test_set.sources)))]
+    outputs = list(test_set.outputs.values())
+    words = [[word_count(texts[i]) for texts in outputs if texts[i] is not None] for i in range(len(test_set.sources))]
+    lengths = [round(sum(some) / len(some)) for some in words]
+    edges = sorted({math.ceil(at) for at in np.quantile(lengths, [0.25, 0.5, 0.75])})
+    bounds = [0, *(edge for edge in edges if edge > min(lengths))]
     return [f"{low}-{high - 1}" for low, high in itertools.pairwise(bounds)] + [f"{bounds[-1]}-"]
 
 
 def test_breakdowns_footnotes_say_what_the_table_has(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     by_length = text(data, capsys, "leaderboard", "--by", "length", "--statistics", "spa")
     by_domain = text(data, capsys, "leaderboard", "--by", "domain", "--statistics", "spa", "--measures", "softf1")
-    assert "lengths are those of the source" in by_length
+    assert "lengths are words of the translation" in by_length
     assert "SoftF1 rewards" not in by_length
     assert "lengths" not in by_domain
     assert "SoftF1 rewards a metric that marks little" in by_domain
