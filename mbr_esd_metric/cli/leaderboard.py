@@ -48,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--statistics",
         nargs="*",
         metavar="NAME",
-        help="of scores: spa, acc_eq, sys-accuracy, sys-KIND and seg-KIND-GROUP, where KIND is pearson, spearman or "
-        f"kendall and GROUP none, item or system (default: {' '.join(_STATISTICS)})",
+        help="of scores: spa, acc_eq, sys-accuracy, sys-KIND, seg-KIND-GROUP, doc-KIND-GROUP, where KIND is pearson, "
+        f"spearman or kendall and GROUP none, item or system (default: {' '.join(_STATISTICS)})",
     )
     views.add_argument(
         "--tasks",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, score_statistic
@@ -61,6 +61,9 @@ def breakdown(
     segments = data.gold.shape[1]
     if len(labels) != segments:
         raise InputError(f"{len(labels)} labels for {segments} segments; give one each")
+    for name in measures:
+        if name in SCORE_STATISTICS and SCORE_STATISTICS[name].level == "doc":
+            raise OptionError(f"{name}: a part is not divided into documents; --statistics alone compares them")
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
     spans: dict[Key, SpanScores] = {}
     if data.human and of_spans:

@@ -95,9 +95,18 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
 
     Raises:
         InputError: with "toolkit", systems with different numbers of ratings (mt-metrics-eval either fails there or
-            mixes systems); with "common", no segment that is rated for every system.
+            mixes systems); with "common", no segment that is rated for every system; scores whose sums 32-bit numbers,
+            with which SPA is computed, cannot hold.
     """
     rated = data.rated
+    for name, values in (("gold", data.gold), *data.metrics.items()):
+        with np.errstate(over="ignore"):
+            largest = np.abs(np.where(rated, values, 0.0)).sum(axis=1).max()
+        if largest > np.finfo(np.float32).max:
+            raise InputError(
+                f"{name} has scores that add up to {largest:.3g}, and SPA is computed in 32-bit numbers, which end at "
+                "3.4e38; scale the scores"
+            )
     counts = rated.sum(axis=1)
     if missing == "common" or bool((rated == rated[0]).all()):
         columns = rated.all(axis=0)

@@ -1,6 +1,7 @@
 """The statistics of scores by name, for tables of correlations and for WMT's tasks.
 
 spa, acc_eq                        as in `spa` and `acc_eq`
+doc-pearson-none, doc-kendall-item ...   the same correlations of documents, whose scores are means of their segments
 sys-accuracy                       pairwise accuracy of systems
 sys-pearson, sys-spearman, sys-kendall
 seg-pearson-item, seg-kendall-none, seg-spearman-system ...
@@ -30,8 +31,8 @@ from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVecto
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.spa import constant_metrics, spa
 
-#: What a statistic compares: scores of systems or of segments. SPA compares systems by the scores of their segments.
-StatisticLevel = Literal["sys", "seg"]
+#: What a statistic compares: scores of systems, documents or segments. SPA compares systems by their segments' scores.
+StatisticLevel = Literal["sys", "doc", "seg"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +43,12 @@ class Scores:
         segments: systems x segments, NaN if there is none; None if only systems are scored.
         systems: domain, or None for all domains -> one score for each system, shape (systems,), NaN if there is none.
             For a domain that is missing here, the mean of the segments counts.
+        documents: systems x documents, where they are scored by themselves; else the mean of the rated segments counts.
     """
 
     segments: FloatMatrix | None
     systems: Mapping[str | None, FloatVector] = field(default_factory=dict)
+    documents: FloatMatrix | None = None
 
     def of_systems(self, domain: str | None, segments: BoolMatrix) -> FloatVector | None:
         """Scores of systems over a domain, which has those segments; None if there are none."""
@@ -60,7 +63,7 @@ class ScoredSet:
 
     Attributes:
         lp: such as "en-de".
-        domains: the domain of each segment.
+        domains, documents: the domain and the document of each segment.
         human: whether a system is a human translation, shape (systems,).
         references: the number of references, including the standard one.
         gold, metrics: scores; the systems have the same order in all of them.
@@ -69,6 +72,7 @@ class ScoredSet:
 
     lp: str
     domains: tuple[str, ...]
+    documents: tuple[str, ...]
     human: BoolMatrix
     references: int
     gold: Scores
@@ -99,7 +103,7 @@ class ScoreStatistic:
     def __str__(self) -> str:
         if self.kind in ("spa", "acc_eq"):
             return self.kind
-        return f"{self.level}-{self.kind}" + (f"-{self.by}" if self.level == "seg" else "")
+        return f"{self.level}-{self.kind}" + ("" if self.level == "sys" else f"-{self.by}")
 
     @property
     def lowest(self) -> float:
@@ -143,6 +147,7 @@ SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
         ScoreStatistic("sys", "accuracy"),
         *(ScoreStatistic("sys", coefficient) for coefficient in COEFFICIENTS),
         *(ScoreStatistic("seg", coefficient, by) for coefficient in COEFFICIENTS for by in GROUPINGS),
+        *(ScoreStatistic("doc", coefficient, by) for coefficient in COEFFICIENTS for by in GROUPINGS),
     )
 }
 
@@ -221,11 +226,52 @@ def _pair(
             return None
         rows = rows & ~np.isnan(x)
         return x[rows], y[rows]
-    if gold.segments is None or metric.segments is None:
+    if statistic.level == "doc":
+        found = _of_documents(data, gold, metric, columns)
+        if found is None:
+            return None
+        matrix, scores = found
+    elif gold.segments is None or metric.segments is None:
         return None
-    matrix = gold.segments[:, columns]
+    else:
+        matrix, scores = gold.segments[:, columns], metric.segments[:, columns]
     rows = rows & ~np.isnan(matrix).all(axis=1)
-    return matrix[rows], metric.segments[:, columns][rows]
+    return matrix[rows], scores[rows]
+
+
+def _of_documents(
+    data: ScoredSet, gold: Scores, metric: Scores, columns: BoolMatrix
+) -> tuple[FloatMatrix, FloatMatrix] | None:
+    """Gold and metric of the documents that have one of these segments, systems x documents.
+
+    Gold is its own score of a document where it is stored, and the metric's then the mean of all its segments; else
+    both are means of the segments that are rated.
+    """
+    if metric.segments is None or (gold.documents is None and gold.segments is None):
+        return None
+    x, y = [], []
+    for at, name in enumerate(dict.fromkeys(data.documents)):
+        of = columns & np.array([document == name for document in data.documents])
+        if not of.any():
+            continue
+        scores = metric.segments[:, of]
+        if gold.documents is not None:
+            x.append(gold.documents[:, at])
+        else:
+            assert gold.segments is not None
+            rated = gold.segments[:, of]
+            x.append(_mean(rated))
+            scores = np.where(np.isnan(rated), np.nan, scores)
+        y.append(_mean(scores))
+    return np.stack(x, axis=1), np.stack(y, axis=1)
+
+
+def _mean(values: FloatMatrix) -> FloatVector:
+    """The mean of each row's numbers; NaN if it has none."""
+    there = ~np.isnan(values)
+    counts = there.sum(axis=1)
+    sums = np.where(there, values, 0.0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def _coefficient(kind: str) -> Coefficient:

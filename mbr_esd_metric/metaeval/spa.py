@@ -6,7 +6,7 @@ and once from the metric; SPA is one minus their mean absolute difference,
     SPA = 1 - mean_{i<j} |p_gold[i, j] - p_metric[i, j]|
 
 The order of the systems matters, because only the pairs i < j are used, and draws that just reach the observed lead
-count for i. It changes SPA by .001 to .011 if scores are whole numbers, such as those of error spans, and otherwise in
+count for i. It changes SPA by up to .015 if scores are whole numbers, such as those of error spans, and otherwise in
 the fifth digit. mt-metrics-eval takes the order of its data; the reader of the data folder sorts systems by name. With
 `exact` the order does not matter.
 """

@@ -115,6 +115,27 @@ class _Known:
         return cls([None] * translations, nothing)
 
 
+def rater_agreement(
+    human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str], raters: Raters = "mean"
+) -> dict[str, float]:
+    """Measure -> the agreement of each rater with the others, over the translations that another one rated too.
+
+    It is what a second rater reaches where `evaluate_spans` says what a metric reaches. Empty if no translation has
+    two raters.
+    """
+    sums: dict[str, FloatVector] = {}
+    for at, one in enumerate(human):
+        others = [
+            [[None if a is None else b for a, b in zip(*rows, strict=True)] for rows in zip(one, other, strict=True)]
+            for number, other in enumerate(human)
+            if number != at
+        ]
+        if any(cell is not None for other in others for row in other for cell in row):
+            for name, values in SpanEvaluator(others, lengths, measures, raters).evaluate(one).statistics.items():
+                sums[name] = sums.get(name, 0) + np.nansum(values, axis=(0, 1))
+    return {name: float(span_measure(name).value(found)) for name, found in sums.items()}
+
+
 class SpanEvaluator:
     """The human side of `evaluate_spans`, checked once and used for many predictions.
 

@@ -21,7 +21,8 @@ def statistic_title(statistic: ScoreStatistic) -> str:
     kind = statistic.kind if statistic.kind == "accuracy" else statistic.kind.capitalize()
     if statistic.level == "sys":
         return f"{kind} sys"
-    return f"{kind} seg" if statistic.by == "none" else f"{kind} by {statistic.by}"
+    level = "docs " if statistic.level == "doc" else ""
+    return f"{kind} {statistic.level}" if statistic.by == "none" else f"{kind} {level}by {statistic.by}"
 
 
 def correlation_table(

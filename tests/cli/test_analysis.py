@@ -314,7 +314,7 @@ def test_output_goes_to_a_file(small: Small, tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "spans.md"
     assert main(["leaderboard", "--tasks", "spans", *small.arguments, "--table", "markdown", "-o", str(out)]) == 0
     assert capsys.readouterr().out == ""
-    assert "| mine | src |" in out.read_text(encoding="utf-8")
+    assert "\n| mine     | src     |" in out.read_text(encoding="utf-8")
 
 
 def test_two_language_pairs_stand_side_by_side(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from scipy import stats
 
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.adapters.wmt.layout import read_scores, write_scores
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.metaeval import acc_eq, correlation, spa
 from tests.helpers.wmt_folder import SYSTEMS, write_folder
@@ -58,6 +60,39 @@ def test_correlations_are_those_of_the_stored_scores(data: Path, capsys: pytest.
         assert rows["flat"][lp]["sys-pearson"] == 0.0
     mean = np.mean([rows["noise"][lp]["spa"] for lp in ("en-de", "zh-en")])
     assert rows["noise"]["average"]["spa"] == pytest.approx(mean)
+
+
+def test_documents_are_compared_by_their_means_or_their_own_gold(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(data, tmp_path / "data")
+    words = ["leaderboard", "--lp", "en-de", "--statistics", "doc-pearson-none", "doc-kendall-item"]
+    rows = {row["metric"]: row["en-de"] for row in table(folder, capsys, *words)["rows"]}
+    test_set = load_test_set(folder, "wmt23", "en-de", reference="refA")
+    names = [document for _, document in test_set.documents]
+    at = [[i for i, name in enumerate(names) if name == one] for one in dict.fromkeys(names)]
+    scores = test_set.metric("length-src").scores
+    rated = np.where(np.isnan(test_set.gold), np.nan, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a document without a rating
+        gold, length = (
+            np.stack([np.nanmean(of[:, columns], axis=1) for columns in at], 1) for of in (test_set.gold, rated)
+        )
+    there = ~np.isnan(gold)
+    pearson = stats.pearsonr(gold[there], length[there]).statistic
+    assert rows["length"]["doc-pearson-none"] == pytest.approx(pearson, abs=1e-12)
+    assert rows["length"]["doc-kendall-item"] == pytest.approx(correlation(gold, length, "kendall", "item").value)
+    # Gold of documents that stands in the folder; the metric's is then the mean of all segments.
+    own = np.random.default_rng(1).normal(size=gold.shape)
+    path = test_set.layout.human_scores("mqm", "doc")
+    write_scores(path, {s: list(v) for s, v in zip(test_set.systems, own.tolist(), strict=True)})
+    rows = {row["metric"]: row["en-de"] for row in table(folder, capsys, *words)["rows"]}
+    length = np.stack([scores[:, columns].mean(axis=1) for columns in at], 1)
+    pearson = stats.pearsonr(own.ravel(), length.ravel()).statistic
+    assert rows["length"]["doc-pearson-none"] == pytest.approx(pearson, abs=1e-9)
+    where = ["--data", str(folder), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    assert main(["leaderboard", *where, "--by", "length", "--statistics", "doc-pearson-none"]) == 1
+    assert "doc-pearson-none: a part is not divided into documents" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -190,3 +190,14 @@ def test_different_numbers_of_ratings_are_refused_or_reduced_to_common_segments(
 def test_matrices_that_do_not_fit_are_refused(statistic: Any, gold: Any, metric: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         statistic(gold, metric)
+
+
+def test_spa_refuses_what_32_bits_cannot_hold() -> None:
+    gold = np.random.default_rng(0).normal(size=(3, 9))
+    for exact in (False, True):
+        assert spa(gold, gold * 2.0**100, exact=exact) == pytest.approx(1, abs=1e-12)
+        for metric in (gold * 1e39, np.where(gold > 0, 3e38, gold)):
+            with pytest.raises(InputError, match="metric has scores that add up to .*; scale the scores"):
+                spa(gold, metric, exact=exact)
+        with pytest.raises(InputError, match="gold has scores that add up to"):
+            spa(gold * 1e300, gold, exact=exact)

@@ -29,7 +29,7 @@ from mbr_esd_metric.metaeval import (
 )
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded, span_measure
 from mbr_esd_metric.metaeval.span_significance import resampled
-from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator
+from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator, rater_agreement
 from mbr_esd_metric.metaeval.synthetic import Edit, add_error, delete_error, free_stretches
 
 LENGTH = 30
@@ -471,3 +471,16 @@ def test_an_evaluator_tells_a_repeated_span_from_one() -> None:
     assert list(first.values.values()) == [1, 1, 1]
     assert list(second.values.values()) == pytest.approx([2 / 3, 2 / 3, 1])
     assert second.counts.minor == 2
+
+
+def test_one_rater_against_the_others_where_both_rated() -> None:
+    a, b, c = Annotation([ErrorSpan(0, 4, "major")]), Annotation([ErrorSpan(0, 6, "major")]), Annotation()
+    raters = [[[a, b, None]], [[b, None, a]], [[c, a, None]]]
+    found = rater_agreement(raters, [[10, 10, 10]], ("softf1", "softdice-corpus"))
+    pairs = {0: [(a, [b, c]), (b, [a, c]), (c, [a, b])], 1: [(b, [a]), (a, [b])]}
+
+    means = [np.mean([soft_f1(one, other, 10) for other in others]) for of in pairs.values() for one, others in of]
+    assert found["softf1"] == pytest.approx(np.mean(means), abs=1e-12)
+    assert 0 < found["softdice-corpus"] < 1
+    assert rater_agreement([[[a, None]], [[None, b]]], [[10, 10]], ("softf1",)) == {}
+    assert rater_agreement([[[a]]], [[10]], ("softf1",)) == {}

@@ -39,6 +39,7 @@ def lp(name: str, references: int = 1, domains: int = 2, seed: int = 0) -> Score
     return ScoredSet(
         name,
         tuple(f"domain{i % domains}" for i in range(40)),
+        tuple(f"document{i // 4}" for i in range(40)),
         np.array([False] * 5 + [references > 1]),
         references,
         Scores(gold, {None: own}),

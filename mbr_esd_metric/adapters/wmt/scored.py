@@ -10,7 +10,7 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatVector
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores
 
@@ -54,12 +54,14 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
     systems = _of_systems(
         test_set, test_set.layout.human_scores(gold, "sys"), test_set.layout.human_scores(gold, "domain")
     )
+    documents = _of_documents(test_set, test_set.layout.human_scores(test_set.info.gold, "doc"))
     return ScoredSet(
         test_set.lp,
         tuple(domain for domain, _ in test_set.documents),
+        tuple(document for _, document in test_set.documents),
         np.array([system in test_set.references for system in test_set.systems], dtype=np.bool_),
         len(test_set.references),
-        Scores(test_set.gold, systems),
+        Scores(test_set.gold, systems, documents),
         found,
         tuple(notes),
     )
@@ -91,6 +93,25 @@ def _of_systems(test_set: TestSet, systems: Path, domains: Path) -> dict[str | N
         for domain, stored in read_domain_scores(domains).items():
             _put(found, domain, test_set, stored)
     return found
+
+
+def _of_documents(test_set: TestSet, path: Path) -> FloatMatrix | None:
+    """Systems x documents, as the folder has them; None if it has none for one of the systems.
+
+    Raises:
+        InputError: a system with another number of scores than there are documents.
+    """
+    if not path.is_file():
+        return None
+    stored = read_scores(path)
+    if not all(system in stored for system in test_set.systems):
+        return None
+    documents = len({document for _, document in test_set.documents})
+    for system in test_set.systems:
+        if len(stored[system]) != documents:
+            raise InputError(f"{path}: {system} has {len(stored[system])} scores, and there are {documents} documents")
+    scores = [[np.nan if score is None else score for _, score in stored[system]] for system in test_set.systems]
+    return np.array(scores, dtype=np.float64)
 
 
 def _put(
