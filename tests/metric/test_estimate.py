@@ -12,8 +12,10 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.engines import vllm
+from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.engine_choice import choose_engine
 from mbr_esd_metric.metric.estimate import estimate, estimates
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -153,3 +155,17 @@ def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
         assert estimate(load_card(f"{name}&model=another"), SEGMENTS).note == ""
         annotate(load_card(f"{name}&model=another"), SEGMENTS)
     assert estimate(load_card(f"{name}&model=another&dialect=vllm"), SEGMENTS).note == "", "all are stored"
+
+
+@pytest.mark.parametrize(("build", "expected"), [(True, "transformers"), (False, "vllm")])
+def test_a_small_model_does_not_wait_for_vllms_cpu_build(
+    build: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
+    monkeypatch.setattr(vllm, "is_cpu_build", lambda: build)
+    monkeypatch.setattr(vllm.VllmEngine, "problem", classmethod(lambda cls, options: None))
+    monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: None))
+    assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == expected
+    assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
+    monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
+    assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
