@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if not names:
         raise InputError("there is no segment to sample")
     if trial is not None:
-        return print_estimates(card, [segment for _, _, segment in names], trial)
+        return print_estimates(card, [segment for _, _, segment in names], trial, args.machine)
     lost: Counter[bool] = Counter()
     write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     trial = trial_of(args)
     if trial is not None:
-        return print_estimates(metric.card, segments, trial)
+        return print_estimates(metric.card, segments, trial, args.machine)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
         told = prediction.metadata
@@ -91,7 +91,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     """
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
-    for option in ("documents", "engine", "server", "dry_run", "trial"):
+    for option in ("documents", "engine", "server", "dry_run", "trial", "machine"):
         if getattr(args, option):
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     texts = Texts.read(args, args.references)

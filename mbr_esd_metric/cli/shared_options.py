@@ -123,7 +123,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dry-run`` and ``--try``."""
+    """Add ``--dry-run``, ``--try`` and ``--machine``."""
     parser.add_argument("--dry-run", action="store_true", help="say what would be sampled, and sample nothing")
     parser.add_argument(
         "--try",
@@ -132,6 +132,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --dry-run: sample N segments first, which are kept, and say how long the rest takes",
     )
+    parser.add_argument("--machine", metavar="4xH100", help="with --dry-run: how long such GPUs take")
 
 
 def trial_of(args: argparse.Namespace) -> int | None:
@@ -140,6 +141,8 @@ def trial_of(args: argparse.Namespace) -> int | None:
     Raises:
         OptionError: ``--try`` without ``--dry-run``, or of fewer than two segments.
     """
+    if args.machine is not None and not args.dry_run:
+        raise useless(f"--machine {args.machine}", "a run that is no --dry-run")
     if args.trial is not None and not args.dry_run:
         raise useless(f"--try {args.trial}", "a run that is no --dry-run")
     if args.trial is not None and args.trial < 2:
@@ -147,11 +150,11 @@ def trial_of(args: argparse.Namespace) -> int | None:
     return (args.trial or 0) if args.dry_run else None
 
 
-def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
+def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int, machine: str | None = None) -> int:
     """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
-    from mbr_esd_metric.metric.estimate import estimates
+    from mbr_esd_metric.metric.estimate import Machine, estimates
 
-    found = estimates(card, segments, trial)
+    found = estimates(card, segments, trial, None if machine is None else Machine.parse(machine))
     for one in found:
         if len(found) > 1:
             print(f"{one.name}:")

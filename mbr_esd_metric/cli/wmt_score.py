@@ -107,6 +107,6 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: Sy
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):
-        print_estimates(load_card(model), [one.segment for one in texts if one.supplied], trial)
+        print_estimates(load_card(model), [one.segment for one in texts if one.supplied], trial, args.machine)
     elif trial:
         raise useless(f"--try {trial}", f"--model {model}, of which nothing is sampled")

@@ -1,17 +1,23 @@
 """Estimates what a run would cost, before anything is loaded or paid for (`mbr-esd score --dry-run`).
 
-How long a run takes depends on the machine, on what else it does, and on the texts. So no figure is kept for it: a
-trial samples a few of the run's own segments, which the run then need not sample, and measures.
+How long a run takes depends on the machine, on what else it does, and on the texts. A trial measures it: it samples a
+few of the run's own segments, which the run then need not sample. For GPUs that are busy, published rates say about how
+long: a token takes two operations for each parameter, and NVIDIA measured 6,651 tokens/s of Llama 3.3 70B in FP8 on two
+H100 and 4,336 on one H200 (TensorRT-LLM 1.0, performance overview, 128 tokens in and 2,048 out). That is 466 and 607
+TFLOP/s a GPU, and half of it in bfloat16. Lambda measured half of an H100's output on an A100 (vLLM, 2024).
 """
 
 from __future__ import annotations
 
+import math
+import re
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import EngineError, useless
+from mbr_esd_metric.errors import EngineError, OptionError, useless
 from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
@@ -22,6 +28,8 @@ from mbr_esd_metric.metric.plan import Segment, members, plan
 from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
 
+#: GPU -> memory in GB, and 10^12 operations a second that it reaches in bfloat16 (see above).
+GPUS = {"A100": (80, 117.0), "H100": (80, 233.0), "H200": (141, 303.0)}
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
 
@@ -42,6 +50,48 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """So many GPUs of a kind, as ``4xH100``."""
+
+    count: int
+    gpu: str
+
+    @classmethod
+    def parse(cls, text: str) -> Machine:
+        """The machine that a user names; raises `OptionError` if it is none."""
+        match = re.fullmatch(r"(?:([1-9]\d{0,5})x)?(\w+)", text)
+        if match is None or match[2].upper() not in GPUS:
+            raise OptionError(f"--machine {text}: give a number of {', '.join(GPUS)}, such as 4xH100")
+        return cls(int(match[1] or 1), match[2].upper())
+
+    @classmethod
+    def here(cls) -> Machine | None:
+        """The GPUs of this machine, if they are of a kind whose rate is known."""
+        try:
+            command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+            names = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
+        except (OSError, subprocess.SubprocessError):
+            return None
+        gpu = next((gpu for gpu in GPUS if names and gpu in names[0]), None)
+        return None if gpu is None else cls(len(names), gpu)
+
+    def line(self, card: ModelCard, tokens: int) -> str:
+        """GPU-hours and hours for so many tokens of prompts and answers."""
+        memory, rate = GPUS[self.gpu]
+        half = "quantization:fp8" in card.vllm
+        weights = card.memory_gb / (2 if half else 1)
+        if weights > 0.9 * memory * self.count:
+            least = math.ceil(weights / (0.9 * memory))
+            return f"{weights:.0f} GB of weights need {least}x{self.gpu} or more"
+        parameters = card.memory_gb / 2 * 1e9
+        hours = 2 * parameters * tokens / (rate * (2 if half else 1) * 1e12) / 3600
+        return (
+            f"{_in_words(3600 * hours / self.count)}, {hours:,.2g} GPU-hours (from published rates of busy GPUs, "
+            "without loading; a mixture of experts takes less)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """The work that is left to do. With `n=auto` the numbers to sample are upper limits.
 
@@ -58,6 +108,7 @@ class Estimate:
         prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
         cost: the estimated cost at the card's prices, and the most that it can be; None if no prices are given.
         max_cost: the cost at which the run would stop, if any.
+        machine: GPUs and the line about them, if they were named or are here.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
         timing: of segments sampled on trial; None without a trial.
     """
@@ -77,6 +128,7 @@ class Estimate:
     prompt_tokens: int
     cost: tuple[float, float] | None
     max_cost: float | None
+    machine: tuple[str, str] | None = None
     note: str = ""
     timing: Timing | None = None
 
@@ -117,6 +169,9 @@ class Estimate:
             )
             if self.max_cost is not None and self.max_cost < bound:
                 lines.append(f"  max_cost           {self.max_cost:,.4f}: the run stops before it would pass it")
+        if self.machine is not None:
+            name, hours = self.machine
+            lines.append(f"on {name:<17} {most}{hours}")
         lines.append(f"time                 {most if self.seconds else ''}{self._time()}")
         if self.note:
             lines.append(f"note                 {self.note}")
@@ -177,13 +232,16 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
     return Timing(loaded - began, count - 1, candidates, time.monotonic() - loaded)
 
 
-def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> list[Estimate]:
+def estimates(
+    card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
+) -> list[Estimate]:
     """`estimate` of each model that a card pools; one where nothing is.
 
     Args:
         card: one model or several.
         segments: of the run.
         trial: segments to sample of each model, to measure the time; 0 samples none.
+        machine: GPUs to estimate for; None takes those that are here.
 
     Raises:
         OptionError, EngineError, StoreError: as `estimate`, and with a trial as `timed`.
@@ -192,7 +250,12 @@ def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> l
     for one in members(card):
         alone = replace(one, others=())
         timing = timed(alone, segments, trial) if trial else None
-        found.append(replace(estimate(alone, segments), timing=timing))
+        count = replace(estimate(alone, segments), timing=timing)
+        gpus = machine or Machine.here()
+        if gpus is not None and alone.memory_gb and count.tokens:
+            line = gpus.line(alone, count.tokens + round(count.prompt_characters / BYTES_A_TOKEN))
+            count = replace(count, machine=(f"{gpus.count}x{gpus.gpu}", line))
+        found.append(count)
     return found
 
 

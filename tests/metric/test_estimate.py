@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.engine_choice import choose_engine
-from mbr_esd_metric.metric.estimate import estimate, estimates
+from mbr_esd_metric.metric.estimate import Machine, estimate, estimates
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_server import FakeServer
@@ -169,3 +169,22 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
     assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
     monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
     assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
+
+
+def test_hours_on_a_machine_come_from_published_rates() -> None:
+    segments = [Segment(f"Source {i}.", f"Ein Satz {i}.", str(i)) for i in range(100)]
+
+    def line(machine: str, name: str = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1") -> str:
+        (one,) = estimates(load_card(name), segments, machine=Machine.parse(machine))
+        return next(line for line in one.lines() if line.startswith("on "))
+
+    (one,) = estimates(load_card("mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"), segments)
+    tokens = one.tokens + one.prompt_characters / 3.5
+    hours = 141.1e9 * tokens / 233e12 / 3600
+    assert f"{hours:,.2g} GPU-hours" in line("4xH100")
+    assert line("4xH100").startswith("on 4xH100            about ")
+    assert "141 GB of weights need 2xH100 or more" in line("H100")
+    fp8 = line("1xh100", "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1&vllm=quantization:fp8")
+    assert f"{hours / 2:,.2g} GPU-hours" in fp8
+    with pytest.raises(OptionError, match="give a number of A100, H100, H200, such as 4xH100"):
+        Machine.parse("4xT4")
