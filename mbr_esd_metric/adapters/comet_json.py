@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity
+from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names
@@ -27,6 +28,7 @@ class CometRow:
         score: None if there is none.
         data_warning: what the pair was warned of, if anything.
         reference: whether a reference stands beside it.
+        parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
     place: SegmentKey
@@ -35,6 +37,7 @@ class CometRow:
     score: float | None
     data_warning: str | None = None
     reference: bool = False
+    parts: tuple[ScoredPart, ...] = ()
 
 
 def read_comet_json(path: Path) -> list[CometRow]:
@@ -56,6 +59,9 @@ def read_comet_json(path: Path) -> list[CometRow]:
             if not isinstance(row, Mapping) or not isinstance(row.get("mt"), str):
                 raise InputError(f"{where}: give an object with src, mt and COMET")
             with reading(where):
+                parts = tuple(
+                    ScoredPart(one["start"], one["end"], finite(one["score"])) for one in row.get("sentences") or ()
+                )
                 annotation = _annotation(row.get("errors", ()), row.get("omissions", ())) if spans else None
             data_warning = row.get("data_warning")
             found.append(
@@ -66,6 +72,7 @@ def read_comet_json(path: Path) -> list[CometRow]:
                     _score(row.get("COMET"), where),
                     None if data_warning is None else str(data_warning),
                     bool(row.get("ref")),
+                    parts,
                 )
             )
     return found

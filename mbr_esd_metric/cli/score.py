@@ -80,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
         data[path] = _rows(samples[part], prediction.scores[part], spans[part], data_warnings[part])
         for row, omissions in zip(data[path], left_out[part] if left_out else (), strict=False):
             row["omissions"] = omissions
+        for row, sentences in zip(data[path], prediction.metadata.get("sentences", ())[part], strict=False):
+            if sentences:
+                row["sentences"] = sentences
     return _show(args, texts, data)
 
 

@@ -165,6 +165,7 @@ def comet_layer(source: Source) -> Layer:
             row.score,
             row.data_warning,
             in_unit,
+            parts=row.parts,
         )
         for row in rows
     ]

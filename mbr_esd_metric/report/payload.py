@@ -59,6 +59,11 @@ def _clean(text: str) -> str:
 def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
     own: list[float | None] = []
+    parts = {
+        row: [(one.start, one.end, one.score) for one in opinion.parts]
+        for row, opinion in enumerate(column.opinions)
+        if opinion is not None and opinion.parts
+    }
     kept = [None if opinion is None else opinion.kept for opinion in column.opinions]
     spans: dict[str, list[Any]] = {
         name: [] for name in ("start", "length", "major", "category", "confidence", "source")
@@ -85,6 +90,7 @@ def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]
         "name": _clean(column.name),
         "human": column.human,
         "count": count,
+        **({"parts": parts} if parts else {}),
         "own": own if any(score is not None for score in own) else None,
         "kept": kept if any(score is not None for score in kept) else None,
         **spans,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
 from mbr_esd_metric.decoding.blank import is_blank
 from mbr_esd_metric.errors import InputError
@@ -42,6 +43,7 @@ class Opinion:
         own: the score that came with it, on the layer's own scale; higher is better.
         data_warning: what the pair was warned of, such as "equal to its source".
         in_unit: whether the layer's scores are in [0, 1], as COMET's, and so no MQM scores.
+        parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
     text: Text
@@ -49,6 +51,7 @@ class Opinion:
     own: float | None = None
     data_warning: str | None = None
     in_unit: bool = False
+    parts: tuple[ScoredPart, ...] = ()
 
     @property
     def blank(self) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
+from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import printable
 from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
@@ -43,7 +45,12 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
         lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(opinion, weights)))
         if opinion.annotation is None:
             continue
-        lines.append("  " + mark(text.translation, opinion.annotation.on("translation"), color=color))
+        there = opinion.annotation.on("translation")
+        if not opinion.parts:
+            lines.append("  " + mark(text.translation, there, color=color))
+        for part in opinion.parts:
+            sentence = mark(text.translation[part.start : part.end], _within(there, part), color=color)
+            lines.append(f"  {dim}{part.score:.4f}{reset}  {sentence}")
         if missing := opinion.annotation.on("source"):
             lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
         lines += [f"  {dim}{line}{reset}" for line in _errors(text, opinion.annotation)]
@@ -87,6 +94,15 @@ def mark(translation: str, annotation: Annotation, *, color: bool) -> str:
         else:
             parts.append(f"[{shown}]({severity})")
     return "".join(parts)
+
+
+def _within(annotation: Annotation, part: ScoredPart) -> Annotation:
+    """What stands in a part, with offsets into it."""
+    return Annotation(
+        replace(span, start=max(span.start, part.start) - part.start, end=min(span.end, part.end) - part.start)
+        for span in annotation
+        if span.start < part.end and part.start < span.end
+    )
 
 
 def severity_runs(translation: str, annotation: Annotation) -> Iterator[tuple[str, Severity | None]]:

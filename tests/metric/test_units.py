@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.joining import join_parts
@@ -189,6 +190,22 @@ def test_what_people_see_of_it(card: ModelCard) -> None:
     assert found.scores[0] == pytest.approx(statistics.mean(one["score"] for one in found.metadata.sentences[0]))
     assert found.metadata.error_spans[0][1]["text"] == "Ich"
     assert "sentences" not in Metric(card).predict([{"src": "Yes.", "mt": "Ja."}], progress_bar=False).metadata
+
+
+def test_score_writes_the_sentences_and_show_shows_them(
+    card: ModelCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("src", SOURCE), ("mt", TRANSLATION)):
+        Path(name).write_text(f"{text}\nYes.\n", encoding="utf-8")
+    model = f"mbr-esd-server?model=m&engine=server&n=2&unit=sentence&store={tmp_path / 'store'}"
+    assert main(["score", "-s", "src", "-t", "mt", "--lp", "en-de", "--model", model, "--to_json", "o.json"]) == 0
+    long, short = json.loads(Path("o.json").read_text(encoding="utf-8"))["mt"]
+    assert len(long["sentences"]) == 6
+    assert "sentences" not in short
+    capsys.readouterr()
+    assert main(["show", "o.json", "--id", "1"]) == 0
+    assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in capsys.readouterr().out
 
 
 def test_an_estimate_counts_the_longer_prompts(card: ModelCard) -> None:

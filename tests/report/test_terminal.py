@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Text, join
 from mbr_esd_metric.report.terminal import mark, show, wants_color
 
@@ -58,6 +59,14 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
         "c  1 candidates, 1 distinct, 0 invalid\n"
         "      1 x  0123456789  left out of  the [source](major)\n"
     )
+
+
+def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
+    text = Text("7", "", "", "Ja. Nein, 😀.")
+    annotation = Annotation([ErrorSpan(4, 8, "minor"), ErrorSpan(2, 5, "major")])
+    parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
+    shown = show(join([Layer("m", [Opinion(text, annotation, 0.98, parts=parts)])]), 0, color=False)
+    assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown
 
 
 def test_no_text_drives_the_terminal() -> None:

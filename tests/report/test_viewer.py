@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Sheet, Text, join
 from tests.helpers.pages import Page, random_opinions, some_texts
 
@@ -129,6 +130,15 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     assert page.texts(card + ".score") == ["MQM −7"]
     # The comparison is of the translation.
     assert "SoftF1 1.000" in page.texts(card + ".facts span")
+
+
+def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
+    text = Text("1", "", "", "Ja. Nein, 😀.")
+    parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
+    page.open(join([Layer("m", [Opinion(text, Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)])]))
+    assert page.texts("#detail .sentences .score") == ["1.00", ".96"]
+    assert page.texts("#detail .sentences .body") == ["Ja.", "Nein, 😀."]
+    assert page.texts("#detail .sentences mark") == ["Nein"]
 
 
 def test_confidence_is_opacity(page: Page) -> None:

@@ -118,6 +118,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             _write_beside(samples, "errors", result.metadata.error_spans)
             if "omissions" in result.metadata:
                 _write_beside(samples, "omissions", result.metadata.omissions)
+            if "sentences" in result.metadata:
+                _write_beside(samples, "sentences", result.metadata.sentences)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             logger.info("%s", self._signature)

@@ -208,7 +208,12 @@ function metricCard(index, row) {
   const name = el("h3", { text: column.name }, column.human ? el("span", { class: "tag", text: "human" }) : null,
     index === state.reference && columns.length > 1 ? el("span", { class: "tag", text: "compared with" }) : null);
   const source = data.sources[data.src[row]], missing = spans.filter((s) => s.omission);
-  const body = marked(el("p", { class: "body", dir: "auto" }), texts[row], spans.filter((s) => !s.omission), { interactive: true });
+  const there = spans.filter((s) => !s.omission), sentences = (column.parts || {})[row];
+  // A text that was judged sentence by sentence is shown so, each with its score at its side.
+  const body = sentences ? el("div", { class: "sentences" }, ...sentences.flatMap(([from, to, score]) => [
+    el("span", { class: "score", text: number(score, 2) }),
+    marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { from, to, interactive: true })]))
+    : marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { interactive: true });
   const card = el("section", { class: "card", "aria-label": column.name },
     el("div", { class: "head" }, name, el("span", { class: "score", text: `MQM ${points(scores[index][row])}` })), facts, body);
   if (missing.length) {
