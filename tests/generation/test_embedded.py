@@ -24,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-DEMO, SMALL = embedded.EMBEDDED
+DEMO, SMALL, _ = embedded.EMBEDDED
 
 
 def failure(cache: Path, model: str = DEMO) -> str:

@@ -98,7 +98,9 @@ class TaggerEngine(Engine):
         wait_passively()
         with loading(options):
             model = _loaded(AutoModelForTokenClassification, options)
-            self._tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
+            base = _embeddings(model.config)
+            place = embedded_weights(base) if base else options.model
+            self._tokenizer = AutoTokenizer.from_pretrained(place, revision=options.revision)
         dtype = options.dtype
         if dtype == "auto":
             dtype = "bfloat16" if bf16_works(model.device.type) else "float32"
@@ -256,13 +258,18 @@ def _halves(translation: str, source: str, part: Part, label: str) -> list[Part]
     return [replace(part, end=at, source_end=there), replace(part, start=at, source_start=there)]
 
 
+def _embeddings(config: Any) -> str | None:
+    """The embedded model whose embeddings and tokenizer a folder lacks."""
+    return (getattr(config, _SECTION, None) or {}).get("embeddings")
+
+
 def _loaded(auto: Any, options: EngineOptions) -> Any:
     """The model; its embeddings come from an embedded model where its configuration says so."""
     import torch
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(options.model, revision=options.revision)
-    base = (getattr(config, _SECTION, None) or {}).get("embeddings")
+    base = _embeddings(config)
     if base is None:
         return auto.from_pretrained(options.model, revision=options.revision, **placement(options.device))
     if base not in EMBEDDED:
@@ -271,7 +278,7 @@ def _loaded(auto: Any, options: EngineOptions) -> Any:
 
     with torch.device("meta"):
         model = auto.from_config(config)
-    state = load_file(Path(embedded_weights(base)) / "model.safetensors")
+    state = load_file(embedded_weights(base) / "model.safetensors")
     state |= load_file(Path(options.model) / "model.safetensors")
     for name in [name for name in state if name.endswith(".scale")]:
         weights = name.removesuffix(".scale")
