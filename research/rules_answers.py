@@ -65,7 +65,7 @@ class Answers:
     @classmethod
     def of(cls, decisions: Sequence[Decision], cost: float) -> Answers:
         """The decisions of a rule."""
-        return cls(np.array([d.score for d in decisions]), [d.annotation for d in decisions], cost)
+        return cls(np.array([d.mqm for d in decisions]), [d.annotation for d in decisions], cost)
 
 
 class Reader:

@@ -50,7 +50,7 @@ decision: Decision = decide([Candidate("{}")], "text", DecisionOptions(rule="map
 span: ErrorSpan = next(iter(decision.annotation))
 many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
 metric: Metric = load_metric("mbr-esd-small", n=8)
-score: float = metric.corpus_score(["a"], ["b"]).score
+score: float = metric.corpus_score(["a"], ["b"]).mqm
 metric.predict([{"src": "a", "mt": "b"}], 8, 0)
 spans: list[list[dict[str, Any]]] = metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0).metadata.error_spans
 values: float = f1([span], [span], 4) + mqm_score([span])
@@ -117,9 +117,9 @@ def test_an_option_takes_only_what_it_lists(name: str) -> None:
 
 
 def test_a_blank_translation_counts_as_asked() -> None:
-    assert decide(ITEMS[2:], " ", source="text").score == -25
-    assert decide(ITEMS[2:], " ", source="text", blank="perfect").score == 0
-    assert decide(ITEMS[2:], " ").score == 0
+    assert decide(ITEMS[2:], " ", source="text").mqm == -25
+    assert decide(ITEMS[2:], " ", source="text", blank="perfect").mqm == 0
+    assert decide(ITEMS[2:], " ").mqm == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -22,26 +22,28 @@ class CometRow:
 
     Attributes:
         place: system, by its file's name without ending, source and translation.
-        number: of the segment in its system, from 1.
+        id: of the segment in its system: its number from 1, or what the file calls it.
         annotation: error spans, with every repeat; an error without characters is one of its points. None where the
-            metric has no spans.
+            row has no list of errors, or a translation was left out.
         score: None if there is none.
+        mqm: the MQM score beside it, in [-25, 0], if there is one.
         data_warning: what the pair was warned of, if anything.
         reference: whether a reference stands beside it.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
     place: SegmentKey
-    number: int
+    id: str
     annotation: Annotation | None
     score: float | None
+    mqm: float | None = None
     data_warning: str | None = None
     reference: bool = False
     parts: tuple[ScoredPart, ...] = ()
 
 
 def read_comet_json(path: Path) -> list[CometRow]:
-    """Every translation of a file. If no segment has an error list, the metric has scores without spans.
+    """Every translation of a file. A segment without a list of errors has a score alone.
 
     Raises:
         InputError: another format; names the system and the segment.
@@ -50,7 +52,6 @@ def read_comet_json(path: Path) -> list[CometRow]:
         data = decoded("\n".join(line for _, line in numbered_lines(path)))
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
         raise InputError(f"{path}: give what comet-score --to_json writes, an object with a list of segments a system")
-    spans = any("errors" in row for rows in data.values() for row in rows if isinstance(row, Mapping))
     names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
     found = []
     for system, (key, rows) in zip(names, data.items(), strict=True):
@@ -62,14 +63,18 @@ def read_comet_json(path: Path) -> list[CometRow]:
                 parts = tuple(
                     ScoredPart(one["start"], one["end"], finite(one["score"])) for one in row.get("sentences") or ()
                 )
-                annotation = _annotation(row.get("errors", ()), row.get("omissions", ())) if spans else None
+                left_out = row.get("COMET", 0) is None and not row.get("errors")
+                annotation = (
+                    _annotation(row["errors"], row.get("omissions", ())) if "errors" in row and not left_out else None
+                )
             data_warning = row.get("data_warning")
             found.append(
                 CometRow(
                     SegmentKey(system, str(row.get("src", "")), row["mt"]),
-                    number,
+                    str(row.get("id", number)),
                     annotation,
                     _score(row.get("COMET"), where),
+                    _score(row.get("mqm"), where),
                     None if data_warning is None else str(data_warning),
                     bool(row.get("ref")),
                     parts,

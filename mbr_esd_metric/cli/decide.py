@@ -13,7 +13,7 @@ example:
 CANDIDATES is JSON lines, a segment a line,
   {"id": "1", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 or the released code's *.gen.json; both may be compressed (.gz, .zst). The output is JSON lines in the same order.
-A run that was interrupted leaves OUT.partial; the same command goes on from there.
+It is decided as the model's card does that sampled it, which the file says; options change it.
 """
 
 
@@ -40,14 +40,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
-    from mbr_esd_metric.cli.shared_options import decision_options
-    from mbr_esd_metric.decoding.file import decide_file
+    from mbr_esd_metric.cli.shared_options import given_decision, spelled_value
+    from mbr_esd_metric.decoding.file import decide_file, file_options
     from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.errors import OptionError, number_of
+    from mbr_esd_metric.files.paths import check_output
+    from mbr_esd_metric.metric.signature import signature_of_file
 
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
-    options = decision_options(args, tuple(FIELDS))
+    check_output(args.output, [args.candidates])
+    given = given_decision(args, tuple(FIELDS))
+    options = file_options(args.candidates, given, spelled_value)
     summary = decide_file(
         args.candidates,
         args.output,
@@ -74,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
             )
         if summary.blank:
             print(f"blank translations: {summary.blank} (--blank {options.blank})", file=sys.stderr)
+        if given:
+            print(signature_of_file(args.candidates, options), file=sys.stderr)
     for reason in summary.skipped[:10]:
         print(f"left out: {reason}", file=sys.stderr)
     if len(summary.skipped) > 10:

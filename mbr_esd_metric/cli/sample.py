@@ -81,10 +81,12 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.pipeline import sample
 
+    decision = card.decision.stored()
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
         cut.update(one.truncated for one in candidates)
-        yield CandidateRecord(number, segment.source, segment.translation, CandidateColumns.of(candidates), system)
+        columns = CandidateColumns.of(candidates)
+        yield CandidateRecord(number, segment.source, segment.translation, columns, system, decision)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:

@@ -78,9 +78,18 @@ def decision_options(args: argparse.Namespace, names: Sequence[str]) -> Decision
     Raises:
         OptionError: an unknown name, or an option that has no effect together with the others.
     """
+    return DecisionOptions().changed(given_decision(args, names), spelled_value)
+
+
+def given_decision(args: argparse.Namespace, names: Sequence[str]) -> dict[str, str]:
+    """Option -> value of those that `add_decision_options` read and that were given."""
     read = {name: getattr(args, spelled(name)[2:].replace("-", "_")) for name in names}
-    given = {name: value for name, value in read.items() if value is not None}
-    return DecisionOptions().changed(given, lambda name, value: f"{spelled(name)} {value}")
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def spelled_value(name: str, value: str) -> str:
+    """A field of `DecisionOptions` and its value as they are written on the command line."""
+    return f"{spelled(name)} {value}"
 
 
 def spelled(name: str) -> str:

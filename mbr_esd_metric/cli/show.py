@@ -15,9 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_shown(parser)
     parser.add_argument("--id", action="append", default=[], metavar="ID", help="only segments of this name")
     parser.add_argument("--system", metavar="NAME", help="only this system")
-    parser.add_argument(
-        "--worst", metavar="COLUMN", help="lowest score of this metric or rater first: the stored one, else MQM"
-    )
+    parser.add_argument("--worst", metavar="COLUMN", help="lowest score of this metric or rater first")
     parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most N segments")
     parser.add_argument(
         "--color",
@@ -52,10 +50,8 @@ def run(args: argparse.Namespace) -> int:
         columns = {column.name: column for column in sheet.columns}
         if args.worst not in columns:
             raise unknown("column", args.worst, columns)
-        said = [(opinion, row) for row in rows if (opinion := columns[args.worst].opinions[row]) is not None]
-        # One scale for all: MQM where any score was not stored.
-        stored = all(opinion.own is not None for opinion, _ in said)
-        scores = [(opinion.own if stored else opinion.mqm(args.mqm), row) for opinion, row in said]
+        opinions = columns[args.worst].opinions
+        scores = [(found.score(args.mqm), row) for row in rows if (found := opinions[row]) is not None]
         rows = [row for _, row in sorted((score, row) for score, row in scores if score is not None)]
     color = args.color == "always" or (args.color == "auto" and wants_color(sys.stdout))
     print("\n".join(show(sheet, row, color=color, weights=args.mqm) for row in rows[: args.limit]), end="")

@@ -13,7 +13,7 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.decision_problem import DecisionProblem
@@ -27,7 +27,7 @@ SCORES = ("chosen", "expected", "conditional", "given")
 
 @dataclass(frozen=True, slots=True)
 class ScoredPart:
-    """The characters ``[start, end)`` of a translation that were judged by themselves, and their MQM score."""
+    """The characters ``[start, end)`` of a translation that were judged by themselves, and their score."""
 
     start: int
     end: int
@@ -44,7 +44,8 @@ class Decision:
         annotation: its error spans; each one's confidence is the mean over its characters of the weighted
             share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
             log-probabilities are known, the probability of its words and severity (see `decoding.single`).
-        score: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
+        score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN where a translation is left out.
+        mqm: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
         expected_utilities: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
             it, and the other rules report it.
         expected_utility: that of the annotation.
@@ -52,7 +53,7 @@ class Decision:
             candidates.
         dropped: error spans of the valid candidates that could not be located in the translation, or in the source.
         reasons: why candidates are invalid, and how many for each reason.
-        score_sd: standard deviation of the supports' scores, where `score` is their mean; else None.
+        mqm_sd: standard deviation of the supports' scores, where `mqm` is their mean; else None.
         unplaced: how many of those dropped are omissions.
         located: error spans of the valid candidates that could be located, each candidate's counted.
         unmarked: valid candidates without an error span.
@@ -63,6 +64,7 @@ class Decision:
     index: int | None
     annotation: Annotation
     score: float
+    mqm: float
     expected_utilities: tuple[float, ...]
     expected_utility: float
     valid: int
@@ -70,7 +72,7 @@ class Decision:
     invalid: int
     dropped: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
-    score_sd: float | None = None
+    mqm_sd: float | None = None
     unplaced: int = 0
     located: int = 0
     unmarked: int = 0
@@ -129,7 +131,8 @@ def decided(
     return Decision(
         index=index,
         annotation=annotation,
-        score=mean,
+        score=unit_score(mean, mqm),
+        mqm=mean,
         expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.of]),
         expected_utility=value,
         valid=len(hypotheses.of) - invalid,
@@ -137,6 +140,6 @@ def decided(
         invalid=invalid,
         located=sum(map(mul, counts, sizes)),
         unmarked=sum(many for many, size in zip(counts, sizes, strict=True) if not size),
-        score_sd=deviation,
+        mqm_sd=deviation,
         models=hypotheses.models_of(annotation),
     )

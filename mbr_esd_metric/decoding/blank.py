@@ -10,7 +10,7 @@ import math
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import weights_of
+from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.decoding.options import DecisionOptions
 
 
@@ -27,5 +27,5 @@ def blank_decision(source: str, translation: str, options: DecisionOptions) -> D
     """
     if options.blank == "perfect" or not is_blank(source, translation):
         return None
-    score = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
-    return Decision(None, EMPTY, score, (), math.nan, 0, 0, 0)
+    mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
+    return Decision(None, EMPTY, unit_score(mqm, options.mqm), mqm, (), math.nan, 0, 0, 0)

@@ -1,9 +1,7 @@
-"""Decisions for a whole file of candidates: streaming, in order, over several processes, resumable.
+"""Decisions for a whole file of candidates: streaming, in order, over several processes.
 
-A run writes to ``OUT.partial``: for each record its checksum and the decision. It renames the file to OUT when all
-lines are there, so OUT is never incomplete. If a run was stopped, or stopped at a malformed line, the next one
-goes on from there, as long as the records that are done have not changed. Memory does not grow with the number of
-segments, except for the numbers that a rule over the whole file (`mbr-corpus`) needs.
+Memory does not grow with the number of segments, except for the numbers that a rule over the whole file (`mbr-corpus`)
+needs. The output gets its name when all lines are there.
 """
 
 from __future__ import annotations
@@ -12,45 +10,122 @@ import gc
 import json
 import multiprocessing
 import os
-import re
+import tempfile
 import threading
 import time
-import zlib
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from mbr_esd_metric.core.corpus_choice import CorpusChoice
+from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import corpus_segment, decide_segment
+from mbr_esd_metric.decoding.segment import corpus_segment, decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
-from mbr_esd_metric.files.journal import Journal
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.progress import progress_bar
-from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, candidate_record, json_line, raw_records
+from mbr_esd_metric.files.records import (
+    CandidateRecord,
+    DecisionRecord,
+    candidate_record,
+    json_line,
+    raw_records,
+    read_candidates,
+)
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
 #: Workers get blocks of about this many bytes.
 _BLOCK = 1 << 21
-#: Characters of a record's checksum.
-_CHECKSUM = 8
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
-_SCORE = re.compile(rb'"score": (-?[0-9.]+)[,}]')
-_SKIPPED = b'{"skipped"'
-_STATISTICS = b'{"statistics"'
-#: The end of a decision's line.
-_COUNTS = re.compile(rb'"valid": (\d+), "distinct": \d+, "invalid": (\d+)\}\n$')
+
+
+def _option_of_line(name: str, value: str) -> str:
+    return f'"decision": {name} {value}'
+
+
+def file_options(
+    path: str | Path,
+    given: Mapping[str, str] = {},
+    spell: Callable[[str, str], str] = _option_of_line,
+    usual: DecisionOptions = DecisionOptions(),
+) -> DecisionOptions:
+    """The options by which a file of candidates is decided: what its first line says, changed by what a user gave.
+
+    Args:
+        path: of the file.
+        given: option -> value.
+        spell: how the user writes an option and its value, for messages.
+        usual: the options of a file that says none.
+
+    Raises:
+        InputError: an option of its "decision" that is none; names the segment.
+        OptionError: as `DecisionOptions.changed`.
+    """
+    first = _first_record(path)
+    if first is not None and first.decision is not None:
+        try:
+            for name, value in first.decision.items():
+                DecisionOptions.of(None, {name: value})
+            usual = DecisionOptions().changed(first.decision, _option_of_line)
+        except OptionError as error:
+            raise InputError(f"{path}, {first.label}: {error}") from None
+    return usual.changed(given, spell)
+
+
+def _first_record(path: str | Path) -> CandidateRecord | None:
+    """The first record that can be read; what is wrong with one before it is said when it is decided."""
+    for where, value in raw_records(path):
+        with suppress(InputError):
+            return candidate_record(where, value)
+    return None
+
+
+def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tuple[CandidateRecord, Decision | None]]:
+    """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate.
+
+    A rule over the whole file reads it into memory.
+
+    Raises:
+        InputError: a malformed file; names it and the segment.
+    """
+    first: Mapping[str, str] | None = None
+    waiting: list[tuple[CandidateRecord, Decision | None]] = []
+    for number, record in enumerate(read_candidates(path)):
+        first = record.decision if not number else first
+        try:
+            _check_decision(record, first)
+            decision = blank_decision(record.src, record.mt, options)
+            if decision is None and not options.whole_set:
+                source = options.source_of(record.src, record.columns.format)
+                decision = decide_segment(record.columns, record.mt, options, source=source)
+        except NoValidCandidateError:
+            decision = None
+        except InputError as error:
+            raise InputError(f"{path}, {record.label}: {error}") from None
+        if options.whole_set:
+            waiting.append((record, decision))
+        else:
+            yield record, decision
+    judged = [record for record, decision in waiting if decision is None]
+    if judged:
+        found = decide_corpus(
+            [(one.columns, one.mt) for one in judged],
+            options,
+            sources=[one.src for one in judged] if options.both_sides(judged[0].columns.format) else None,
+            labels=[f"{path}, {one.label}" for one in judged],
+        )
+        chosen = iter(found.decisions)
+        waiting = [(record, next(chosen) if decision is None else decision) for record, decision in waiting]
+    yield from waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +153,7 @@ class FileSummary:
 def decide_file(
     candidates: str | Path,
     output: str | Path,
-    options: DecisionOptions,
+    options: DecisionOptions | None = None,
     *,
     workers: int = 1,
     skip_invalid: bool = False,
@@ -89,79 +164,145 @@ def decide_file(
     Args:
         candidates: JSON lines or `*.gen.json`, plain or compressed.
         output: where the decisions go, compressed by suffix.
-        options: rule, utility and so on.
+        options: rule, utility and so on; None for what the file says.
         workers: processes that parse and decide.
         skip_invalid: leave out records that are malformed or have no valid candidate, instead of stopping.
         progress: show a bar on standard error.
 
     Raises:
-        InputError: a malformed record (file and line), no record at all, an unfinished run with other options or
-            records in the way, or an output that cannot be written or is the input.
+        InputError: a malformed record (file and line), no record at all, or an output that cannot be written or is the
+            input.
         NoValidCandidateError: a segment without a valid candidate (file, line and segment).
         OptionError: a rule that needs human annotations, which a candidates file does not hold.
     """
+    check_output(output, [candidates])
+    if next(raw_records(candidates), None) is None:
+        raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
+    first = _first_record(candidates)
+    decision = None if first is None else first.decision
+    options = file_options(candidates) if options is None else options
     if options.decided_by.needs_references:
         raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
-    output = Path(output)
-    unfinished = output.with_name(output.name + ".partial")
-    for path in (output, unfinished):
-        check_output(path, [candidates])
-    header = json_line({"candidates": str(Path(candidates).resolve()), "options": options.described()})
-    with Journal(unfinished, output, header, _CHECKSUM) as journal:
-        if journal.done:
-            _check_done(journal, candidates)
-        blocks = _blocks(Path(candidates), journal.done)
-        lines = _decided(blocks, options, workers, skip_invalid)
-        for checksum, line in progress_bar("deciding", " segments", iterable=lines, done=journal.done, shown=progress):
-            journal.append(checksum, line)
-        if not journal.done:
-            raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
-        summary = _finish(journal, output, options)
-        journal.remove()
-    return summary
+    lines = _decided(_blocks(Path(candidates)), options, workers, skip_invalid, decision)
+    counts = _Counts()
+    with whole_file(output) as file:
+        shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
+        if isinstance(options.decided_by, CorpusRule):
+            choice = _choose_together(shown, options.decided_by, counts, file.write)
+            return counts.summary(() if choice is None else choice.ratios)
+        for line in shown:
+            if counts.add(line):
+                file.write(line.content)
+    return counts.summary()
 
 
-def _check_done(journal: Journal, candidates: str | Path) -> None:
-    """Make sure that the entries of an unfinished run were made from the records that the file now begins with."""
-    records = raw_records(candidates)
-    for checksum, _ in journal.entries():
-        where, value = next(records, (f"{candidates}, which is shorter", b""))
-        if checksum != _checksum(value):
-            raise journal.other(f"they differ from {where}")
+def _choose_together(
+    lines: Iterable[_Line], rule: CorpusRule, counts: _Counts, write: Callable[[bytes], object]
+) -> CorpusChoice | None:
+    """Write the lines of a rule that looks at all of them before it chooses; they wait in a file."""
+    statistics: list[Floats] = []
+    with tempfile.TemporaryFile() as waiting:
+        for line in lines:
+            if counts.add(line):
+                waiting.write((b"?" if line.statistics is not None else b"=") + line.content)
+                if line.statistics is not None:
+                    statistics.append(line.statistics)
+        choice = rule.settle(statistics) if statistics else None
+        chosen = iter(() if choice is None else zip(statistics, choice.chosen.tolist(), strict=True))
+        waiting.seek(0)
+        for content in waiting:
+            if content.startswith(b"?") and choice is not None:
+                of_segment, at = next(chosen)
+                decision = json.loads(content[1:])[at]
+                decision["expected_utility"] = float(rule.values(of_segment, choice)[at])
+                write(json_line(decision))
+            else:
+                write(content[1:])
+    return choice
 
 
-def _checksum(value: bytes | list[Any]) -> bytes:
-    """The checksum of a record without its line end. It only has to show whether a record was edited. CRC-32 takes a
-    third of the time of a cryptographic digest, which took a tenth of the run."""
-    content = value.strip() if isinstance(value, bytes) else json.dumps(value).encode()
-    return b"%08x" % zlib.crc32(content)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What a record became.
+
+    Attributes:
+        content: of the decisions file; for a rule over the whole file a list of what may be chosen.
+        valid, invalid: candidates.
+        score: of the decision.
+        skipped: why the record was left out.
+        statistics: of what may be chosen.
+    """
+
+    content: bytes
+    valid: int = 0
+    invalid: int = 0
+    score: float | None = None
+    skipped: str | None = None
+    statistics: Floats | None = None
 
 
-#: The checksum of a record, and the line made from it.
-_Entry: TypeAlias = "tuple[bytes, bytes]"
+@dataclass(slots=True)
+class _Counts:
+    """Sums over the lines."""
+
+    segments: int = 0
+    skipped: list[str] = field(default_factory=list)
+    candidates: int = 0
+    invalid: int = 0
+    blank: int = 0
+    scores: Counter[float | None] = field(default_factory=Counter)
+
+    def add(self, line: _Line) -> bool:
+        """Count a line; whether it is written."""
+        if line.skipped is not None:
+            self.skipped.append(line.skipped)
+            return False
+        self.segments += 1
+        self.candidates += line.valid + line.invalid
+        self.invalid += line.invalid
+        self.blank += not line.valid + line.invalid  # whatever has no candidates but these stops the run
+        if len(self.scores) < 2:
+            self.scores[line.score] += 1
+        return True
+
+    def summary(self, ratios: tuple[float, ...] = ()) -> FileSummary:
+        same = next(iter(self.scores)) if len(self.scores) == 1 < self.segments else None
+        skipped = tuple(self.skipped)
+        return FileSummary(self.segments, skipped, self.candidates, self.invalid, ratios, self.blank, same)
 
 
-def _decided(blocks: Iterable[_Block], options: DecisionOptions, workers: int, skip_invalid: bool) -> Iterator[_Entry]:
-    """One entry a record, in order."""
-    work = partial(_decide_block, options=options, skip_invalid=skip_invalid)
+def _decided(
+    blocks: Iterable[_Block],
+    options: DecisionOptions,
+    workers: int,
+    skip_invalid: bool,
+    decision: Mapping[str, str] | None,
+) -> Iterator[_Line]:
+    """One line a record, in order."""
+    work = partial(_decide_block, options=options, skip_invalid=skip_invalid, decision=decision)
     if workers <= 1:
         for block in blocks:
-            lines, error = work(block)
-            yield from lines
-            if error is not None:
-                raise error
+            yield from _result(work(block))
         return
     with ProcessPoolExecutor(workers, initializer=_end_with_parent) as pool:
-        waiting: deque[Future[tuple[list[_Entry], MbrEsdError | None]]] = deque()
+        waiting: deque[Future[tuple[list[_Line], MbrEsdError | None]]] = deque()
         try:
             for block in blocks:
                 waiting.append(pool.submit(work, block))
                 if len(waiting) > 2 * workers:
-                    yield from _result(waiting.popleft())
+                    yield from _result(waiting.popleft().result())
             while waiting:
-                yield from _result(waiting.popleft())
+                yield from _result(waiting.popleft().result())
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # What is under way ends before the interpreter does.
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(done: tuple[list[_Line], MbrEsdError | None]) -> Iterator[_Line]:
+    lines, error = done
+    yield from lines
+    if error is not None:
+        raise error
 
 
 def _end_with_parent() -> None:
@@ -180,24 +321,13 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _result(future: Future[tuple[list[_Entry], MbrEsdError | None]]) -> Iterator[_Entry]:
-    lines, error = future.result()
-    yield from lines
-    if error is not None:
-        raise error
-
-
-def _blocks(path: Path, done: int) -> Iterator[_Block]:
-    """The records after the first `done`, in blocks of about `_BLOCK` bytes."""
+def _blocks(path: Path) -> Iterator[_Block]:
+    """The records, in blocks of about `_BLOCK` bytes."""
     if path.suffix in (".gz", ".zst") or path.name.endswith(".gen.json"):
-        yield from _carried(islice(raw_records(path), done, None))
+        yield from _carried(raw_records(path))
         return
-    next(raw_records(path), None)  # raises for a file of another kind
     with open_binary(path) as file:
         offset = number = 0
-        while done and (line := file.readline()):
-            done -= bool(line.strip())
-            offset, number = offset + len(line), number + 1
         while lines := file.read(_BLOCK):
             lines += file.readline()
             yield _Stretch(path, offset, len(lines), number)
@@ -246,91 +376,56 @@ def _carried(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Bloc
 
 
 def _decide_block(
-    block: _Block, options: DecisionOptions, skip_invalid: bool
-) -> tuple[list[_Entry], MbrEsdError | None]:
+    block: _Block, options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
+) -> tuple[list[_Line], MbrEsdError | None]:
     """The lines of a block, up to the first record that stops the run, and why it does."""
     # A block makes a million small objects and no cycles. The search for cycles would take an eighth of the time.
     collecting = gc.isenabled()
     gc.disable()
+    lines: list[_Line] = []
     try:
-        return _lines_of(block, options, skip_invalid)
+        for where, value in block:
+            try:
+                lines.append(_line(where, value, options, decision))
+            except (InputError, NoValidCandidateError) as error:
+                if not skip_invalid:
+                    fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
+                    return lines, type(error)(f"{error}; {fix}")
+                lines.append(_Line(b"", skipped=str(error)))
+        return lines, None
     finally:
         if collecting:
             gc.enable()
 
 
-def _lines_of(block: _Block, options: DecisionOptions, skip_invalid: bool) -> tuple[list[_Entry], MbrEsdError | None]:
-    lines: list[_Entry] = []
-    for where, value in block:
-        try:
-            record = candidate_record(where, value)
-            try:
-                lines.append((_checksum(value), _decide(record, options)))
-            except (InputError, NoValidCandidateError) as error:
-                raise type(error)(f"{where}, {record.label}: {error}") from None
-        except (InputError, NoValidCandidateError) as error:
-            if not skip_invalid:
-                fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
-                return lines, type(error)(f"{error}; {fix}")
-            lines.append((_checksum(value), json_line({"skipped": str(error)})))
-    return lines, None
+def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decision: Mapping[str, str] | None) -> _Line:
+    record = candidate_record(where, value)
+    try:
+        _check_decision(record, decision)
+        return _decide(record, options)
+    except (InputError, NoValidCandidateError) as error:
+        raise type(error)(f"{where}, {record.label}: {error}") from None
 
 
-def _decide(record: CandidateRecord, options: DecisionOptions) -> bytes:
+def _check_decision(record: CandidateRecord, first: Mapping[str, str] | None) -> None:
+    if record.decision is not None and record.decision != first:
+        raise InputError(
+            f'its "decision" is {dict(record.decision)}, and that of the first line {first and dict(first)}; give each '
+            "a file of its own"
+        )
+
+
+def _decide(record: CandidateRecord, options: DecisionOptions) -> _Line:
     blank = blank_decision(record.src, record.mt, options)
     if blank is not None and options.blank == "skip":
-        return json_line({"skipped": f"{record.label}: a blank translation (blank=skip)"})
+        return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
     source = options.source_of(record.src, record.columns.format)
     if blank is None and options.whole_set:
-        return _corpus_line(record, options, source)
+        segment = corpus_segment(record.columns, record.mt, options, source=source)
+        decisions = [segment.decision(position, None) for position in range(len(segment.shortlist.answers))]
+        content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
+        one, statistics = decisions[0], segment.shortlist.statistics
+        return _Line(content, one.valid, one.invalid, None, None, statistics)
     decision = blank or decide_segment(record.columns, record.mt, options, source=source)
-    return json_line(DecisionRecord.of(record, decision).to_json())
-
-
-def _corpus_line(record: CandidateRecord, options: DecisionOptions, source: str | None) -> bytes:
-    """The decisions that a rule over the whole file may come to in this segment, with the numbers that it goes by."""
-    segment = corpus_segment(record.columns, record.mt, options, source=source)
-    decisions = [
-        DecisionRecord.of(record, segment.decision(position, None)).to_json()
-        for position in range(len(segment.shortlist.answers))
-    ]
-    return json_line({"statistics": segment.shortlist.statistics.tolist(), "decisions": decisions})
-
-
-def _finish(journal: Journal, output: Path, options: DecisionOptions) -> FileSummary:
-    """Turn the entries of a complete run into the output file."""
-    rule = options.decided_by
-    chosen: Iterator[int] = iter(())
-    choice: CorpusChoice | None = None
-    if isinstance(rule, CorpusRule):
-        statistics = [
-            np.array(json.loads(line)["statistics"]) for _, line in journal.entries() if line.startswith(_STATISTICS)
-        ]
-        if statistics:
-            choice = rule.settle(statistics)
-            chosen = iter(choice.chosen.tolist())
-    skipped: list[str] = []
-    segments = candidates = invalid = blank = 0
-    scores: set[bytes] = set()
-    with whole_file(output) as file:
-        for _, line in journal.entries():
-            if line.startswith(_SKIPPED):
-                skipped.append(json.loads(line)["skipped"])
-                continue
-            if choice is not None and isinstance(rule, CorpusRule) and line.startswith(_STATISTICS):
-                value, at = json.loads(line), next(chosen)
-                of_segment: Floats = np.array(value["statistics"])
-                utility = float(rule.values(of_segment, choice)[at])
-                line = json_line(value["decisions"][at] | {"expected_utility": utility})
-            file.write(line)
-            counts = _COUNTS.search(line)
-            if counts is None:
-                raise journal.other("a line of it is damaged")
-            if len(scores) < 2 and (score := _SCORE.search(line)) is not None:
-                scores.add(score[1])
-            segments += 1
-            blank += counts[1] == counts[2] == b"0"  # whatever has no candidates but these stops the run
-            candidates += int(counts[1]) + int(counts[2])
-            invalid += int(counts[2])
-    same = float(next(iter(scores))) if len(scores) == 1 < segments else None
-    return FileSummary(segments, tuple(skipped), candidates, invalid, choice.ratios if choice else (), blank, same)
+    content = json_line(DecisionRecord.of(record, decision).to_json())
+    return _Line(content, decision.valid, decision.invalid, decision.score)

@@ -1,7 +1,7 @@
 """The decision for a segment whose sentences were decided one by one.
 
 Its annotation has the spans of all, at their places in the segment. Its score is the mean of the sentences' scores: it
-stays in [-25, 0] however long the text is, and agrees with people as well as any other
+stays in [0, 1] however long the text is, and agrees with people as well as any other
 (docs/evidence/long-texts.md compares four).
 """
 
@@ -31,7 +31,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         return decisions[0]
     k = len(parts)
     annotation, models = _moved(decisions, parts)
-    deviations = [one.score_sd for one in decisions if one.score_sd is not None]
+    deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
     reasons: Counter[str] = Counter()
     for one in decisions:
         reasons.update(one.reasons)
@@ -39,6 +39,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         index=None,
         annotation=annotation,
         score=sum(one.score for one in decisions) / k,
+        mqm=sum(one.mqm for one in decisions) / k,
         expected_utilities=(),
         expected_utility=sum(one.expected_utility for one in decisions) / k,
         valid=sum(one.valid for one in decisions),
@@ -46,7 +47,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         invalid=sum(one.invalid for one in decisions),
         dropped=sum(one.dropped for one in decisions),
         reasons=dict(reasons),
-        score_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
+        mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
         unplaced=sum(one.unplaced for one in decisions),
         located=sum(one.located for one in decisions),
         unmarked=sum(one.unmarked for one in decisions),

@@ -194,6 +194,18 @@ class DecisionOptions:
             values["mqm"] = self.mqm.name
         return {name: None if value is None else str(value) for name, value in values.items()}
 
+    def stored(self) -> dict[str, str]:
+        """Option -> value as a file of candidates has it: the usual four, and what is not at its default.
+
+        The answer format has a place of its own there.
+        """
+        usual, said = DecisionOptions().described(), self.described()
+        return {
+            name: str(value)
+            for name, value in said.items()
+            if name != "format" and (name in _STORED or value != usual[name])
+        }
+
     def changed(self, given: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
         """These options with what a user gave.
 
@@ -226,6 +238,8 @@ class DecisionOptions:
         return changed
 
 
+#: What a file of candidates always says.
+_STORED = ("rule", "utility", "score", "mqm")
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
 #: words, where that is more than these names; "kind", what messages call a value; "short", its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}

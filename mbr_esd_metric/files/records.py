@@ -4,16 +4,19 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent. ``"format": "compact"`` beside `mt` names the answer format of the texts; where nothing says it,
-they are JSON, or what the reader is told (`--answers`). A candidate may have ``"truncated": true``, those of several
-models ``"model": NAME``, an only candidate ``"tokens": [[bytes, log-probability], ...]``, of which confidences of its
-spans are made, and those of `format=marked` ``"expected": [minor, major, missing, words, surprisal]``, the numbers of
-error spans that the model expected and what goes with them (`ExpectedSpans`; the last three may be absent), of which
-`score=conditional` is made. The `*.gen.json` of the authors' released code, one
-object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
+`system` may be absent. ``"decision": {"rule": "mbr", "score": "expected", ...}`` names the options by which the
+candidates are decided, unless others are given. ``"format": "compact"`` beside `mt` names the answer format of the
+texts; where nothing says it, they are JSON, or what the reader is told. A candidate may have ``"truncated": true``,
+those of several models ``"model": NAME``, an only candidate ``"tokens": [[bytes, log-probability], ...]``, of which
+confidences of its spans are made, and those of `format=marked` ``"expected": [minor, major, missing, words,
+surprisal]``, the numbers of error spans that the model expected and what goes with them (`ExpectedSpans`; the last
+three may be absent), of which `score=conditional` is made. The `*.gen.json` of the authors' released code, one object
+``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
-    {"id", "system"?, "index", "score", "score_sd"?, "spans": [{"start", "end", "severity", "category", "text",
+    {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
+
+`score` is in [0, 1] and `mqm` in [-25, 0]; in a line without `mqm`, `score` is the latter.
 
 `omissions` are spans with offsets into the source, where there are any; `unplaced` are the severities of omissions
 without a place, where they count. `expected_utility` is that of the chosen candidate. Readers stream: memory is that
@@ -33,6 +36,7 @@ from typing import Any, cast
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.gen_json import released_items, released_segment
@@ -51,6 +55,7 @@ class CandidateRecord:
         src, mt: source and translation.
         columns: what is known of the candidates: each has a text, and all or none a model.
         system: whose translation it is, if the file says.
+        decision: option -> value, by which the candidates are decided; None if the file does not say it.
     """
 
     id: str
@@ -58,6 +63,7 @@ class CandidateRecord:
     mt: str
     columns: CandidateColumns
     system: str | None = None
+    decision: Mapping[str, str] | None = None
 
     @property
     def texts(self) -> Sequence[str]:
@@ -127,7 +133,7 @@ class CandidateRecord:
             expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
         identifier, form = _identifier(value), _format(value.get("format"))
         columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, expected, form)
-        return cls(identifier, src, mt, columns, system)
+        return cls(identifier, src, mt, columns, system, _decision(value.get("decision")))
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -147,7 +153,9 @@ class CandidateRecord:
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
-        return {"id": self.id, **system, "src": self.src, "mt": self.mt, **form, "candidates": candidates}
+        decision = {} if self.decision is None else {"decision": dict(self.decision)}
+        texts = {"src": self.src, "mt": self.mt}
+        return {"id": self.id, **system, **texts, **form, **decision, "candidates": candidates}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +165,19 @@ class DecisionRecord:
     Attributes:
         id, system: of the candidates' record.
         index: of the chosen candidate; None if the annotation is no candidate's.
-        score: MQM score, in [-25, 0]; of the annotation, or the mean over the candidates.
+        score: in [0, 1].
+        mqm: the MQM score, in [-25, 0]; of the annotation, or the mean over the candidates.
         annotation: the error spans, with confidence and category.
         texts: the words of each span.
         expected_utility: of the annotation; NaN if it is unknown (null in the file).
         valid, distinct, invalid: counts of candidates.
-        score_sd: standard deviation of the candidates' scores, where `score` is their mean.
+        mqm_sd: standard deviation of the candidates' MQM scores, where `mqm` is their mean.
     """
 
     id: str
     index: int | None
     score: float
+    mqm: float
     annotation: Annotation
     texts: tuple[str, ...]
     expected_utility: float
@@ -175,7 +185,7 @@ class DecisionRecord:
     distinct: int
     invalid: int
     system: str | None = None
-    score_sd: float | None = None
+    mqm_sd: float | None = None
 
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
@@ -185,6 +195,7 @@ class DecisionRecord:
             record.id,
             decision.index,
             decision.score,
+            decision.mqm,
             decision.annotation,
             tuple(sides[span.side][span.start : span.end] for span in decision.annotation),
             decision.expected_utility,
@@ -192,7 +203,7 @@ class DecisionRecord:
             decision.distinct,
             decision.invalid,
             record.system,
-            decision.score_sd,
+            decision.mqm_sd,
         )
 
     @classmethod
@@ -211,14 +222,15 @@ class DecisionRecord:
         if not isinstance(omissions, list) or not all(isinstance(one, dict) for one in omissions):
             raise InputError(_wrong(value, "omissions", "a list of objects"))
         annotation = Annotation([*spans, *({**one, "side": "source"} for one in omissions)])
-        for key, kinds in (("system", str), ("score_sd", int | float)):
+        for key, kinds in (("system", str), ("mqm_sd", int | float)):
             if value.get(key) is not None and (not isinstance(value[key], kinds) or isinstance(value[key], bool)):
                 raise InputError(_wrong(value, key, "a string" if kinds is str else "a number"))
         annotation = annotation.missing(_severities(value.get("unplaced", [])))
         texts = {("translation", s.get("start"), s.get("end")): s.get("text", "") for s in spans}
         texts |= {("source", s.get("start"), s.get("end")): s.get("text", "") for s in omissions}
         unknown = {key for key in ("index", "expected_utility") if key in value and value[key] is None}
-        for key in ("score", "expected_utility"):
+        of_mqm = "mqm" if "mqm" in value else "score"
+        for key in ("score", of_mqm, "expected_utility"):
             if key not in unknown and (isinstance(value.get(key), bool) or not isinstance(value.get(key), int | float)):
                 raise InputError(_wrong(value, key, "a number"))
         for key in ("index", "valid", "distinct", "invalid"):
@@ -227,7 +239,8 @@ class DecisionRecord:
         return cls(
             _identifier(value),
             value["index"],
-            finite(value["score"]),
+            finite(value["score"]) if of_mqm == "mqm" else unit_score(finite(value["score"])),
+            finite(value[of_mqm]),
             annotation,
             tuple(str(texts[span.side, span.start, span.end]) for span in annotation),
             math.nan if value["expected_utility"] is None else finite(value["expected_utility"]),
@@ -235,13 +248,13 @@ class DecisionRecord:
             value["distinct"],
             value["invalid"],
             value.get("system"),
-            value.get("score_sd"),
+            value.get("mqm_sd"),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         system = {} if self.system is None else {"system": self.system}
-        deviation = {} if self.score_sd is None else {"score_sd": self.score_sd}
+        deviation = {} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
             said = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
@@ -253,6 +266,7 @@ class DecisionRecord:
             **system,
             "index": self.index,
             "score": self.score,
+            "mqm": self.mqm,
             **deviation,
             "spans": spans["translation"],
             **omissions,
@@ -390,6 +404,12 @@ def _severities(values: object) -> list[Severity]:
     if None in folded:
         raise InputError('"unplaced" is the list of the severities of omissions without a place')
     return cast("list[Severity]", folded)
+
+
+def _decision(value: object) -> Mapping[str, str] | None:
+    if value is None or (isinstance(value, dict) and set(map(type, value.values())) <= {str}):
+        return value
+    raise InputError('"decision" is an object of options and their values, such as {"rule": "mbr"}')
 
 
 def _format(name: object) -> str | None:

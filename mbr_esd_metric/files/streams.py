@@ -8,13 +8,13 @@ import gzip
 import io
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
 from mbr_esd_metric.errors import InputError, MissingDependencyError
-from mbr_esd_metric.files.lock import locked
 
 _CHUNK = 1 << 20
 
@@ -102,33 +102,46 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write, compressed by suffix. It gets its name when it is complete; a failure leaves no file.
+    """A file to write, compressed by suffix. It gets its name when it is complete; a failure leaves the old file.
 
-    Until then it is ``PATH.part``, which one process at a time can write.
-
-    Raises:
-        InputError: another process is writing it.
+    Until then it has a name that nobody can foresee, in the same folder. What is no regular file, such as a pipe, is
+    written to directly, and the file behind a symbolic link is replaced, not the link.
     """
     target = Path(path)
-    part = target.with_name(target.name + ".part")
-    with locked(part, target) as file:
-        try:
-            file.truncate(0)
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as content:
-                    yield cast("IO[bytes]", content)
-            elif target.suffix == ".zst":
-                with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as content:
-                    yield content
-            else:
-                yield file
-            file.flush()
-            if os.name == "nt":  # pragma: no cover - Windows renames closed files alone
-                file.close()
-            part.replace(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file, _compressed(file, target.suffix) as content:
+            yield content
+        return
+    real = Path(os.path.realpath(target))
+    handle, name = tempfile.mkstemp(prefix=".mbr-esd-", suffix=".part", dir=real.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file, _compressed(file, target.suffix) as content:
+            yield content
+        part.chmod(real.stat().st_mode & 0o7777 if real.exists() else 0o666 & ~_umask())
+        part.replace(real)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix == ".gz":
+        with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as content:
+            yield cast("IO[bytes]", content)
+    elif suffix == ".zst":
+        with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as content:
+            yield content
+    else:
+        yield file
+
+
+def _umask() -> int:
+    """The mask of new files' permissions, which the system tells only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_whole(path: str | Path, text: str) -> None:

@@ -294,7 +294,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         raise useless(f"candidates={changes['candidates']}", f"engine={changes['engine']}; it is for engine=replay")
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
-    if deciding:
+    stored = _at_home(changes.get("candidates") or "")
+    if stored and Path(stored).is_file():  # the engine says what is wrong with another path
+        from mbr_esd_metric.decoding.file import file_options
+
+        changes["decision"] = file_options(stored, deciding, "{}={}".format, card.decision)
+    elif deciding:
         changes["decision"] = card.decision.changed(deciding, "{}={}".format)
     changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
     if "n_max" in options and changed.n != "auto":

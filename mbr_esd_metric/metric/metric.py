@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
@@ -202,14 +201,12 @@ class Metric:
         for decision, marked, missing in zip(decisions, spans, left_out, strict=True):
             for span, models in zip([*marked, *missing], decision.models, strict=bool(decision.models)):
                 span["models"] = list(models)
-        mqm = [decision.score for decision in decisions]
+        mqm = [decision.mqm for decision in decisions]
         averaged = self.card.decision.score != "chosen"
         both = any(card.decision.both_sides() for card in members(self.card))
-        weights = self.card.decision.mqm
-        scores = [unit_score(score, weights) for score in mqm]
+        scores = [decision.score for decision in decisions]
         sentences = [
-            [{"start": p.start, "end": p.end, "score": unit_score(p.score, weights)} for p in decision.parts]
-            for decision in decisions
+            [{"start": p.start, "end": p.end, "score": p.score} for p in decision.parts] for decision in decisions
         ]
         return Prediction(
             scores=scores,
@@ -220,7 +217,7 @@ class Metric:
                 **({"sentences": sentences} if any(sentences) else {}),
                 mqm_scores=list(scores),
                 mqm=mqm,
-                **({"mqm_sd": [decision.score_sd for decision in decisions]} if averaged else {}),
+                **({"mqm_sd": [decision.mqm_sd for decision in decisions]} if averaged else {}),
                 expected_utility=[decision.expected_utility for decision in decisions],
                 valid=[decision.valid for decision in decisions],
                 distinct=[decision.distinct for decision in decisions],

@@ -31,6 +31,13 @@ def signature(plans: Sequence[Plan]) -> str:
     return f"{joined([_fields(one) for one in plans])}|v:{__version__}"
 
 
+def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
+    """The signature of a decision over a file of candidates, without a model."""
+    fields = {"candidates": _digest(str(path)), **_said(decision, "rule")}
+    fields |= {**_utility_of(decision), **_mqm(decision), **_read(decision)}
+    return f"{joined([{name: str(value) for name, value in fields.items()}])}|v:{__version__}"
+
+
 def joined(read: Sequence[Mapping[str, str]]) -> str:
     """The fields of one run or of several: what they share once, where they differ one value for each."""
     names = dict.fromkeys(name for fields in read for name in fields)
@@ -48,16 +55,30 @@ def _fields(todo: Plan) -> Mapping[str, str]:
         **_said(decision, "rule"),
         **_number(todo),
         **(_sampling(todo) if sampled else {}),
-        **(_utility(decision) if decision.decided_by.by_utility else {}),
-        "mqm": decision.described()["mqm"],
+        **_utility_of(decision),
+        **_mqm(decision),
         **(_question(todo) if sampled else {}),
-        **_changed(decision, "format"),
-        **_said(decision, "location", "invalid", "blank"),
-        **_changed(decision, "score"),
+        **_read(decision),
         **({} if todo.card.calibration is None else {_short("calibration"): _digest(todo.card.calibration)}),
-        **_changed(decision, *(name for name in FIELDS if name not in _PLACED)),
     }
     return {name: str(value) for name, value in fields.items()}
+
+
+def _utility_of(decision: DecisionOptions) -> dict[str, object]:
+    return _utility(decision) if decision.decided_by.by_utility else {}
+
+
+def _mqm(decision: DecisionOptions) -> dict[str, object]:
+    return {"mqm": decision.described()["mqm"]}
+
+
+def _read(decision: DecisionOptions) -> dict[str, object]:
+    said = _said(decision, "location", "invalid", "blank")
+    return {
+        **_changed(decision, "format"),
+        **said,
+        **_changed(decision, "score", *(name for name in FIELDS if name not in _PLACED)),
+    }
 
 
 def _model(todo: Plan) -> dict[str, object]:

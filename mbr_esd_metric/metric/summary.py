@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.decoding.segment import CUT
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.registry import engine_class
@@ -79,8 +78,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
         decisions: one a segment.
     """
     both = any(one.decision.both_sides() for one in (card, *card.others))
-    floor = weights_of(card.decision.mqm).floor
-    lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= floor]
+    lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     cut = sum(one.reasons.get(CUT, 0) for one in decisions)
     counts = Summary(
         candidates=sum(one.valid + one.invalid for one in decisions),
@@ -142,10 +140,9 @@ def _equal(card: ModelCard, counts: Summary, decisions: Sequence[Decision], othe
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
-    mqm, score = card.decision.mqm, judged[0].score
     unmarked = sum(not one.annotation for one in judged)
     said = (
-        f"all {len(judged)} segments have the score {unit_score(score, mqm):.4f}: {unmarked} answers mark no error, "
+        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {unmarked} answers mark no error, "
         f"and neither do {counts.unmarked} of {counts.candidates} candidates"
     )
     if card.decision.score == "chosen" and card.samples > 1:

@@ -156,18 +156,16 @@ _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "
 
 def comet_layer(source: Source) -> Layer:
     """What `read_comet_json` reads."""
-    rows = list(read_comet_json(source.path))
-    in_unit = all(row.score is None or row.score >= 0 for row in rows)
     opinions = [
         Opinion(
-            Text(str(row.number), row.place.system, row.place.source, row.place.translation),
+            Text(row.id, row.place.system, row.place.source, row.place.translation),
             row.annotation,
             row.score,
+            row.mqm,
             row.data_warning,
-            in_unit,
             parts=row.parts,
         )
-        for row in rows
+        for row in read_comet_json(source.path)
     ]
     return Layer(source.label, opinions)
 
@@ -193,7 +191,7 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
                     f"{source.path}: segment {record.id}: the error span {said!r} does not stand at {span.start} of "
                     f"{whole[:60]!r}; give the candidates file that the decisions were made from"
                 )
-        opinions.append(Opinion(text, record.annotation, record.score))
+        opinions.append(Opinion(text, record.annotation, record.score, record.mqm))
     return Layer(source.label, opinions)
 
 
@@ -273,13 +271,12 @@ def _texts(test_set: TestSet) -> list[Text]:
 
 def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float]] | None, human: bool) -> Layer:
     opinions = []
-    in_unit = own is not None and not any(score < 0 for scores in own.values() for score in scores)
     for text in _texts(test_set):
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
         score = own[text.system][at] if own else None
         if annotation is not None or score is not None:
-            opinions.append(Opinion(text, annotation, score, in_unit=in_unit))
+            opinions.append(Opinion(text, annotation, score))
     return Layer(ratings.name, opinions, human)
 
 

@@ -64,7 +64,7 @@ def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]
         for row, opinion in enumerate(column.opinions)
         if opinion is not None and opinion.parts
     }
-    kept = [None if opinion is None else opinion.kept for opinion in column.opinions]
+    mqm = [None if opinion is None else opinion.stored_mqm for opinion in column.opinions]
     spans: dict[str, list[Any]] = {
         name: [] for name in ("start", "length", "major", "category", "confidence", "source")
     }
@@ -92,7 +92,7 @@ def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]
         "count": count,
         **({"parts": parts} if parts else {}),
         "own": own if any(score is not None for score in own) else None,
-        "kept": kept if any(score is not None for score in kept) else None,
+        "mqm": mqm if any(score is not None for score in mqm) else None,
         **spans,
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score, weights_of
 from mbr_esd_metric.decoding.blank import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
@@ -39,18 +39,18 @@ class Opinion:
 
     Attributes:
         text: the translation.
-        annotation: its error spans, or None if the layer has only a score.
-        own: the score that came with it, on the layer's own scale; higher is better.
+        annotation: its error spans; None if the layer has only a score, or left the translation out.
+        own: the score that came with it; higher is better. The models of this package and COMET's give one in [0, 1].
+        own_mqm: the MQM score that came with it, in [-25, 0].
         data_warning: what the pair was warned of, such as "equal to its source".
-        in_unit: whether the layer's scores are in [0, 1], as COMET's, and so no MQM scores.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
     text: Text
     annotation: Annotation | None
     own: float | None = None
+    own_mqm: float | None = None
     data_warning: str | None = None
-    in_unit: bool = False
     parts: tuple[ScoredPart, ...] = ()
 
     @property
@@ -59,21 +59,24 @@ class Opinion:
         return is_blank(self.text.source, self.text.translation)
 
     @property
-    def kept(self) -> float | None:
-        """The MQM score of a blank translation as it came; it has no character to mark, and so no spans to compute it
-        from. Of scores in [0, 1] the lowest stands for the lowest MQM score.
-
-        None for other translations, and for other scores.
-        """
-        if not self.blank or self.annotation or self.own is None or self.own > 0:
-            return None
-        return weights_of("paper").floor if self.in_unit else self.own
+    def stored_mqm(self) -> float | None:
+        """The MQM score that no spans give: the one that came with it, or of a blank translation with the lowest score
+        the lowest, as it has no character to mark."""
+        lowest = self.own == 0 and self.blank and not self.annotation
+        return weights_of("paper").floor if self.own_mqm is None and lowest else self.own_mqm
 
     def mqm(self, weights: str | MqmWeights) -> float | None:
-        """The MQM score by these weights, that of a blank translation as it came; None without an annotation."""
-        if self.annotation is None:
-            return None
-        return mqm_score(self.annotation, weights) if self.kept is None else self.kept
+        """The MQM score that came with it, or that of its spans by these weights; None without either."""
+        if self.stored_mqm is not None:
+            return self.stored_mqm
+        return None if self.annotation is None else mqm_score(self.annotation, weights)
+
+    def score(self, weights: str | MqmWeights) -> float | None:
+        """The score that came with it, or that of its spans, in [0, 1]; None without either."""
+        if self.own is not None:
+            return self.own
+        mqm = self.mqm(weights)
+        return None if mqm is None else unit_score(mqm, weights)
 
 
 @dataclass(frozen=True, slots=True)

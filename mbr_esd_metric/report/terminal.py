@@ -71,13 +71,11 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
 
 
 def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
-    """The score that was stored, the MQM score of the spans where it is another, and what the pair is warned of."""
-    score = opinion.mqm(weights)
-    own = opinion.own is not None and (opinion.own != score or opinion.in_unit) and opinion.kept is None
-    if own:
-        yield f"score {opinion.own:.4f}"
-    if score is not None:
-        yield f"{'its spans alone: ' if own else ''}MQM {score:g}"
+    """The score, the MQM score beside it, and what the pair was warned of."""
+    score, mqm = opinion.score(weights), opinion.mqm(weights)
+    yield "no score" if score is None else f"score {score:.4f}"
+    if mqm is not None:
+        yield f"MQM {mqm:g}"
     if opinion.data_warning is not None or opinion.blank:
         yield visible(opinion.data_warning or "blank translation")
 

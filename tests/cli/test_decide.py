@@ -1,10 +1,11 @@
-"""`mbr-esd decide`: order, resumption, malformed lines, compression."""
+"""`mbr-esd decide`: order, malformed lines, compression, and what a file says of its decision."""
 
 from __future__ import annotations
 
 import json
 import random
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files import json_stream
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 
@@ -70,7 +70,7 @@ def test_each_line_is_the_decision_for_its_segment(source: Path, tmp_path: Path,
     given = {name.removeprefix("--"): value for name, value in zip(options[::2], options[1::2], strict=True)}
     for record, row in zip(read_candidates(source), read_decisions(out), strict=True):
         decision = decide(record.candidates, record.mt, **given)  # type: ignore[arg-type]
-        assert (row.id, row.system, row.index, row.score) == (record.id, "A", decision.index, decision.score)
+        assert (row.id, row.system, row.index, row.mqm) == (record.id, "A", decision.index, decision.mqm)
         assert row.annotation == decision.annotation
         assert row.texts == tuple(record.mt[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utilities[decision.index]
@@ -116,68 +116,36 @@ def test_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
-def test_a_stopped_run_goes_on(source: Path, tmp_path: Path, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    assert run(source, "-o", whole, "--rule", rule) == 0
-    real, calls = module._decide, []
-
-    def dying(record: CandidateRecord, options: DecisionOptions) -> bytes:
-        if len(calls) == 23:
-            raise KeyboardInterrupt
-        calls.append(record.id)
-        return real(record, options)
-
-    monkeypatch.setattr(module, "_decide", dying)
-    monkeypatch.setattr(module, "_BLOCK", 3000)
-    assert run(source, "-o", out, "--rule", rule) == 130
-    assert not out.exists()
-    partial = tmp_path / "out.partial"
-    partial.write_bytes(partial.read_bytes() + b'{"half a li')
-    calls.clear()
-    monkeypatch.setattr(module, "_decide", lambda record, options: calls.append(record.id) or real(record, options))
-    assert run(source, "-o", out, "--rule", rule) == 0
-    assert 0 < len(calls) < 40
-    assert out.read_bytes() == whole.read_bytes()
-    assert not partial.exists()
+def test_a_run_that_fails_leaves_the_old_file(source: Path, tmp_path: Path, rule: str) -> None:
+    out = tmp_path / "out"
+    out.write_text("old", encoding="utf-8")
+    source.write_bytes(source.read_bytes() + b"{\n")
+    before = sorted(tmp_path.iterdir())
+    assert run(source, "-o", out, "--rule", rule) == 1
+    assert out.read_text(encoding="utf-8") == "old"
+    assert sorted(tmp_path.iterdir()) == before
 
 
-def test_options_of_an_unfinished_run_must_agree(source: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.jsonl"
-    write_records(broken, records(2))
-    broken.write_bytes(broken.read_bytes() + b"{\n")
-    with pytest.raises(InputError, match=r"broken.jsonl, line 3: not JSON"):
-        decide_file(broken, tmp_path / "out", DecisionOptions())
-    with pytest.raises(InputError, match=r"out.partial is left of a run with other options"):
-        decide_file(broken, tmp_path / "out", DecisionOptions(utility="f1"))
-    write_records(broken, records(3))
-    assert decide_file(broken, tmp_path / "out", DecisionOptions()).segments == 3
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "gen.json"])
-def test_what_was_decided_for_other_candidates_is_not_kept(tmp_path: Path, ending: str) -> None:
-    source, out = tmp_path / f"candidates.{ending}", tmp_path / "out"
-
-    def write(made: list[CandidateRecord], broken: bool) -> None:
-        if ending != "gen.json":
-            bad = [CandidateRecord("bad", "s", "m", CandidateColumns(("?",), (None,), (False,)))]
-            return write_records(source, made + bad * broken)
-        answers = [[[c.text, c.logprob, r.mt, r.src] for c in r.candidates] for r in made]
-        source.write_text(json.dumps({"A": answers + [[["?", 0, "m", "s"]]] * broken}), encoding="utf-8")
-
-    write(records(5), broken=True)
-    for _ in range(2):
-        with pytest.raises(NoValidCandidateError):
-            decide_file(source, out, DecisionOptions())
-    other = [*records(4), records(5, seed=1)[4]]
-    for changed, where in ((other, "4|5"), (records(3), "which is shorter")):
-        write(changed, broken=False)
-        with pytest.raises(InputError, match=rf"out.partial is left of a run with other candidates: .*({where})"):
-            decide_file(source, out, DecisionOptions())
-    write(records(7), broken=False)
-    assert decide_file(source, out, DecisionOptions()).segments == 7
-    whole = decide_file(source, tmp_path / "whole", DecisionOptions())
-    assert whole.segments == 7
-    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+def test_a_file_is_decided_as_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless an option changes it, which the signature says; one file has one decision."""
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    made = [replace(one, decision={"rule": "mbr", "score": "expected"}) for one in records(3)]
+    write_records(path, made)
+    assert run(path, "-o", out, "--quiet") == 0
+    expected = [decide(one.candidates, one.mt, score="expected").score for one in made]
+    assert [row["score"] for row in rows(out)] == pytest.approx(expected)
+    assert main(["decide", str(path), "-o", str(out), "--score", "chosen"]) == 0
+    assert "score:" not in capsys.readouterr().err.splitlines()[-1]
+    assert [row["score"] for row in rows(out)] == [decide(one.candidates, one.mt).score for one in made]
+    assert main(["decide", str(path), "-o", str(out), "--utility", "f1"]) == 0
+    assert "|u:f1|" in (line := capsys.readouterr().err.splitlines()[-1])
+    assert "|score:expected|" in line
+    write_records(path, [*made, replace(made[0], id="other", decision={"rule": "map"})])
+    assert run(path, "-o", out) == 1
+    assert "line 4, segment 'other' of system 'A': its \"decision\" is" in capsys.readouterr().err
+    write_records(path, [replace(made[0], decision={"rule": "mpb"})])
+    assert run(path, "-o", out) == 1
+    assert "did you mean 'mbr'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "content"), [("c.jsonl", ""), ("c.jsonl", "\n\n"), ("c.gen.json", "{}")])
@@ -221,7 +189,7 @@ def test_invalid_empty_and_google_weights(tmp_path: Path) -> None:
     columns = CandidateColumns((answer, "?", "?"), (-1, -1, -1), (False,) * 3)
     write_records(path, [CandidateRecord("1", "s", "a, b", columns)])
     assert run(path, "-o", out, "--mqm", "google") == 0
-    assert (rows(out)[0]["score"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
+    assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
     assert run(path, "-o", out, "--invalid", "empty") == 0
     assert (rows(out)[0]["index"], rows(out)[0]["spans"], rows(out)[0]["distinct"]) == (1, [], 2)
 
@@ -280,7 +248,7 @@ def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFix
     for mode in ("worst", "perfect", "skip"):
         capsys.readouterr()
         assert main(["decide", str(path), "-o", str(out), "--rule", rule, "--blank", mode]) == 0
-        scores[mode] = [row["score"] for row in rows(out)]
+        scores[mode] = [row["mqm"] for row in rows(out)]
         said = capsys.readouterr().err
         assert ("blank translations: 1 (--blank worst)" in said) == (mode == "worst")
         assert ("segment 'b': a blank translation" in said) == (mode == "skip")
@@ -289,7 +257,7 @@ def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFix
     assert scores["skip"] == scores["worst"][:2]
     write_records(path, [blank])
     assert run(path, "-o", out, "--rule", rule) == 0
-    assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["spans"]) == (-25, None, [])
+    assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["spans"]) == (0, None, [])
 
 
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -348,6 +316,6 @@ def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, capsys: pytest
     path.write_text("\n".join(lines) + "\n")
     out = str(tmp_path / "out.jsonl")
     assert main(["decide", str(path), "-o", out]) == 0
-    assert "all 2 segments have the score 0; --score expected takes the mean" in capsys.readouterr().err
+    assert "all 2 segments have the score 1; --score expected takes the mean" in capsys.readouterr().err
     assert main(["decide", str(path), "-o", out, "--score", "expected"]) == 0
     assert "have the score" not in capsys.readouterr().err

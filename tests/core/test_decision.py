@@ -53,7 +53,7 @@ def test_mbr_is_the_argmax_of_the_mean(given: tuple[int, list[Annotation]], data
     assert decision.index == tied[0]
     assert decision.annotation == items[tied[0]]
     assert (decision.valid, decision.distinct, decision.invalid) == (len(items), len(set(items)), 0)
-    assert decision.score == mqm_score(items[tied[0]])
+    assert decision.mqm == mqm_score(items[tied[0]])
 
 
 @given(given=several(1, 5), data=st.data())
@@ -148,7 +148,7 @@ def test_invalid_candidates_are_counted_and_never_perfect() -> None:
     assert decision.index == 1
     assert decide([bad, *good, cut], TEXT, rule="map").index != 0
     empty = decide([bad, *good, cut], TEXT, rule="map", invalid="empty")
-    assert (empty.index, empty.score, empty.valid, empty.invalid) == (0, 0.0, 3, 2)
+    assert (empty.index, empty.mqm, empty.valid, empty.invalid) == (0, 0.0, 3, 2)
     with pytest.raises(NoValidCandidateError, match=r"none of the 2 candidates is valid \(1 not JSON, 1 cut"):
         decide([bad, cut], TEXT)
     with pytest.raises(NoValidCandidateError, match="no candidates"):
@@ -184,7 +184,7 @@ def test_bad_candidates() -> None:
 
 def test_an_empty_translation_gets_no_error() -> None:
     decision = decide([Candidate('{"errors": []}'), Candidate(annotation=[])], "")
-    assert decision == Decision(0, Annotation(), 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {}, unmarked=2)
+    assert decision == Decision(0, Annotation(), 1.0, 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {}, unmarked=2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 700])

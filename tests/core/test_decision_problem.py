@@ -25,24 +25,24 @@ TEXT = "0123456789"
 def test_the_expected_score_is_the_mean_over_the_candidates_whatever_is_chosen(rule: str) -> None:
     decision = decide(ITEMS, TEXT, rule=rule, score="expected")
     scores = [0.0, 0.0, -5.0, -1.0, -6.0]
-    assert decision.score == pytest.approx(statistics.fmean(scores))
-    assert decision.score_sd == pytest.approx(statistics.pstdev(scores))
+    assert decision.mqm == pytest.approx(statistics.fmean(scores))
+    assert decision.mqm_sd == pytest.approx(statistics.pstdev(scores))
     chosen = decide(ITEMS, TEXT, rule=rule)
     assert (chosen.annotation, chosen.index, chosen.expected_utility) == (
         decision.annotation,
         decision.index,
         decision.expected_utility,
     )
-    assert chosen.score_sd is None
+    assert chosen.mqm_sd is None
 
 
 def test_the_weights_of_mqm_count() -> None:
-    assert decide(ITEMS, TEXT, mqm="google", score="expected").score == pytest.approx((-5 - 0.1 - 5.1) / 5)
+    assert decide(ITEMS, TEXT, mqm="google", score="expected").mqm == pytest.approx((-5 - 0.1 - 5.1) / 5)
 
 
 def test_supports_given_apart_are_what_the_mean_is_over() -> None:
     decision = decide(ITEMS[:1], TEXT, supports=ITEMS[2:3], score="expected")
-    assert (decision.score, decision.score_sd, decision.annotation.spans) == (-5.0, 0.0, ())
+    assert (decision.mqm, decision.mqm_sd, decision.annotation.spans) == (-5.0, 0.0, ())
 
 
 def test_another_score_is_refused() -> None:
@@ -65,23 +65,23 @@ def test_the_conditional_score_is_the_mean_of_what_was_expected_along_each_candi
         return decide(COUNTED, TEXT, rule=rule, score=score)
 
     decision, chosen = of("conditional"), of("chosen")
-    assert decision.score == pytest.approx(statistics.fmean(CONDITIONAL))  # type: ignore[attr-defined]
-    assert decision.score_sd == pytest.approx(statistics.pstdev(CONDITIONAL))  # type: ignore[attr-defined]
+    assert decision.mqm == pytest.approx(statistics.fmean(CONDITIONAL))  # type: ignore[attr-defined]
+    assert decision.mqm_sd == pytest.approx(statistics.pstdev(CONDITIONAL))  # type: ignore[attr-defined]
     assert decision.annotation == chosen.annotation  # type: ignore[attr-defined]
 
 
 def test_the_conditional_score_of_one_answer_is_that_of_its_marks() -> None:
     decision = decide(COUNTED[1:2], TEXT, rule="greedy", score="conditional")
-    assert (decision.score, decision.score_sd) == (pytest.approx(-0.8), 0.0)
+    assert (decision.mqm, decision.mqm_sd) == (pytest.approx(-0.8), 0.0)
     # What is expected has no category, so that a minor error is no matter of punctuation.
-    assert decide(COUNTED[1:2], TEXT, mqm="google", score="conditional").score == pytest.approx(-0.8)
+    assert decide(COUNTED[1:2], TEXT, mqm="google", score="conditional").mqm == pytest.approx(-0.8)
 
 
 def test_a_long_error_counts_as_a_part_of_a_non_translation() -> None:
     def score(*spans: ErrorSpan, length: int = 100, source: str | None = None, mqm: str = "google") -> float:
         one = Candidate(annotation=spans, expected=ExpectedSpans(0.2, 0.9))
         options = DecisionOptions(score="conditional", mqm=mqm, format="marked-omissions" if source else "marked")
-        return decide([one], "x" * length, options, source=source).score
+        return decide([one], "x" * length, options, source=source).mqm
 
     # -0.2 - 5 * 0.9, and what an error over x of its text weighs more than a short one: max(0, 25 x - 5).
     assert score(ErrorSpan(0, 100, "major")) == pytest.approx(-24.7)
@@ -108,9 +108,9 @@ def test_candidates_that_agree_keep_their_own_expectations_and_weights() -> None
     candidates.insert(3, Candidate("no answer", model="B", truncated=True))
     mean = -sum(weight * spans.minor for weight, spans in zip(weights, counts, strict=True))
     decision = decide(candidates, TEXT, score="conditional")
-    assert decision.score == pytest.approx(mean)
+    assert decision.mqm == pytest.approx(mean)
     variance = sum(w * (mean + spans.minor) ** 2 for w, spans in zip(weights, counts, strict=True))
-    assert decision.score_sd == pytest.approx(math.sqrt(variance))
+    assert decision.mqm_sd == pytest.approx(math.sqrt(variance))
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "model"])
@@ -144,17 +144,15 @@ def test_what_the_conditional_score_lacks_is_said() -> None:
             labels=["first", "second"],
         )
     # Supports are what it is the mean of, and what cannot be read has no weight.
-    assert decide(ITEMS, TEXT, supports=COUNTED[:1], score="conditional").score == pytest.approx(-0.1)
-    assert decide([Candidate("?"), COUNTED[0]], TEXT, score="conditional").score == pytest.approx(-0.1)
-    assert decide([Candidate("?"), COUNTED[0]], TEXT, invalid="empty", score="conditional").score == pytest.approx(
-        -0.05
-    )
+    assert decide(ITEMS, TEXT, supports=COUNTED[:1], score="conditional").mqm == pytest.approx(-0.1)
+    assert decide([Candidate("?"), COUNTED[0]], TEXT, score="conditional").mqm == pytest.approx(-0.1)
+    assert decide([Candidate("?"), COUNTED[0]], TEXT, invalid="empty", score="conditional").mqm == pytest.approx(-0.05)
 
 
 @pytest.mark.parametrize("translation", ["", " \n"])
 def test_where_there_is_no_word_no_error_is_expected(translation: str) -> None:
     decision = decide([Candidate("=")], translation, format="marked", score="conditional")
-    assert (decision.score, decision.score_sd) == (0.0, 0.0)
+    assert (decision.mqm, decision.mqm_sd) == (0.0, 0.0)
 
 
 def test_picked_candidates_keep_all_that_is_known() -> None:

@@ -68,7 +68,7 @@ def test_the_value_is_the_expected_utility_of_the_annotation(name: str) -> None:
 def test_an_answer_need_not_be_a_candidate() -> None:
     hypotheses = Hypotheses([c.annotation for c in CANDIDATES])  # type: ignore[misc]
     decision = choose(DecisionProblem(hypotheses, len(TEXT), get_similarity("softf1")), All())
-    assert (decision.index, decision.annotation, decision.score) == (None, BOTH, -6.0)
+    assert (decision.index, decision.annotation, decision.mqm) == (None, BOTH, -6.0)
     assert decision.expected_utility == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
     assert (decision.valid, decision.distinct, len(decision.expected_utilities)) == (4, 3, 4)

@@ -56,7 +56,7 @@ def test_rules_over_the_whole_set_see_one_text_too() -> None:
         assert found.ratios == whole.ratios
         for mine, its in zip(found.decisions, whole.decisions, strict=True):
             assert mine.annotation.joined(len(MT)) == its.annotation
-            assert (mine.expected_utility, mine.score) == (its.expected_utility, its.score)
+            assert (mine.expected_utility, mine.mqm) == (its.expected_utility, its.mqm)
 
 
 def said(*omitted: str) -> Candidate:
@@ -70,7 +70,7 @@ def said(*omitted: str) -> Candidate:
 def test_answers_are_read_with_the_source() -> None:
     decision = decide([said("at night"), said("at night"), said()], MT, source=SRC)
     assert list(decision.annotation) == [ErrorSpan(18, 26, "major", "accuracy/omission", 2 / 3, "source")]
-    assert decision.score == -5
+    assert decision.mqm == -5
     with pytest.raises(InputError, match="format=json-omissions say what is left out of the source; give the source"):
         decide([said()], MT)
     with pytest.raises(InputError, match="is in the source; join both sides first"):
@@ -90,9 +90,9 @@ def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
 def test_unplaced_omissions_count_where_the_option_says_so() -> None:
     candidates = [said("the moon")] * 3 + [said("at night")]
     dropped = decide(candidates, MT, source=SRC, rule="majority")
-    assert (dropped.score, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
+    assert (dropped.mqm, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
     counted = decide(candidates, MT, source=SRC, rule="majority", unplaced="count")
-    assert (counted.score, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
+    assert (counted.mqm, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
     assert counted.annotation == Annotation().missing(["major"])
     # Without a count, it is the same hypothesis as "no error".
     same = [said("the moon"), said()]
@@ -131,7 +131,7 @@ def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
         decide_file(tmp_path / "both.jsonl", tmp_path / f"{rule}.jsonl", DecisionOptions(rule))
         (line,) = read_decisions(tmp_path / f"{rule}.jsonl")
         assert [(s.side, s.start, s.end) for s in line.annotation] == [("source", 18, 26)]
-        assert (line.score, line.texts) == (-5, ("at night",))
+        assert (line.mqm, line.texts) == (-5, ("at night",))
     written = json.loads((tmp_path / "mbr.jsonl").read_text(encoding="utf-8"))
     assert written["spans"] == []
     assert written["omissions"][0]["text"] == "at night"
@@ -142,7 +142,7 @@ def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
     write_records(tmp_path / "both.jsonl", [record])
     decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
     (line,) = read_decisions(tmp_path / "out.jsonl")
-    assert (line.score, line.annotation) == (-5, Annotation().missing(["major"]))
+    assert (line.mqm, line.annotation) == (-5, Annotation().missing(["major"]))
     broken = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8")) | {"unplaced": ["very"]}
     (tmp_path / "bad.jsonl").write_text(json.dumps(broken) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match='line 1: "unplaced" is the list of the severities'):

@@ -55,7 +55,7 @@ def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category
     first, second = decision.annotation
     assert first.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "Bänke 🐉"', "major"))
     assert second.confidence == pytest.approx(expected(text, pieces, made, ', {"error_span": "sind"', "minor"))
-    assert decision.score == -6
+    assert decision.mqm == -6
 
 
 def test_what_the_category_costs_is_not_counted() -> None:
@@ -125,7 +125,7 @@ def test_agreement_stays_where_there_are_several_or_no_tokens() -> None:
     assert [span.confidence for span in decide([one, one], MT).annotation] == [1.0]
     assert [span.confidence for span in decide([Candidate(text)], MT).annotation] == [1.0]
     assert [span.confidence for span in decide([one], MT, supports=[one, Candidate(json_answer())]).annotation] == [0.5]
-    assert decide([Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])], MT).score == 0
+    assert decide([Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])], MT).mqm == 0
 
 
 def test_rules_over_a_whole_set_have_them_too() -> None:

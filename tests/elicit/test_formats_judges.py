@@ -99,10 +99,10 @@ def test_score_given_is_the_mean_of_the_stated_scores() -> None:
         Candidate("none\nscore 100"),
     ]
     decision = decide(candidates, MT, format="esa", score="given", source=SRC)
-    assert decision.score == pytest.approx(25 * (0.8 - 1))
+    assert decision.mqm == pytest.approx(25 * (0.8 - 1))
     assert decision.annotation == Annotation([ErrorSpan(4, 8, "major")])
     invalid = decide([*candidates, Candidate("score 3")], MT, format="esa", score="given", source=SRC)
-    assert (invalid.score, invalid.invalid) == (pytest.approx(-5.0), 1)
+    assert (invalid.mqm, invalid.invalid) == (pytest.approx(-5.0), 1)
     with pytest.raises(InputError, match="candidate 1 states no score"):
         decide([Candidate('{"errors": []}')], MT, score="given")
 
@@ -113,7 +113,7 @@ def test_the_stated_score_is_gembas() -> None:
         decision = decide(
             [candidate], MT, rule="greedy", format="gemba-mqm", score="given", invalid="empty", source=SRC
         )
-        assert decision.score == score
+        assert decision.mqm == score
     assert (
         len(decide([Candidate(ANSWER)], MT, format="gemba-mqm", score="given", invalid="empty", source=SRC).annotation)
         == 3

@@ -71,6 +71,7 @@ def test_decisions_round_trip(tmp_path: Path) -> None:
         "system",
         "index",
         "score",
+        "mqm",
         "spans",
         "expected_utility",
         "valid",

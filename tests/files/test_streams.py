@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines, read_segments
+from mbr_esd_metric.files.streams import numbered_lines, read_segments, whole_file, write_whole
 
 
 @pytest.mark.parametrize("content", [b"a\rb\n", b"a\n\rb\n", b"a\r\r\n"])
@@ -34,3 +36,47 @@ def test_other_line_ends_and_marks(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(codecs.BOM_UTF8 + "eins\r\nzwei\x0b\x85\u2028drei\r\nvier".encode())
     assert list(numbered_lines(path)) == [(1, "eins"), (2, "zwei\x0b\x85\u2028drei"), (3, "vier")]
+
+
+def test_a_link_to_another_file_is_never_written_through_on_the_way(tmp_path: Path) -> None:
+    """The unfinished file has a name that nobody foresees; a link as the output itself stays, its file is replaced."""
+    victim, out = tmp_path / "victim", tmp_path / "out.json"
+    victim.write_text("kept", encoding="utf-8")
+    for ending in (".part", ".partial"):
+        out.with_name(out.name + ending).symlink_to(victim)
+    write_whole(out, "new")
+    assert (victim.read_text(encoding="utf-8"), out.read_text(encoding="utf-8")) == ("kept", "new")
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    write_whole(link, "newer")
+    assert link.is_symlink()
+    assert out.read_text(encoding="utf-8") == "newer"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".mbr-esd-")]
+
+
+def test_what_is_no_regular_file_is_written_to(tmp_path: Path) -> None:
+    write_whole("/dev/null", "gone")
+    assert not Path("/dev/null").is_file()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    write_whole(pipe, "through the pipe")
+    assert reader.communicate()[0] == b"through the pipe"
+
+
+def test_a_failure_keeps_the_old_file_and_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o640)
+
+    def stopped() -> None:
+        with whole_file(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert path.read_text(encoding="utf-8") == "old"
+    write_whole(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o640

@@ -132,7 +132,7 @@ def comet_score_goes_on_after_kills(
     # All are stored, so that no server is asked: the file holds the decisions over these candidates.
     run = annotate(load_card(model), [Segment(*pair, str(number)) for number, pair in enumerate(pairs)])
     written = json.loads((folder / "out.json").read_text())["mt"]
-    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.score) / 25 for d in run.decisions])
+    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.mqm) / 25 for d in run.decisions])
 
 
 def stored(path: Path) -> list[tuple[Any, ...]]:

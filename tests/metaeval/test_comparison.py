@@ -30,10 +30,10 @@ def columns(errors: int, n: int) -> CandidateColumns:
 def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     options = DecisionOptions(score="expected")
     drawn = drawn_score(columns(4, 16), "s", TEXT, options, 4000, np.random.default_rng(1))
-    assert drawn.score == -1.25
-    # 25 p (1 - p) / (N - 1)
-    assert drawn.variance == pytest.approx(25 * 0.25 * 0.75 / 15, rel=0.1)
-    assert drawn_score(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == Drawn(-5.0, 0.0)
+    assert drawn.score == 0.95
+    # An error costs a fifth: p (1 - p) / (25 (N - 1))
+    assert drawn.variance == pytest.approx(0.25 * 0.75 / 15 / 25, rel=0.1)
+    assert drawn_score(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == Drawn(0.8, 0.0)
 
 
 def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> None:
@@ -42,13 +42,13 @@ def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> N
     options = DecisionOptions(score="conditional")
     drawn = drawn_score(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
     # Each model has one score, and they weigh the same, so that no draw changes the mean.
-    assert drawn == Drawn(-1.5, pytest.approx(0.0, abs=1e-12))
+    assert drawn == Drawn(pytest.approx(0.94), pytest.approx(0.0, abs=1e-12))
     alone = CandidateColumns.of([replace(one, model=None) for one in counted])
     drawn = drawn_score(alone, "s", TEXT, options, 4000, np.random.default_rng(1))
-    assert drawn == Drawn(-1.5, pytest.approx(0.25 / 15, rel=0.1))
+    assert drawn == Drawn(pytest.approx(0.94), pytest.approx(0.25 / 15 / 625, rel=0.1))
 
 
-@pytest.mark.parametrize(("blank", "score"), [("worst", -25.0), ("skip", math.nan), ("perfect", 0.0)])
+@pytest.mark.parametrize(("blank", "score"), [("worst", 0.0), ("skip", math.nan), ("perfect", 1.0)])
 def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> None:
     """Nor is one drawn, so that the numbers for the segments behind it stay."""
     options, rng = DecisionOptions(blank=blank), np.random.default_rng(1)
@@ -58,7 +58,7 @@ def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> N
     assert (drawn.score, drawn.variance) == (pytest.approx(score, nan_ok=True), 0.0)
     assert (rng.bit_generator.state == before) == (blank != "perfect")
     # Without a source there is nothing that the translation lacks.
-    assert drawn_score(unread, " ", " ", options, 10, rng).score == 0.0
+    assert drawn_score(unread, " ", " ", options, 10, rng).score == 1.0
 
 
 def test_the_intervals_hold_what_they_promise() -> None:
@@ -115,4 +115,4 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.Capture
     (row,) = pairs["rows"]
     assert row["difference"] == pytest.approx(means["bad"] - means["good"])
     assert (row["a"], row["b"], row["segments"], row["verdict"]) == ("good", "bad", 30, "they differ; N is enough")
-    assert row["difference"] < -2
+    assert row["difference"] < -0.08

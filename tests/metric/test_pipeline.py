@@ -62,7 +62,7 @@ def test_identical_pairs_are_sampled_once_and_empty_translations_never(card: Mod
     decisions = annotate(card, segments).decisions
     assert Recorder.asked == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
     assert decisions[0] == decisions[2]
-    assert (decisions[3].score, decisions[3].annotation.spans) == (-25.0, ())
+    assert (decisions[3].mqm, decisions[3].annotation.spans) == (-25.0, ())
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
@@ -73,9 +73,9 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
     segments = [SEGMENTS[0], Segment("Source", " \n", "sample 1"), Segment("", "", "sample 2"), SEGMENTS[1]]
     decisions = annotate(card, segments).decisions
     assert Recorder.asked == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
-    assert [d.score for d in decisions] == pytest.approx([0.0, score, 0.0, 0.0], nan_ok=True)
+    assert [d.mqm for d in decisions] == pytest.approx([0.0, score, 0.0, 0.0], nan_ok=True)
     assert all(decision.annotation.spans == () for decision in decisions)
-    assert annotate(card, segments[1:2]).decisions[0].score == pytest.approx(score, nan_ok=True)
+    assert annotate(card, segments[1:2]).decisions[0].mqm == pytest.approx(score, nan_ok=True)
     assert f"|blank:{blank}|" in annotate(card, segments).signature
 
 

@@ -68,7 +68,7 @@ def test_the_score_is_that_of_what_was_expected_also_from_the_store(card: ModelC
 
 def test_one_greedy_answer_has_a_score_as_well(card: ModelCard) -> None:
     (decision,) = annotate(with_options(card, {"rule": "greedy", "n": "1"}), SEGMENTS[:1]).decisions
-    assert (decision.score, decision.score_sd) == (-5.0, 0.0)
+    assert (decision.mqm, decision.mqm_sd) == (-5.0, 0.0)
 
 
 def test_a_file_of_candidates_keeps_it(
@@ -83,12 +83,12 @@ def test_a_file_of_candidates_keeps_it(
     assert tuple(first.columns.expected or ()) == tuple(ExpectedSpans(i, 1.0) for i in range(4))
     decide = ["decide", "c.jsonl", "-o", "d.jsonl", "--quiet", "--score"]
     assert main([*decide, "conditional"]) == 0
-    assert [row.score for row in read_decisions("d.jsonl")] == pytest.approx([-6.5, 0.0])
+    assert [row.mqm for row in read_decisions("d.jsonl")] == pytest.approx([-6.5, 0.0])
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     replayed = load_card("mbr-esd-llama?candidates=c.jsonl&score=conditional&n=4")
     (decision,) = annotate(replayed, [replace(SEGMENTS[0], system="mt")]).decisions
-    assert decision.score == pytest.approx(-6.5)
+    assert decision.mqm == pytest.approx(-6.5)
     Path("c.jsonl").write_text(Path("c.jsonl").read_text().replace('"expected": [3.0, 1.0]', '"x": 0'))
     capsys.readouterr()
     Path("d.jsonl").unlink()
@@ -104,7 +104,7 @@ def test_candidates_from_before_there_were_counts_are_named(card: ModelCard, opt
     Walking.knows = False
     with pytest.raises(InputError, match="line 1: candidate 1 does not say .* score=expected, or sample again"):
         annotate(card, SEGMENTS)
-    assert annotate(with_options(card, {"score": "expected"}), SEGMENTS).decisions[0].score == 0.0
+    assert annotate(with_options(card, {"score": "expected"}), SEGMENTS).decisions[0].mqm == 0.0
 
 
 def test_a_model_that_has_no_marks_is_refused_before_anything_is_sampled(card: ModelCard, tmp_path: Path) -> None:

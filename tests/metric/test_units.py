@@ -112,8 +112,8 @@ def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> No
     found = parts(SOURCE, TRANSLATION, "en-de")
     assert [s.start for s in decision.annotation.on("translation")] == [p.start for p in found]
     assert [s.start for s in decision.annotation.on("source")] == [p.source_start for p in found]
-    assert decision.score == -6.0
-    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, -6.0) for p in found]
+    assert (decision.mqm, decision.score) == (-6.0, pytest.approx(0.76))
+    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, 0.76) for p in found]
     assert (decision.valid, decision.located, decision.index) == (12, 24, None)
 
 
@@ -245,7 +245,7 @@ def judged(draw: st.DrawFn) -> tuple[str, str, list[Decision]]:
                 if start < min(start + end, length):
                     severity = draw(st.sampled_from(["major", "minor"]))
                     spans.append(ErrorSpan(start, min(start + end, length), severity, side=side))  # type: ignore[arg-type]
-        decisions.append(replace(Decision(0, EMPTY, -1.0, (), 0.5, 1, 1, 0), annotation=Annotation(spans)))
+        decisions.append(replace(Decision(0, EMPTY, 0.96, -1.0, (), 0.5, 1, 1, 0), annotation=Annotation(spans)))
     return source, translation, decisions
 
 

@@ -61,7 +61,10 @@ def annotations(sheet: Sheet, name: str) -> list[Annotation | None]:
 def test_output_of_comet_score(tmp_path: Path) -> None:
     path = comet_file(
         tmp_path / "xcomet.json",
-        {"out/a.txt": [row("eins zwei", 0.5, error(0, 4, "critical"))], "b.txt": [row("eins drei", 1.0)]},
+        {
+            "out/a.txt": [row("eins zwei", 0.5, error(0, 4, "critical"))],
+            "b.txt": [row("eins drei", 1.0) | {"errors": []}],
+        },
     )
     sheet = read_sheet([Source(path)])
     assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
@@ -315,24 +318,24 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     assert main(["show", str(decided), str(candidates), "--worst", "decided"]) == 0
     shown = capsys.readouterr().out
     assert re.findall("^(marked|blank)$", shown, re.MULTILINE) == ["blank", "marked"]
-    assert "decided  MQM -25  blank translation\n" in shown
-    assert "decided  score -0.1000  its spans alone: MQM -1\n" in shown
+    assert "decided  score 0.0000  MQM -25  blank translation\n" in shown
+    assert "decided  score 0.9960  MQM -0.1\n" in shown
     page = payload(read_sheet([Source(decided), Source(candidates)]))
-    assert page["columns"][0]["kept"] == [None, -25.0]
+    assert page["columns"][0]["mqm"] == [-0.1, -25.0]
 
 
 def test_what_our_scores_suspect_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
-        row("eins", -5.0, error(0, 4, "major")),
-        row("", -25.0) | {"data_warning": "blank translation"},
-        row("source", 0.0) | {"data_warning": "equal to its source"},
+        row("eins", 0.8, error(0, 4, "major")),
+        row("", 0.0) | {"errors": [], "data_warning": "blank translation"},
+        row("source", 1.0) | {"errors": [], "data_warning": "equal to its source"},
     ]
     path = comet_file(tmp_path / "ours.json", {"a": rows})
     assert main(["show", str(path), "--worst", "ours"]) == 0
     assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
-        "ours  MQM -25  blank translation",
-        "ours  MQM -5",
-        "ours  MQM 0  equal to its source",
+        "ours  score 0.0000  MQM -25  blank translation",
+        "ours  score 0.8000  MQM -5",
+        "ours  score 1.0000  MQM 0  equal to its source",
     ]
 
 
@@ -340,20 +343,21 @@ def test_the_lowest_score_of_a_blank_translation_stays_the_lowest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = comet_file(
-        tmp_path / "ours.json", {"a": [row("", 0.0), row("eins", 0.8, error(0, 4, "major")), row("zwei", 0.0)]}
+        tmp_path / "ours.json",
+        {"a": [row("", 0.0), row("eins", 0.8, error(0, 4, "major")), row("zwei", 0.0) | {"errors": []}]},
     )
     assert main(["show", str(path), "--worst", "ours"]) == 0
     assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
-        "ours  MQM -25  blank translation",
-        "ours  score 0.0000  its spans alone: MQM 0",
-        "ours  score 0.8000  its spans alone: MQM -5",
+        "ours  score 0.0000  MQM -25  blank translation",
+        "ours  score 0.0000  MQM 0",
+        "ours  score 0.8000  MQM -5",
     ]
-    assert payload(read_sheet([Source(path)]))["columns"][0]["kept"] == [-25.0, None, None]
+    assert payload(read_sheet([Source(path)]))["columns"][0]["mqm"] == [-25.0, None, None]
 
 
 def test_a_blank_translation_keeps_no_score_of_another_scale(tmp_path: Path) -> None:
     path = comet_file(tmp_path / "xcomet.json", {"a": [row("", 0.3), row("eins", 0.5, error(0, 4, "major"))]})
-    assert payload(read_sheet([Source(path)]))["columns"][0]["kept"] is None
+    assert payload(read_sheet([Source(path)]))["columns"][0]["mqm"] is None
 
 
 @pytest.mark.parametrize(

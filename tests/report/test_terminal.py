@@ -30,7 +30,7 @@ def test_a_segment() -> None:
     assert show(sheet, 0, color=False) == (
         "7 · sys\n"
         "source  the source\n"
-        "m  score 0.5000  its spans alone: MQM -6\n"
+        "m  score 0.5000  MQM -6\n"
         "  01[23](minor)[4567](major)89\n"
         "  minor  [2, 6)  style  confidence 0.25  2345\n"
         "  major  [4, 8)  4567\n"
@@ -50,7 +50,7 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
     assert show(sheet, 0, color=False) == (
         "7\n"
         "source  the source\n"
-        "m  MQM -7\n"
+        "m  score 0.7200  MQM -7\n"
         "  01[23](minor)456789\n"
         "  left out of  the [source](major)\n"
         "  minor  [2, 4)  23\n"

@@ -127,7 +127,7 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     card = "#detail section[aria-label=metric] "
     assert page.texts(card + "mark") == ["23", "source"]
     assert page.texts(card + "li") == ["23 — minor", "source — major · omission", "nowhere — minor · omission"]
-    assert page.texts(card + ".score") == ["MQM −7"]
+    assert page.texts(card + ".score") == ["score 0.7200 · MQM −7"]
     # The comparison is of the translation.
     assert "SoftF1 1.000" in page.texts(card + ".facts span")
 
@@ -246,19 +246,20 @@ def test_scores_without_spans(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
     page.open(join([Layer("spans", [Opinion(text, Annotation(), 0.75)]), Layer("plain", [Opinion(text, None, 0.5)])]))
     cards = page.texts("#detail .card")
-    assert "own score .750" in cards[1]
-    assert "score .500" in cards[2]
+    assert "score 0.7500 · MQM 0" in cards[1]
+    assert "score 0.5000" in cards[2]
 
 
 def test_a_blank_translation_keeps_its_score(page: Page) -> None:
     blank, text = Text("1", "", "source", " "), Text("2", "", "source", "abcdefgh")
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
-    page.open(join([Layer("a", [Opinion(blank, Annotation(), -25.0), Opinion(text, spans, -1.0)])]))
-    assert page.numbers()["scores"] == [[-25, -1]]
+    page.open(join([Layer("a", [Opinion(blank, Annotation(), 0.0), Opinion(text, spans, 0.96)])]))
+    assert page.numbers()["scores"] == [[0, 0.96]]
     (card,) = page.texts("#detail .card")[1:]
     assert "MQM -25" in card.replace("\u2212", "-")
     assert "blank translation" in card
-    assert "own score" not in card
+    page.set("lambda", 0.6)
+    assert page.numbers()["scores"] == [[0, 1]]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -11,7 +11,7 @@ import pytest
 from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
 from tests.helpers.pages import Page, random_opinions, some_texts
 
@@ -37,7 +37,8 @@ def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "pa
                 assert numbers["agreements"][at][row] is None
                 continue
             spans = kept(opinion.annotation, threshold)
-            assert numbers["scores"][at][row] == pytest.approx(mqm_score(spans, weights), abs=1e-12)
+            assert numbers["mqm"][at][row] == pytest.approx(mqm_score(spans, weights), abs=1e-12)
+            assert numbers["scores"][at][row] == pytest.approx(unit_score(mqm_score(spans, weights)), abs=1e-12)
             if gold is None:
                 assert numbers["agreements"][at][row] is None
                 continue
@@ -102,7 +103,7 @@ def test_slider_equals_python_with_googles_weights(page: Page, sheet: Sheet) -> 
         check_numbers(page, sheet, threshold, "google")
     page.set("lambda", 0)
     annotations = [opinion.annotation for column in sheet.columns for opinion in column.opinions if opinion]
-    scores = [score for column in page.numbers()["scores"] for score in column]
+    scores = [score for column in page.numbers()["mqm"] for score in column]
     assert sum(abs(s - mqm_score(a)) > 0.5 for s, a in zip(scores, annotations, strict=True)) > 10
 
 
@@ -113,7 +114,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: Sheet) -> None:
     for at, system in enumerate(numbers["ranking"]):
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
             scores = [
-                mqm_score(o.annotation)
+                unit_score(mqm_score(o.annotation))
                 for o, t in zip(column.opinions, sheet.rows, strict=True)
                 if t.system == system["name"]
             ]

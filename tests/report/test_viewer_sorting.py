@@ -45,8 +45,8 @@ def test_filters_and_sorting(page: Page, sheet: Sheet) -> None:
     gaps = [abs(mqm_score(annotations[r]) - mqm_score(human[r])) for r in range(40)]
     assert [gaps[r] for r in page.numbers()["rows"]] == sorted(gaps, reverse=True)
     page.set("sort", "order")
-    page.set("low", "-6")
-    page.set("high", "-1")
+    page.set("low", "0.75")
+    page.set("high", "0.97")
     assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if -6 <= mqm_score(a) <= -1]
     page.js("document.getElementById('reset').click()")
     page.wait("return mbrEsd.numbers().rows.length === 40")
@@ -90,12 +90,12 @@ def test_rows_without_a_score_come_last(page: Page) -> None:
     metric = [Opinion(texts[0], None, 0.5), Opinion(texts[2], Annotation()), Opinion(texts[3], major)]
     page.open(join([Layer("human", [Opinion(t, Annotation()) for t in texts], human=True), Layer("metric", metric)]))
     for sort, rows in (
-        ("worst", [3, 2, 0, 1]),
-        ("best", [0, 2, 3, 1]),
+        ("worst", [0, 3, 2, 1]),
+        ("best", [2, 3, 0, 1]),
         ("severe", [3, 2, 0, 1]),
         ("disagree", [3, 2, 0, 1]),
         ("agree", [2, 3, 0, 1]),
-        ("gap", [3, 0, 2, 1]),
+        ("gap", [0, 3, 2, 1]),
     ):
         page.set("sort", sort)
         assert page.numbers()["rows"] == rows, sort

@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, fitted
 from mbr_esd_metric.adapters.wmt.submitting import Taken, check_new, written
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.records import read_decisions
@@ -37,7 +37,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     """The scores and spans of a file; a rated translation has a score, another one need not have any.
 
     Its full name ends in the standard reference where the file's rows have references, else in "src". Where rows have
-    spans and no score, Score(E) counts.
+    spans and no score, (25 + Score(E)) / 25 counts.
 
     Raises:
         InputError: as `with_files`.
@@ -52,7 +52,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     missing: dict[str, tuple[Annotation | None, ...]] = {}
     for system, row, of in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True):
         pairs = zip(row, of, strict=True)
-        both = [None if cell is None else fitted(cell.annotation or Annotation(), n) for cell, n in pairs]
+        both = [None if cell is None or cell.annotation is None else fitted(cell.annotation, n) for cell, n in pairs]
         fits[system] = tuple(None if one is None else one.on("translation") for one in both)
         missing[system] = tuple(None if one is None else one.on("source") for one in both)
     covered = sum(cell is not None for row in cells for cell in row)
@@ -85,7 +85,7 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
             if (translation if span.side == "translation" else source)[span.start : span.end] != words:
                 raise InputError(f"{where}: segment {number} of {system} has other words than {words!r} there")
         place = SegmentKey(system, source, translation)
-        rows.append(CometRow(place, number, record.annotation, record.score))
+        rows.append(CometRow(place, record.id, record.annotation, record.score, record.mqm))
     return rows
 
 
@@ -106,8 +106,11 @@ def _score(row: CometRow, path: Path) -> float:
     if row.score is not None:
         return row.score
     if row.annotation is None:
-        raise InputError(f"{path}, system {row.place.system}, segment {row.number}: neither a score nor error spans")
-    return mqm_score(row.annotation.with_spans(row.annotation))
+        raise InputError(
+            f"{path}, system {row.place.system}, segment {row.id}: neither a score nor error spans; score it with "
+            "blank=worst if it was left out as blank"
+        )
+    return unit_score(mqm_score(row.annotation.with_spans(row.annotation)))
 
 
 def _notes(annotations: list[Annotation], test_set: TestSet, name: str) -> tuple[str, ...]:

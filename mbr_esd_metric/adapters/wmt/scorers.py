@@ -206,7 +206,7 @@ class MbrEsdScorer(Scorer):
         every = [next(given) if text.supplied else None for text in texts]
         return {
             self._name: Scored(
-                tuple(0.0 if d is None else d.score for d in every),
+                tuple(0.0 if d is None else d.mqm for d in every),
                 tuple(EMPTY if d is None else d.annotation for d in every),
             )
         }

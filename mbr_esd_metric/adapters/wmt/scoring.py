@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +20,7 @@ from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, MissingCandidatesError
-from mbr_esd_metric.files.journal import Journal
+from mbr_esd_metric.files.lock import locked
 from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.files.streams import write_whole
 
@@ -105,7 +107,7 @@ def score_test_set(
             spans = {s: _spread(test_set, places[s], one.annotations) for s, one in own.items() if one.annotations}
             scores = {s: _spread(test_set, places[s], one.scores) for s, one in own.items()}
             write_metric(test_set.layout, name, scorer.signatures[name], scores, spans, means)
-        partial.journal.remove()
+        partial.remove()
     ready = [WrittenMetric.of_systems(test_set, name, chosen[name], rated, name not in wanted) for name in names]
     return sorted(ready, key=lambda one: not one.found)
 
@@ -253,24 +255,20 @@ def write_metric(
     files.write_scores(segments, scores)
 
 
-#: What every journal begins with. Which run an entry belongs to is in its key.
-_HEADER = b"mbr-esd wmt score, systems that are done\n"
-_KEY = hashlib.sha256().digest_size * 2
-
-
 class _Partial:
-    """The systems that are done, in a journal beside the scores, so that a stopped run goes on.
+    """The systems that are done, one a line of a file beside the scores, so that a stopped run goes on.
 
-    An entry's key depends on the signatures and the texts, so entries of another run are not used.
+    A line's key depends on the signatures and the texts, so lines of another run are not used.
     """
 
-    def __init__(self, journal: Journal, signatures: Mapping[str, str]) -> None:
-        self.journal = journal
+    def __init__(self, path: Path, signatures: Mapping[str, str]) -> None:
+        self._path = path
         self._signatures = signatures
         self._done: dict[bytes, Any] = {}
-        for key, line in journal.entries():
-            with suppress(ValueError):  # a damaged entry is made again
-                self._done[key] = json.loads(line)
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            key, _, content = line.partition(b" ")
+            with suppress(ValueError):  # a damaged line is made again
+                self._done[key] = json.loads(content)
 
     @classmethod
     @contextmanager
@@ -283,11 +281,12 @@ class _Partial:
         first = layout.metric_scores(next(iter(signatures)), "seg")
         first.parent.mkdir(parents=True, exist_ok=True)
         name = first.name.removesuffix(".seg.score")
-        with Journal(first.with_name(f".{name}.partial"), first, _HEADER, _KEY) as journal:
+        path = first.with_name(f".{name}.partial")
+        with locked(first.with_name(f".{name}.lock"), first):
             try:
-                yield cls(journal, signatures)
+                yield cls(path, signatures)
             except MbrEsdError as error:
-                if journal.done:
+                if path.exists():
                     error.args = (f"{error}; systems that were done are kept, the same command goes on from there",)
                 raise
 
@@ -315,7 +314,15 @@ class _Partial:
             )
             for name, scored in results.items()
         }
-        self.journal.append(self._key(texts), json.dumps(content).encode() + b"\n", sync=True)
+        with self._path.open("ab") as file:
+            # The line end before it ends what a killed run left.
+            file.write(b"\n" + self._key(texts) + b" " + json.dumps(content).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def remove(self) -> None:
+        """The run is complete."""
+        self._path.unlink(missing_ok=True)
 
     def _key(self, texts: Sequence[ScoredText]) -> bytes:
         content = [dict(self._signatures), [(t.source, t.translation, t.reference) for t in texts]]

@@ -3,7 +3,7 @@
 const ROW_HEIGHT = 84; // .row in viewer.css
 const $ = (id) => document.getElementById(id);
 const state = { lambda: 0, metric: 0, reference: 0, similarity: "softf1", rows: [], chosen: -1 };
-let data, columns, texts, lengths, scores, agreements;
+let data, columns, texts, lengths, scores, penalties, agreements;
 
 // ---- reading ----------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ function unpack(column) {
   const major = Uint8Array.from(column.major);
   const category = (k) => data.categories[column.category[k]] || "";
   return {
-    name: column.name, human: column.human, own: column.own, parts: column.parts, kept: column.kept, first, scored, start, major, category,
+    name: column.name, human: column.human, own: column.own, parts: column.parts, mqm: column.mqm, first, scored, start, major, category,
     end: start.map((from, k) => from + column.length[k]),
     source: Uint8Array.from(column.source || column.major.map(() => 0)), // 1: offsets count in the source
     confidence: Float64Array.from(column.confidence, (c) => (c === null ? NaN : c)),
@@ -47,15 +47,23 @@ function unpack(column) {
 
 // ---- numbers ----------------------------------------------------------------------------------------------
 
-// Score(E) per column and row at the present lambda; the own score where a column has no spans, and of a blank
-// translation, which has none to mark; NaN for neither.
+// Per column and row the MQM score (penalties) and the score: those that came with the row, or those of its spans. Above
+// a bar of confidence they are those of the spans that are left. NaN where there is neither.
 function computeScores() {
-  scores = columns.map((column) => Float64Array.from(column.scored, (scored, row) =>
-    scored && !isKept(column, row) ? Measures.score(column, row, data.weights.floor, state.lambda) : ownScore(column, row)));
+  penalties = columns.map((column) => Float64Array.from(column.scored, (scored, row) => {
+    const stored = storedAt(column.mqm, row);
+    const mine = !Number.isNaN(stored) && (!scored || state.lambda === 0 || !hasSpans(column, row));
+    return mine ? stored : scored ? Measures.score(column, row, data.weights.floor, state.lambda) : NaN;
+  }));
+  scores = columns.map((column, index) => Float64Array.from(column.scored, (scored, row) => {
+    const stored = storedAt(column.own, row);
+    const mine = !Number.isNaN(stored) && (!scored || state.lambda === 0 || !hasSpans(column, row));
+    return mine ? stored : (penalties[index][row] - data.weights.floor) / -data.weights.floor;
+  }));
 }
 
-const isKept = (column, row) => column.kept && column.kept[row] !== null;
-const ownScore = (column, row) => (column.own && column.own[row] !== null ? column.own[row] : NaN);
+const storedAt = (values, row) => (values && values[row] !== null ? values[row] : NaN);
+const hasSpans = (column, row) => column.first[row + 1] > column.first[row];
 
 // Similarities of each column to the reference; null where either has no annotation.
 function computeAgreements() {

@@ -3,12 +3,13 @@
 // One metric's figures over `rows`: those that both it and the reference annotate, for the similarities.
 function figures(index, rows) {
   const column = columns[index];
-  const out = { n: 0, score: 0, softf1: 0, f1: 0, softdice: 0, major: 0, minor: 0, compared: 0 };
+  const out = { n: 0, score: 0, mqm: 0, penalised: 0, softf1: 0, f1: 0, softdice: 0, major: 0, minor: 0, compared: 0 };
   let common = 0, total = 0;
   for (const row of rows) {
     if (Number.isNaN(scores[index][row])) continue;
     out.n++;
     out.score += scores[index][row];
+    if (!Number.isNaN(penalties[index][row])) { out.penalised++; out.mqm += penalties[index][row]; }
     for (const span of spansOf(column, row)) span.major ? out.major++ : out.minor++;
     const similar = agreements[index][row];
     if (!similar) continue;
@@ -18,6 +19,7 @@ function figures(index, rows) {
     total += similar.total;
   }
   out.score /= out.n;
+  out.mqm /= out.penalised;
   for (const measure of ["softf1", "f1", "softdice"]) out[measure] /= out.compared;
   out.corpus = out.compared === 0 ? NaN : total === 0 ? 1 : (2 * common) / total;
   return out;
@@ -28,12 +30,12 @@ const heading = (text) => el("th", { text, scope: "col" });
 
 function drawOverview() {
   const rows = state.rows, reference = columns[state.reference].name;
-  const metrics = el("table", {}, el("thead", {}, el("tr", {}, ...["metric", "segments", "mean MQM", "major", "minor",
+  const metrics = el("table", {}, el("thead", {}, el("tr", {}, ...["metric", "segments", "score", "MQM", "major", "minor",
     "SoftF1", "F1", "SoftDice", "corpus SoftDice"].map(heading))));
   const body = el("tbody");
   columns.forEach((column, index) => {
     const f = figures(index, rows), self = index === state.reference;
-    const line = el("tr", {}, el("th", { text: column.name, scope: "row", title: column.name }), cell(f.n.toLocaleString("en")), cell(fixed(f.score, 3)),
+    const line = el("tr", {}, el("th", { text: column.name, scope: "row", title: column.name }), cell(f.n.toLocaleString("en")), cell(fixed(f.score, 4)), cell(fixed(f.mqm, 3)),
       cell(f.major.toLocaleString("en")), cell(f.minor.toLocaleString("en")),
       ...[f.softf1, f.f1, f.softdice, f.corpus].map((value) => cell(self ? "–" : number(value, 4))));
     line.dataset.metric = column.name;
@@ -47,7 +49,7 @@ function drawOverview() {
   ];
   if (data.systems.length > 1) {
     parts.push(el("h2", { text: "Systems" }),
-      el("p", { text: `Mean MQM score with its 95% interval (normal approximation), best ${columns[state.metric].name} first. Higher is better.` }),
+      el("p", { text: `Mean score with its 95% interval (normal approximation), best ${columns[state.metric].name} first. Higher is better.` }),
       el("div", { class: "scroll" }, systemsTable(rows)));
   }
   const swept = columns.map((_, i) => i).filter((i) => i !== state.reference && columns[i].confidence.some((c) => c < 1));
@@ -79,7 +81,7 @@ function systemsTable(rows) {
       bar.firstChild.style.left = place(c.mean - (c.half || 0));
       bar.firstChild.style.width = `${(200 * (c.half || 0)) / width}%`;
       bar.lastChild.style.left = place(c.mean);
-      return el("td", {}, `${fixed(c.mean, 2)} ± ${fixed(c.half, 2)}`, bar);
+      return el("td", {}, `${fixed(c.mean, 4)} ± ${fixed(c.half, 4)}`, bar);
     })))));
   return table;
 }

@@ -152,7 +152,7 @@ function hideTip() {
 // For the console: the numbers behind the page, per column and row, at the present lambda.
 window.mbrEsd = {
   ready: false,
-  numbers: () => ({ lambda: state.lambda, rows: state.rows, scores: scores.map((s) => [...s]), agreements, figures: columns.map((_, i) => figures(i, state.rows)), ranking: ranking(state.rows) }),
+  numbers: () => ({ lambda: state.lambda, rows: state.rows, scores: scores.map((s) => [...s]), mqm: penalties.map((s) => [...s]), agreements, figures: columns.map((_, i) => figures(i, state.rows)), ranking: ranking(state.rows) }),
 };
 
 read().then(() => {

@@ -16,6 +16,7 @@ function el(tag, props = {}, ...children) {
 
 const fixed = (value, digits) => (Number.isNaN(value) ? "–" : value.toFixed(digits).replace("-", "−"));
 const number = (value, digits = 3) => fixed(value, digits).replace(/^(−?)0\./, "$1."); // a similarity: .931
+const asScore = (value) => fixed(value, 4); // a score, as the command line prints it
 const points = (value) => (Number.isNaN(value) ? "–" : String(Math.round(value * 100) / 100).replace("-", "−"));
 const many = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const tips = new WeakMap(); // element -> lines of its tooltip
@@ -105,7 +106,7 @@ function listRow(at) {
     "aria-posinset": at + 1, "aria-setsize": state.rows.length,
   }, el("div", { class: "meta" },
     el("span", { class: "who", text: label(row), dir: "auto" }),
-    el("span", {}, el("b", { text: points(scores[state.metric][row]) })),
+    el("span", {}, el("b", { text: asScore(scores[state.metric][row]) })),
     state.metric === state.reference ? null
       : el("span", { text: `agree ${number(agreement(row), 2)}` })), text);
   node.style.top = `${at * ROW_HEIGHT}px`;
@@ -113,6 +114,7 @@ function listRow(at) {
   return node;
 }
 
+const isBlank = (row) => !texts[row].trim() && data.sources[data.src[row]].trim() !== "";
 const label = (row) => (data.systems.length > 1 ? `${data.ids[row]} · ${data.systems[data.system[row]]}` : data.ids[row]);
 
 function drawStatus() {
@@ -192,15 +194,13 @@ function metricCard(index, row) {
   const column = columns[index], spans = spansOf(column, row), similar = agreements[index][row];
   if (!column.scored[row]) {
     return el("section", { class: "card", "aria-label": column.name }, el("div", { class: "head" },
-      el("h3", { text: column.name }), el("span", { class: "score", text: `score ${number(scores[index][row])}` })));
+      el("h3", { text: column.name }), el("span", { class: "score", text: `score ${asScore(scores[index][row])}` })));
   }
   const majors = spans.filter((s) => s.major).length;
   const facts = el("p", { class: "facts" });
-  facts.append(el("span", { text: isKept(column, row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error" }));
+  facts.append(el("span", { text: isBlank(row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error" }));
   const dropped = column.first[row + 1] - column.first[row] - spans.length;
   if (dropped) facts.append(el("span", { text: `${dropped} below the bar` }));
-  const own = ownScore(column, row);
-  if (!Number.isNaN(own) && own !== scores[index][row]) facts.append(el("span", { text: `own score ${number(own)}` }));
   if (similar && index !== state.reference) {
     facts.append(el("span", { text: `SoftF1 ${number(similar.softf1)}` }), el("span", { text: `F1 ${number(similar.f1)}` }),
       el("span", { text: `SoftDice ${number(similar.softdice)}` }));
@@ -215,7 +215,7 @@ function metricCard(index, row) {
     marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { from, to, interactive: true })]))
     : marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { interactive: true });
   const card = el("section", { class: "card", "aria-label": column.name },
-    el("div", { class: "head" }, name, el("span", { class: "score", text: `MQM ${points(scores[index][row])}` })), facts, body);
+    el("div", { class: "head" }, name, el("span", { class: "score", text: `score ${asScore(scores[index][row])} · MQM ${points(penalties[index][row])}` })), facts, body);
   if (missing.length) {
     card.append(el("p", { class: "facts", text: "left out of the source:" }),
       marked(el("p", { class: "body", dir: "auto" }), source, missing, { interactive: true }));

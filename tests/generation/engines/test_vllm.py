@@ -364,7 +364,7 @@ def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
     assert set(kept) <= set(rows), "what was stored before is sampled again"
     run = annotate(load_card(model), [Segment(*pair, str(number)) for number, pair in enumerate(pairs)])
     written = json.loads((tmp_path / "out.json").read_text())["mt"]
-    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.score) / 25 for d in run.decisions])
+    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.mqm) / 25 for d in run.decisions])
 
 
 def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
