@@ -1,6 +1,7 @@
 """`mbr-esd calibrate`: how often do humans confirm a span of a given confidence?
 
-`mbr-esd lambda-sweep --precision-recall` asks another question: how a span measure changes with the threshold.
+With --error-free: which translations are without error? `mbr-esd lambda-sweep --precision-recall` asks another
+question: how a span measure changes with the threshold.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from mbr_esd_metric.cli.data import load_optional_test_set
 from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.cli.shared_options import add_table
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 _EPILOG = """\
 examples:
@@ -20,6 +22,7 @@ examples:
   mbr-esd calibrate --data DATA --test-set wmt24 --lp en-de
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
   mbr-esd calibrate test.json test-ratings.tsv --apply FOLDER/calibration.json
+  mbr-esd calibrate out.json --error-free ratings.jsonl --precision 0.95 --save error-free.json
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
 that a human marks; severity plays no part (lambda-sweep --precision-recall: curves of span measures, with severity).
@@ -35,6 +38,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
     parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
+    parser.add_argument(
+        "--error-free",
+        nargs="*",
+        metavar="RATINGS",
+        help="learn which translations are without error, from these files, or the test set's gold (with one --metric)",
+    )
+    parser.add_argument("--precision", type=float, metavar="P", help="of --error-free (default: the highest MCC)")
     parser.epilog = _EPILOG
 
 
@@ -56,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
         check_plot(args.plot, input_paths(args))
     if args.save:
         check_output(args.save, input_paths(args))
+    if args.error_free is not None:
+        return _error_free(args)
+    if args.precision is not None:
+        raise useless(f"--precision {args.precision}", "a run without --error-free")
     by = read_recalibration(args.apply) if args.apply else None
     sheet = read_inputs(args, args.metric)
     found = sheet_predicted(sheet)
@@ -78,4 +92,37 @@ def run(args: argparse.Namespace) -> int:
         learnt = f"{len(predicted)} spans of {name}"
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
+    return 0
+
+
+def _error_free(args: argparse.Namespace) -> int:
+    """Print how well it is told which translations are without error, and save what tells it."""
+    from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
+    from mbr_esd_metric.metaeval.error_free_model import ErrorFreeModel, cross_validated, write_error_free
+    from mbr_esd_metric.report.error_free_table import learning_tables
+    from mbr_esd_metric.report.tables import render_all
+
+    for option in ("plot", "apply"):
+        if getattr(args, option):
+            raise useless(f"--{option}", "--error-free")
+    if args.precision is not None and not 0 < args.precision < 1:
+        raise OptionError(f"--precision {args.precision}: give a share between 0 and 1")
+    if bool(args.test_set) == bool(args.error_free) or bool(args.inputs) == bool(args.test_set):
+        raise OptionError("give a metric's files and --error-free RATINGS, or --test-set, --metric and --error-free")
+    if args.test_set:
+        if len(args.metric) != 1:
+            raise OptionError("--error-free learns from one metric; name it with --metric")
+        test_set = load_optional_test_set(args)
+        assert test_set is not None
+        judged, labels = judged_of_test_set(test_set, args.metric[0])
+        name = f"{args.metric[0]}, {test_set.name} {test_set.lp}"
+    else:
+        judged, labels = judged_of_files(args.inputs, args.error_free)
+        name = ", ".join(Path(path).name for path in args.inputs)
+    tried, probabilities = cross_validated(judged, labels, args.precision)
+    print(render_all(learning_tables(name, tried, labels, args.precision), args.table), end="")
+    if args.save:
+        learnt_on = f"{number_of(len(judged), 'translation')} of {name}"
+        write_error_free(args.save, ErrorFreeModel.fit(judged, labels, args.precision, learnt_on, probabilities))
+        print(f"{args.save}: learnt on {learnt_on}", file=sys.stderr)
     return 0

@@ -32,6 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_outputs(parser)
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
+    parser.add_argument("--error-free", metavar="FILE", help="say which segments are without error, as it was learnt")
+    parser.add_argument(
+        "--fail-share", type=float, metavar="X", help="exit status 3 if a smaller share of segments is without error"
+    )
     add_gate(parser)
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
@@ -46,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.metric import Metric, warnings
     from mbr_esd_metric.metric.plan import Segment
 
-    check_gate(args, None if args.fail_under is None else "--fail-under")
+    check_gate(args, None if args.fail_under is None and args.fail_share is None else "a gate")
+    if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
+        raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
         return _score_by_comet(args)
     for option in ("references", "batch_size", "gpus", "dtype"):
@@ -68,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
         told = prediction.metadata
-        print(told.signature, told.summary, *told.advice, sep="\n", file=sys.stderr)
+        print(told.signature + _named(args), told.summary, *told.advice, sep="\n", file=sys.stderr)
         if line := warnings(told.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
@@ -83,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         for row, sentences in zip(data[path], prediction.metadata.get("sentences", ())[part], strict=False):
             if sentences:
                 row["sentences"] = sentences
-    return _show(args, texts, data)
+    return _show(args, texts, data, metric.card.lp)
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
@@ -118,14 +124,46 @@ def _score_by_comet(args: argparse.Namespace) -> int:
             found = zip(data[path], prediction.metadata.error_spans, strict=True)
             data[path] = [{**row, "errors": spans} for row, spans in found]
     if not args.quiet:
-        print(checkpoint.signature, file=sys.stderr)
+        print(checkpoint.signature + _named(args), file=sys.stderr)
     return _show(args, texts, data)
 
 
-def _show(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]]) -> int:
+def _named(args: argparse.Namespace) -> str:
+    """What the signature says of ``--error-free``."""
+    from mbr_esd_metric.metaeval.error_free_model import read_error_free
+
+    return f"|error-free:{read_error_free(args.error_free).digest}" if args.error_free else ""
+
+
+def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
+    """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
+    from mbr_esd_metric.core.annotation import Annotation
+    from mbr_esd_metric.metaeval.error_free_model import Judged, read_error_free
+
+    model = read_error_free(path)
+    shares = {}
+    for system, rows in data.items():
+        scored = [row for row in rows if row["mt"].strip() and not math.isnan(row["COMET"])]
+        judged = []
+        for row in scored:
+            errors = [*row.get("errors", ()), *({**one, "side": "source"} for one in row.get("omissions") or ())]
+            annotation = Annotation(errors) if "errors" in row else None
+            judged.append(Judged(row["COMET"], annotation, len(row["mt"]), lp or ""))
+        for row in rows:
+            row["error_free"] = False
+        for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
+            row["error_free"] = clean
+        shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))
+    return shares
+
+
+def _show(
+    args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None = None
+) -> int:
     """Print the scores as ``comet-score`` does, and write the file."""
     from mbr_esd_metric.metric.metric import mean
 
+    shares = _error_free(args.error_free, data, lp) if args.error_free else {}
     if not args.only_system:
         for index in range(len(next(iter(data.values())))):
             for path, rows in data.items():
@@ -133,12 +171,25 @@ def _show(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[di
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in data.items()}
     for path, score in scores.items():
         print(f"{path}\tscore: {score:.4f}")
+        if shares:
+            print(f"{path}\twithout error: {shares[path]:.4f}")
     if args.to_json:
         content = {path: [_without_nan(row) for row in rows] for path, rows in data.items()}
         write_whole(args.to_json, json_text(content, indent=4))
         print(f"Predictions saved in: {args.to_json}.")
     texts.write(data, args.to_csv, args.output)
-    return close_gate(args, "score", [_table(data, scores)], _checks(scores, args.fail_under))
+    checks = _checks(scores, args.fail_under)
+    if args.fail_share is not None:
+        checks += [
+            Check(
+                path,
+                None
+                if share >= args.fail_share - 1e-9
+                else f"{path}: {share:.4f} of the segments are without error, less than {args.fail_share:g}",
+            )
+            for path, share in shares.items()
+        ]
+    return close_gate(args, "score", [_table(data, scores)], checks)
 
 
 def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:

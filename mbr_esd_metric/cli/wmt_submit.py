@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_sets
-from mbr_esd_metric.errors import OptionError, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metaeval.error_free_model import ErrorFreeModel
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--error-free",
-        type=float,
-        metavar="SCORE",
-        help="with wmt26: without error from this score on, of 0 to 100 (default: without error spans)",
+        metavar="SCORE|FILE",
+        help="with wmt26: without error from this score on, of 0 to 100, or as `mbr-esd calibrate --error-free` learnt "
+        "it (default: without error spans)",
     )
     parser.add_argument("-o", "--output", required=True, metavar="PATH", help="file; for wmt25-task1 a folder")
     parser.epilog = (
@@ -61,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, option) is not None and args.task != "wmt26":
             raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
     disk, parameters, models = args.model_size
-    about = About(args.metric or "gold", disk, parameters, models, error_free=args.error_free)
+    least, model = _error_free(args.error_free)
+    about = About(args.metric or "gold", disk, parameters, models, error_free=least)
     low_high = None if args.range is None else (args.range[0], args.range[1])
     written = write_submission(
         args.output,
@@ -73,6 +78,24 @@ def run(args: argparse.Namespace) -> int:
         rated=args.rated,
         score_range=low_high,
         choice=every_system(args),
+        error_free=model,
     )
     print(f"{args.output}: {number_of(written, 'translation')} in the format {args.task}")
     return 0
+
+
+def _error_free(given: str | None) -> tuple[float | None, ErrorFreeModel | None]:
+    """A score, or what a file says; neither where nothing is given.
+
+    Raises:
+        InputError: no number, and no such file.
+    """
+    from mbr_esd_metric.files.untrusted import finite
+    from mbr_esd_metric.metaeval.error_free_model import read_error_free
+
+    if given is None:
+        return None, None
+    try:
+        return finite(given), None
+    except InputError:
+        return None, read_error_free(given)

@@ -16,6 +16,7 @@ from mbr_esd_metric.metaeval.error_free import (
     gold_labels,
     unmarked,
 )
+from mbr_esd_metric.metaeval.error_free_model import Tried
 from mbr_esd_metric.report.leaderboard_table import row_name
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
@@ -66,6 +67,39 @@ def error_free_table(
     if threshold is None:
         legend.append("best: the threshold of the score with the highest MCC on these translations")
     return Table(f"{test_set.name} {test_set.lp}", columns, tuple(rows), (*legend, *test_set.notes, *notes))
+
+
+def learning_tables(
+    title: str, tried: Sequence[Tried], labels: Sequence[bool], precision: float | None = None
+) -> list[Table]:
+    """Ways to say "without error" on translations that they were not learnt on, and each language pair by itself."""
+    pairs = list(tried[0].by_pair)
+    columns = (
+        Column("by", "by", label=True),
+        Column("mcc", "MCC", best="max"),
+        Column("interval", "95% interval", label=True),
+        Column("precision", "P", best="max"),
+        Column("recall", "R", best="max"),
+        Column("f1", "F1", best="max"),
+        Column("accuracy", "accuracy", best="max"),
+        *(Column(f"mcc {pair}", f"MCC {pair}", best="max") for pair in pairs if len(pairs) > 1),
+    )
+    rows = tuple(
+        (
+            Cell(one.name),
+            *_cells(one.result)[:1],
+            Cell("{:+.3f} to {:+.3f}".format(*one.interval)),
+            *_cells(one.result)[1:],
+            *(Cell(one.by_pair[pair].mcc) for pair in pairs if len(pairs) > 1),
+        )
+        for one in tried
+    )
+    aim = "the highest MCC" if precision is None else f"a precision of {precision:g}"
+    notes = (
+        f"{sum(labels)} of {len(labels)} rated translations are without error",
+        f"learnt on four fifths of the documents, for {aim}, and tried on the last; intervals resample documents",
+    )
+    return [Table(f"{title}: without error", columns, rows, notes)]
 
 
 def _cells(result: ErrorFree) -> list[Cell]:

@@ -62,6 +62,7 @@ class SubmissionRow:
         score: None if the format has none.
         domain, source, translation, reference: of the translation, if they are known.
         method: the kind of gold, such as "MQM" or "ESA".
+        clean: whether it is said to be without error; None where spans or score decide.
     """
 
     lp: str
@@ -80,6 +81,7 @@ class SubmissionRow:
     label: str | None = None
     line: int = 0
     dropped: tuple[str, ...] = ()
+    clean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,9 @@ def _write_wmt26(path: Path, rows: Sequence[SubmissionRow], about: About) -> Non
             "instruction_fault": min(fault, default=None),
         }
         item["task2_pred"][row.system] = score
-        clean = both.clean if about.error_free is None else score >= about.error_free
+        clean = row.clean
+        if clean is None:
+            clean = both.clean if about.error_free is None else score >= about.error_free
         item["task3_pred"][row.system] = int(clean)
     write_whole(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items.values()))
 

@@ -21,6 +21,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.metaeval.error_free_model import ErrorFreeModel, Judged
 
 #: Where this package's own scores lie: Score(E).
 _OWN_RANGE = (-25.0, 0.0)
@@ -75,6 +76,7 @@ def write_submission(
     rated: bool = False,
     score_range: tuple[float, float] | None = None,
     choice: SystemChoice = EVERY_SYSTEM,
+    error_free: ErrorFreeModel | None = None,
 ) -> int:
     """Write a metric's, or people's, annotations of the translations, except the standard reference.
 
@@ -89,6 +91,7 @@ def write_submission(
         score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of this
             package's models where there are error spans.
         choice: which systems are written.
+        error_free: what says which translations are without error, from the scores as they are stored.
 
     Returns:
         The number of rows written.
@@ -113,6 +116,8 @@ def write_submission(
             systems[test_set.lp, system] = given.systems.get(system, sum(own) / max(1, len(own)))
     if not rows:
         raise OptionError(f"{metric or 'gold'} has no translation of the chosen systems; choose others")
+    if error_free is not None:
+        rows = _told(rows, error_free)
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
     SUBMISSION_FORMATS[form].write(Path(path), rows, replace(about, systems=systems, gold=metric is None))
@@ -213,6 +218,13 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
         places.append((document, seen[document]))
         seen[document] += 1
     return places
+
+
+def _told(rows: Sequence[SubmissionRow], model: ErrorFreeModel) -> list[SubmissionRow]:
+    """The rows, with whether each is without error; one without a translation is not."""
+    judged = [Judged(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
+    said = model.clean(judged).tolist()
+    return [replace(row, clean=clean and bool(row.translation)) for row, clean in zip(rows, said, strict=True)]
 
 
 def _to_hundred(rows: Sequence[SubmissionRow], given: tuple[float, float] | None) -> Iterator[SubmissionRow]:

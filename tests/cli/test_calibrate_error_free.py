@@ -1,0 +1,107 @@
+"""From ratings to a gate: `calibrate --error-free`, `score --error-free --fail-share`, and WMT26's task 3."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.metaeval.error_free_model import read_error_free
+from tests.helpers.wmt_folder import write_folder
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric's output, and ratings in which errors are rarer the higher its score is."""
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(0)
+    rows: list[dict[str, Any]] = []
+    ratings: list[dict[str, Any]] = []
+    for number in range(200):
+        text, score = f"Satz {number} " + "wort " * (number % 9), rng.random()
+        clean = rng.random() < score
+        found = [] if clean or rng.random() < 0.5 else [{"start": 0, "end": 4, "severity": "major", "confidence": 0.8}]
+        rows.append({"src": f"s {number}", "mt": text, "COMET": score, "errors": found})
+        given = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
+        errors = [] if clean else [{"start": 0, "end": 4, "severity": "minor", "category": "style"}]
+        ratings.append({**given, "src": f"s {number}", "mt": text, "errors": errors})
+    Path("out.json").write_text(json.dumps({"out": rows}), encoding="utf-8")
+    Path("mqm.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ratings), encoding="utf-8")
+    more = {"seconds": 1.0, "suggested": None, "added": 0, "checks": [0, 0]}
+    esa = [{**one, **more, "score": 95 if not one["errors"] else 50} for one in ratings]
+    esa[0] |= {"score": 84, "errors": []}
+    Path("esa.jsonl").write_text("".join(json.dumps(one) + "\n" for one in esa), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("files")
+def test_it_is_learnt_and_saved(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "out.json", "--error-free", "mqm.jsonl", "--save", "e.json"]) == 0
+    told = capsys.readouterr()
+    assert "of 200 rated translations are without error" in told.out
+    assert "e.json: learnt on 200 translations of out.json" in told.err
+    assert read_error_free("e.json").aim == "mcc"
+    command = ["calibrate", "out.json", "--error-free", "esa.jsonl", "--precision", "0.8", "--save", "e.json"]
+    assert main(command) == 0
+    assert read_error_free("e.json").aim == "precision 0.8"
+    # 84 of 100 is not without error, although nothing is marked.
+    first = int(told.out.split(" of 200 rated")[0].split()[-1])
+    clean = json.loads(Path("mqm.jsonl").read_text().splitlines()[0])["errors"] == []
+    assert f"{first - clean} of 200 rated translations" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("files")
+def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["out.json", "--error-free"], "give a metric's files and --error-free RATINGS"),
+        (["out.json", "--error-free", "mqm.jsonl", "--precision", "2"], "--precision 2.0: give a share"),
+        (["out.json", "mqm.jsonl", "--precision", "0.9"], "--precision 0.9 changes nothing"),
+    ):
+        assert main(["calibrate", *words]) == 1
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
+def test_a_gate_over_the_share_of_segments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "out.json", "--error-free", "mqm.jsonl", "--save", "e.json"]) == 0
+    Path("src.txt").write_text("one\ntwo\nthree\n")
+    Path("mt.txt").write_text("eins\nzwei\n\n")
+    with Path("c.jsonl").open("w") as file:
+        for source, text in (("one", "eins"), ("two", "zwei")):
+            errors = [{"error_span": "zwei", "category": "a", "sub_category": "b", "severity": "major"}] * (
+                text == "zwei"
+            )
+            answer = {"text": json.dumps({"errors": errors}), "logprob": -1.0}
+            file.write(json.dumps({"id": source, "src": source, "mt": text, "candidates": [answer]}) + "\n")
+    model = "mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
+    command = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--only_system", "--error-free", "e.json"]
+    capsys.readouterr()
+    assert main([*command, "--fail-share", "0.3", "--to_json", "o.json"]) == 0
+    told = capsys.readouterr()
+    assert "mt.txt\twithout error: 0.3333" in told.out
+    assert f"|error-free:{read_error_free('e.json').digest}" in told.err
+    assert [row["error_free"] for row in json.loads(Path("o.json").read_text())["mt.txt"]] == [True, False, False]
+    assert main([*command, "--fail-share", "0.9"]) == 3
+    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in capsys.readouterr().err
+    assert main([*command[:-2], "--fail-share", "0.9"]) == 1
+    assert "give a share from 0 to 1, and --error-free FILE" in capsys.readouterr().err
+
+
+def test_a_test_set_teaches_task_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_folder(tmp_path / "data", "made", "en-de")
+    where = ["--test-set", "made", "--data", str(tmp_path / "data"), "--lp", "en-de"]
+    file, out = str(tmp_path / "e.json"), str(tmp_path / "t3.jsonl")
+    assert main(["calibrate", *where, "--metric", "spans", "--error-free", "--save", file]) == 0
+    assert "by" in capsys.readouterr().out
+    submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "spans", "-o", out]
+    assert main([*submit, "--error-free", file]) == 0
+    told = [json.loads(line)["task3_pred"] for line in Path(out).read_text().splitlines()]
+    assert main([*submit, "--error-free", "90"]) == 0
+    by_score = [json.loads(line)["task3_pred"] for line in Path(out).read_text().splitlines()]
+    assert [list(one) for one in told] == [list(one) for one in by_score]
+    assert {value for one in told for value in one.values()} == {0, 1}
+    assert main([*submit, "--error-free", "none.json"]) == 1
+    assert "none.json: cannot be read" in capsys.readouterr().err
