@@ -226,7 +226,9 @@ class Study:
                 f"{DAGGER}: better than MAP and majority voting in every language pair, p < 0.05; ours by PERM-BOTH "
                 f"and, for error spans, a paired bootstrap over {self.units}s"
             )
-        if any("XCOMET-XL-" in row[0].value for row in body if row[1].value is not None and row[2].value is not None):
+        if any(
+            "XCOMET-XL-" in str(row[0].value) for row in body if row[1].value is not None and row[2].value is not None
+        ):
             notes.append("the paper's xCOMET is XXL, and this one is the smaller XL")
         if not same:
             notes.append("the paper's figures are of wmt24, en-de, en-es and ja-zh")
