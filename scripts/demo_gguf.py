@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 
 from mbr_esd_metric.generation.embedded import gguf_file
 from mbr_esd_metric.generation.gguf_folder import field_value, parameter_name
-from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import merged_folder
 from mbr_esd_metric.metric.cards import load_card
 
 

@@ -31,7 +31,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.generation.merged import merged_folder
+from mbr_esd_metric.generation.pretrained import merged_folder
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.cards import load_card
 

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.rules import Rule
 from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError, PluginError, PluginWarning
-from mbr_esd_metric.generation.registry import ENGINES
+from mbr_esd_metric.generation.engine import ENGINES
 
 ROOT = Path(__file__).parents[1]
 CANDIDATES = ROOT / "docs" / "examples" / "candidates.jsonl"

@@ -27,7 +27,7 @@ _OPTIONAL_PACKAGES = {
 
 def packages() -> dict[str, tuple[str, str]]:
     """Package -> its use, and the extra that installs it ("" if there is none)."""
-    from mbr_esd_metric.generation.registry import ENGINES
+    from mbr_esd_metric.generation.engine import ENGINES
 
     found = dict(_OPTIONAL_PACKAGES)
     for name, cls in ENGINES.all().items():
@@ -173,7 +173,7 @@ def _print_machine() -> None:
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.elicit.formats import FORMATS
     from mbr_esd_metric.generation.cache import cache_folder
-    from mbr_esd_metric.generation.registry import ENGINES
+    from mbr_esd_metric.generation.engine import ENGINES
 
     print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")

@@ -18,8 +18,7 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.generation.pretrained import bf16_works
-from mbr_esd_metric.generation.quiet import quiet_peft
+from mbr_esd_metric.generation.pretrained import bf16_works, quiet_peft
 from mbr_esd_metric.generation.threads import wait_passively
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -243,3 +244,12 @@ class Engine(ABC):
     def close(self) -> None:
         """Free what the engine holds; safe to call twice."""
         return None
+
+
+#: The engines by name: those in `generation/engines/`, and entry points of other packages, ``mbr_esd_metric.engines``.
+ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]
+
+
+def engine_class(name: str) -> type[Engine]:
+    """The class of that engine; raises `OptionError` for an unknown name."""
+    return ENGINES.get(name)

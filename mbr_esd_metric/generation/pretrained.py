@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.generation.cache import made_folder
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import check_model_folder
-from mbr_esd_metric.generation.quiet import quiet_peft
+from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
 from mbr_esd_metric.generation.threads import wait_passively
 
 
@@ -232,3 +234,28 @@ def _memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def merged_folder(options: EngineOptions) -> Path:
+    """The folder of `model` with `adapter` merged in, as engine=transformers merges it; it is kept in the cache folder.
+
+    Raises:
+        EngineError: the model or the adapter cannot be loaded, or the cache folder cannot be written.
+        MissingDependencyError: peft is not installed.
+    """
+
+    def make(folder: Path) -> None:
+        model, tokenizer = load_merged(options)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    key = hashlib.sha256(json.dumps(model_identity(options), sort_keys=True).encode()).hexdigest()[:16]
+    return made_folder(f"merged-{key}", make, f"{2 * options.weights_gb:.1f} GB")
+
+
+@contextmanager
+def quiet_peft() -> Iterator[None]:
+    """Put adapters on models in here: it hides peft's warning about its own use of transformers."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
+        yield

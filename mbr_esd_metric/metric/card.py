@@ -13,9 +13,8 @@ from typing import Any, Literal
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
-from mbr_esd_metric.generation.engine import EngineOptions, Sampling
+from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling, engine_class
 from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
-from mbr_esd_metric.generation.registry import ENGINES, engine_class
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.generation.server.detection import only_model
 from mbr_esd_metric.generation.server.dialects import dialect_option

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, MbrEsdError
-from mbr_esd_metric.generation.engine import Engine
-from mbr_esd_metric.generation.registry import ENGINES
+from mbr_esd_metric.generation.engine import ENGINES, Engine
 from mbr_esd_metric.metric.card import ModelCard
 
 

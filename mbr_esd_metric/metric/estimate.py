@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, OptionError, useless
-from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path

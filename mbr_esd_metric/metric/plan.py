@@ -19,9 +19,8 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Context, Prompt
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling, engine_class
 from mbr_esd_metric.generation.engines.replay import ReplayEngine
-from mbr_esd_metric.generation.registry import engine_class
 from mbr_esd_metric.metric.adaptive import check_stops_early
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.engine_choice import choose_engine

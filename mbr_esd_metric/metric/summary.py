@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import CUT
 from mbr_esd_metric.errors import number_of
-from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.units import divisible

@@ -9,7 +9,7 @@ import pytest
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import packages
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.generation.registry import ENGINES
+from mbr_esd_metric.generation.engine import ENGINES
 from mbr_esd_metric.metric.cards import CARDS, listed
 from mbr_esd_metric.metric.catalogue import CATALOGUE
 from tests.helpers.chat_server import FakeServer

@@ -20,8 +20,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.registry import engine_class
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling, engine_class
 
 #: Samples in a request, requests in a batch, and batches that an actor has at a time.
 PART = 16

@@ -27,8 +27,8 @@ from mbr_esd_metric.generation.engine import (
     Request,
     Sampling,
 )
-from mbr_esd_metric.generation.merged import merged_folder
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
+from mbr_esd_metric.generation.pretrained import merged_folder
 from mbr_esd_metric.generation.server.client import sample_seed
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.

@@ -23,7 +23,7 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
-from mbr_esd_metric.generation.merged import merged_folder
+from mbr_esd_metric.generation.pretrained import merged_folder
 
 PLAIN = output_grammar("[a-z ]+")
 ANY = output_grammar()
