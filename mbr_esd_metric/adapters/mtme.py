@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.rating_sets import fitted
+from mbr_esd_metric.adapters.wmt.rating_files import fitted
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation, fold_severity
 from mbr_esd_metric.errors import InputError, unknown

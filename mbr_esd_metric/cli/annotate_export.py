@@ -113,7 +113,7 @@ def _test_set(args: argparse.Namespace) -> TestSet | None:
     if not args.test_set:
         return None
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 
     return load_test_set(args.data, args.test_set, args.lp, choice=SystemChoice(outliers=True), blind=True)
 

@@ -11,7 +11,7 @@ from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 
 
 #: Options without effect if no test set is named.
@@ -94,8 +94,8 @@ def load_test_sets(
         OptionError: a language pair is named twice; it would count twice in every average.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
     for lp in args.lp:
         if args.lp.count(lp) > 1:
@@ -160,7 +160,7 @@ def every_system(args: argparse.Namespace) -> SystemChoice:
     """What is scored or submitted, whatever is evaluated later: all systems, also references and outliers, but for
     those that the user leaves out.
     """
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 
     return SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")
 

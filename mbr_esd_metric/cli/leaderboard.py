@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.progress import Progress
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.metric_status import Status
+    from mbr_esd_metric.adapters.wmt.meta_info import Status
     from mbr_esd_metric.report.tables import Table
 
 #: Statistics where none is named: alone, and of parts.
@@ -126,7 +126,7 @@ def _status_of(args: argparse.Namespace) -> Callable[[str], Status | None]:
     Raises:
         OptionError: a metric that is named is in no language pair.
     """
-    from mbr_esd_metric.adapters.wmt.metric_status import metric_status
+    from mbr_esd_metric.adapters.wmt.meta_info import metric_status
     from mbr_esd_metric.adapters.wmt.test_set import base_name
 
     given: dict[str, Status] = dict.fromkeys(args.primary, "primary")
@@ -171,8 +171,7 @@ def _view(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _board(args: argparse.Namespace, _said: str) -> list[Table]:
-    from mbr_esd_metric.adapters.wmt.comparability import missing_notes
-    from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, stored_metrics
     from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table, win_panels
     from mbr_esd_metric.report.plots import plot_wins, save
@@ -202,8 +201,7 @@ def _board(args: argparse.Namespace, _said: str) -> list[Table]:
 
 
 def _statistics(args: argparse.Namespace, said: str) -> list[Table]:
-    from mbr_esd_metric.adapters.wmt.comparability import missing_notes
-    from mbr_esd_metric.adapters.wmt.scored import scored
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
     from mbr_esd_metric.metaeval.score_statistics import evaluate, score_statistic
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.statistics import correlation_table
@@ -231,8 +229,7 @@ def _statistics(args: argparse.Namespace, said: str) -> list[Table]:
 
 
 def _overall(args: argparse.Namespace, said: str) -> list[Table]:
-    from mbr_esd_metric.adapters.wmt.comparability import missing_notes
-    from mbr_esd_metric.adapters.wmt.scored import scored
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.metaeval.tasks import clusters, overall, testable, wmt_tasks
     from mbr_esd_metric.report.statistics import overall_table

@@ -95,7 +95,7 @@ def _evaluate(
     Raises:
         InputError: there is no rater.
     """
-    from mbr_esd_metric.adapters.wmt.sampled import read_sampled
+    from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import choose_all, oracle
 

@@ -198,7 +198,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
 
 
 def _task(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.importing_task import import_task, read_task
+    from mbr_esd_metric.adapters.wmt.importing_esa import import_task, read_task
 
     segments = read_task(args.files[0], quoted=args.quoted)
     for lp in args.lp or sorted({segment.lp for segment in segments}):

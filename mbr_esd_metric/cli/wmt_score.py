@@ -12,7 +12,7 @@ from mbr_esd_metric.cli.shared_options import add_dry_run, print_estimates, tria
 from mbr_esd_metric.errors import EngineError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
 
@@ -54,9 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
     from mbr_esd_metric.adapters.comet.checkpoints import CometOptions
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.adapters.wmt.scorers import make_scorer
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
-    from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 
     wanted = every_system(args)
     if args.name and len(args.model) > 1:

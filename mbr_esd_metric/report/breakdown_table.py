@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal
 
-from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
+from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.elicit.sentences import word_count
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels

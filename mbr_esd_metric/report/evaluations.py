@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.comparability import missing_notes
+from mbr_esd_metric.adapters.wmt.scored import missing_notes
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
 from mbr_esd_metric.metaeval.matrices import Missing

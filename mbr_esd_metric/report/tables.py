@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mbr_esd_metric.errors import unknown
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.metric_status import Status
+    from mbr_esd_metric.adapters.wmt.meta_info import Status
 
 Value = float | int | str | None
 

@@ -2,7 +2,7 @@
 
 from mbr_esd_metric.adapters.wmt.loading import load_test_set
 from mbr_esd_metric.adapters.wmt.meta_info import MQM_TEST_SETS, TestSetInfo
-from mbr_esd_metric.adapters.wmt.rating_sets import Ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 
 __all__ = ["MQM_TEST_SETS", "Ratings", "StoredMetric", "TestSet", "TestSetInfo", "load_test_set"]

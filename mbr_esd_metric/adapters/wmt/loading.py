@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, packed_file, read_documents, read_scores, read_text
-from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, gold_there, info_of
-from mbr_esd_metric.adapters.wmt.rating_sets import RatingsReader, check_blocks
-from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, gold_there, info_of
+from mbr_esd_metric.adapters.wmt.rating_files import RatingsReader, check_blocks
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, choose_ratings
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix

@@ -1,4 +1,5 @@
-"""WMT's test sets and their gold: facts of mt-metrics-eval's meta information, wmt20 to wmt25; wmt26 has ESA.
+"""Facts of WMT's test sets, of mt-metrics-eval's meta information (wmt20 to wmt25; wmt26 has ESA): their gold, which
+systems are evaluated, and which metrics were primary submissions and baselines.
 
 Gold is of several kinds: MQM; ESA, error spans with a score from 0 to 100 ("esa"; the first annotation of WMT25,
 "esa-human1"); DA-SQM ("da-sqm"); and the direct assessment of earlier years ("wmt", "wmt-appraise", "wmt-raw").
@@ -6,9 +7,57 @@ Gold is of several kinds: MQM; ESA, error spans with a score from 0 to 100 ("esa
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+#: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
+#: includes the standard one.
+HumanSystems = Literal["others", "none", "all"]
+
+
+_REFERENCE = re.compile(r"ref([A-Za-z0-9_]*)")
+
+
+def is_reference_name(system: str) -> bool:
+    """Whether a system is called as references are: ref, refA, refB and so on."""
+    return _REFERENCE.fullmatch(system) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemChoice:
+    """Which of the systems that have gold scores are evaluated.
+
+    Attributes:
+        only: evaluate exactly these systems; if empty, the other attributes decide.
+        exclude: do not evaluate these systems.
+        outliers: whether WMT's outliers take part.
+        human: which references take part as systems.
+    """
+
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    outliers: bool = False
+    human: HumanSystems = "others"
+
+    def takes(self, system: str, info: TestSetInfo, references: Collection[str]) -> bool:
+        """Whether a system is evaluated.
+
+        People's translations are the references, and the systems that are called as references are: a folder may have
+        such a system without a file in ``references``.
+        """
+        if system in self.exclude:
+            return False
+        if self.only:
+            return system in self.only
+        if system in info.outliers and not self.outliers:
+            return False
+        standard = system == info.standard_reference
+        if standard or system in references or is_reference_name(system):
+            return self.human == "all" or (self.human == "others" and not standard)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +190,57 @@ def gold_there(names: Collection[str]) -> str | None:
         if found:
             return found[0]
     return None
+
+
+#: A team's main submission, another of its submissions, or the organisers' own metric.
+Status = Literal["primary", "contrastive", "baseline"]
+
+_WMT21 = (
+    "bleurt-20 COMET-MQM_2021 COMET-QE-MQM_2021 C-SPECpn MEE2 MTEQA OpenKiwi-MQM regEMT YiSi-1 YiSi-2 BERTScore "
+    "sentBLEU BLEU chrF Prism TER"
+)
+
+#: Year -> base names of its primary submissions; those of wmt21 and wmt22 include the baselines.
+_PRIMARY: Mapping[str, str] = {
+    "wmt21": _WMT21,
+    "wmt22": "BERTScore BLEURT-20 BLEU chrF COMET-20 COMET-22 COMETKiwi COMET-QE f200spBLEU "
+    "HuaweiTSC_EE_BERTScore_0.3_With_Human HWTSC-Teacher-Sim MATESE-QE MATESE MEE4 metricx_xxl_MQM_2020 MS-COMET-22 "
+    "MS-COMET-QE-22 REUSE SEScore UniTE UniTE-src YiSi-1",
+    "wmt23": "Calibri-COMET22 Calibri-COMET22-QE cometoid22-wmt22 eBLEU embed_llama GEMBA-MQM KG-BERTScore MaTESe MEE4 "
+    "MetricX-23 MetricX-23-QE mre-score-labse-regular mbr-metricx-qe sescoreX tokengram_F XCOMET-Ensemble "
+    "XCOMET-QE-Ensemble XLsim",
+    "wmt24": "BLCOM_1 bright-qe chrfS damonmonli gemba_esa MEE4 metametrics_mt_mqm_hybrid_kendall "
+    "metametrics_mt_mqm_qe_kendall.seg.s MetricX-24-Hybrid MetricX-24-Hybrid-QE XCOMET XCOMET-QE XLsimMqm",
+    "wmt25": "EnsembleSlick GEMBA-v2 MetricX-25 Polycand-2 Q_Relative-MQM SEGALE-QE TASER-No-Ref UvA-MT comet-multi "
+    "hw-tsc mr7_2_1 rankedCOMET",
+}
+#: (year, language pair) -> primary submissions of this pair alone.
+_OF_PAIR: Mapping[tuple[str, str], str] = {
+    ("wmt21", "en-de"): "cushLEPOR(LM)",
+    ("wmt21", "en-ru"): "hLEPOR",
+    ("wmt21", "zh-en"): "cushLEPOR(LM) RoBLEURT",
+}
+_BASELINES: Mapping[str, str] = {
+    "wmt23": "BERTscore BLEU BLEURT-20 chrF COMET CometKiwi docWMT22CometDA docWMT22CometKiwiDA f200spBLEU "
+    "MS-COMET-QE-22 prismRef prismSrc Random-sysname YiSi-1",
+    "wmt24": "BERTScore BLEU BLEURT-20 chrF COMET-22 CometKiwi PrismRefMedium PrismRefSmall spBLEU YiSi-1 "
+    "sentinel-cand-mqm sentinel-ref-mqm sentinel-src-mqm",
+    "wmt25": "BERTScore BLEU COMET22 COMETKiwi22 YiSi-1 chrF sentinel-cand spBLEU",
+}
+
+
+def metric_status(test_set: str, pairs: Sequence[str], name: str) -> Status | None:
+    """What a metric was in the task of a test set; None for a test set of no task whose submissions are known.
+
+    Args:
+        test_set: such as "wmt21.tedtalks".
+        pairs: language pairs; a metric that is primary in one of them is primary.
+        name: base name of the metric.
+    """
+    year = test_set.partition(".")[0]
+    if year not in _PRIMARY:
+        return None
+    if name in _BASELINES.get(year, "").split():
+        return "baseline"
+    primary = " ".join([_PRIMARY[year], *(_OF_PAIR.get((year, pair), "") for pair in pairs)])
+    return "primary" if name in primary.split() else "contrastive"

@@ -1,26 +1,68 @@
-"""A file as a metric of a test set, for one run or in the folder: what ``comet-score --to_json`` and `mbr-esd score`
-write, or the decisions that `mbr-esd decide` made of candidates of ``sample --test-set``."""
+"""Files joined to the translations of a test set: what ``comet-score --to_json`` and `mbr-esd score` write, decisions,
+and candidates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
-from mbr_esd_metric.adapters.wmt.joining import joined_records
-from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, fitted
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted
 from mbr_esd_metric.adapters.wmt.submitting import Taken, check_new, written
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
+from mbr_esd_metric.core.rules import rules
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import SegmentKey
-from mbr_esd_metric.files.records import read_decisions
+from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
+from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.metaeval.choosing import Sampled
+
+_T = TypeVar("_T")
+
+
+def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
+    """The record for each translation of the evaluated systems; None for an unrated one without a record.
+
+    Args:
+        test_set: systems and texts.
+        records: each with the place of its translation; `files.join` says how places are matched.
+        where: the file, for messages.
+
+    Raises:
+        InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.
+    """
+    join = Join(records, test_set.outputs)
+    rows: list[list[_T | None]] = []
+    for number, system in enumerate(test_set.systems):
+        places = [
+            SegmentKey(system, source, translation or "")
+            for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
+        ]
+        rows.append([join.find(*asked) for asked in zip(places, occurrences(places), strict=True)])
+        missing = [
+            segment
+            for segment, found in enumerate(rows[-1])
+            if found is None and not math.isnan(test_set.gold[number, segment])
+        ]
+        if missing:
+            first = places[missing[0]]
+            more = f" (nor on {len(missing) - 1} more of them)" if len(missing) > 1 else ""
+            raise InputError(
+                f"{where}: nothing on segment {missing[0] + 1} of system {system} in {test_set.lp}, which has "
+                f"a gold score{more}: {first.translation[:60]!r} of {first.source[:60]!r}"
+            )
+    return rows
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
@@ -117,3 +159,51 @@ def _notes(annotations: list[Annotation], test_set: TestSet, name: str) -> tuple
     empty = sum(len(annotation.points) for annotation in annotations)
     said = f"error spans of {name}, {test_set.lp}: {empty} have no characters and are no spans"
     return (said,) if empty else ()
+
+
+def read_sampled(
+    test_set: TestSet, path: str, choosing: Sequence[str] = (), answers: str = "json"
+) -> list[list[Sampled | None]]:
+    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
+
+    Args:
+        test_set: its translations.
+        path: of the file.
+        choosing: names of the rules that will choose.
+        answers: the answer format of candidates that do not say theirs.
+
+    Raises:
+        InputError: a line that cannot be read or belongs to no translation; a translation whose candidates have no
+            log-probability, which one of the rules needs.
+    """
+    records = (
+        replace(one, columns=replace(one.columns, format=one.columns.format or answers))
+        for one in read_candidates(path)
+    )
+    rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
+    sampled = [
+        [
+            None
+            if found is None
+            else Sampled(translation or "", found, f"segment {number} of {system}", _left_out_of(source, found))
+            for number, (found, translation, source) in enumerate(
+                zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
+            )
+        ]
+        for system, row in zip(test_set.systems, rows, strict=True)
+    ]
+    without = [name for name, rule in rules().items() if not rule.needs_logprobs]
+    needing = [name for name in choosing if name in rules() and name not in without]
+    for cell in (cell for row in sampled for cell in row if cell is not None) if needing else ():
+        if all(candidate.logprob is None for candidate in cell.candidates):
+            left = [name for name in choosing if name not in needing] or ["mbr", "majority"]
+            raise InputError(
+                f"{path}: {cell.label} has no log-probabilities, which the rule {needing[0]} needs; leave the rule "
+                f"out: --rules {' '.join(left)}"
+            )
+    return sampled
+
+
+def _left_out_of(source: str, candidates: Sequence[Candidate]) -> str | None:
+    """The source, where candidates say what is left out of it."""
+    return DecisionOptions().source_of(source, candidates[0].format) if candidates else None

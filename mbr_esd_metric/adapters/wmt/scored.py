@@ -1,4 +1,4 @@
-"""Scores of systems and segments of a stored test set, for correlations and WMT's tasks."""
+"""What is stored for a test set, as leaderboards, correlations and WMT's tasks take it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
-from mbr_esd_metric.metaeval.metric_set import Key
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores
 
 
@@ -120,3 +120,58 @@ def _put(
     if all(system in stored for system in test_set.systems):
         scores = [stored[system] for system in test_set.systems]
         found[domain] = np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
+
+
+def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
+    """The stored metrics of a test set and language pair.
+
+    Args:
+        test_set: what `load_test_set` returned.
+        metrics: full or base names; none for all that are stored.
+        raters: sets of human ratings; none for the merged one, or every rater's where there is none.
+
+    Raises:
+        InputError: no such metric is there, or its files do not fit.
+        OptionError: an unknown name.
+    """
+    found, notes = test_set.read_metrics(metrics)
+    if not found:
+        raise InputError(
+            f"{test_set.layout.metric_scores('*', 'seg')}: no metric has segment scores; "
+            f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
+        )
+    entries: list[MetricEntry] = []
+    for metric in sorted(found, key=lambda one: one.name):
+        spans = metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None
+        entries.append(MetricEntry(*base_name(metric.name), metric.scores, spans, test_set.signature(metric.name)))
+    human = list(test_set.human(raters).values())
+    return MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries, (*test_set.notes, *notes))
+
+
+def missing_notes(test_set: TestSet, missing: Missing) -> list[str]:
+    """A line that says which segments SPA uses, if systems are rated on different ones.
+
+    Raises:
+        InputError: with "toolkit", which cannot compare systems with different numbers of ratings.
+    """
+    rated = ~np.isnan(test_set.gold)
+    if (rated == rated[0]).all():
+        return []
+    counts, shared = rated.sum(axis=1), int(rated.all(axis=0).sum())
+    most, least = int(np.argmax(counts)), int(np.argmin(counts))
+    equal = bool(counts[most] == counts[least])
+    if equal:
+        said = f"in {test_set.lp} systems are rated on {counts[0]} segments each, but not on the same ones"
+    else:
+        said = (
+            f"in {test_set.lp} system {test_set.systems[least]} has {counts[least]} rated segments and "
+            f"{test_set.systems[most]} has {counts[most]}"
+        )
+    if missing == "common":
+        return [f"{said}: SPA is computed on the {shared} segments that all systems have"]
+    if equal:
+        return [f"{said}: SPA compares different segments, as mt-metrics-eval does; all systems have {shared}"]
+    raise InputError(
+        f"{said}, and mt-metrics-eval's SPA needs equal numbers; leave systems out with --exclude, or give "
+        "--missing common"
+    )

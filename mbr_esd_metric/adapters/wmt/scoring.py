@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt import layout as files
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
-from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, MissingCandidatesError

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
-from mbr_esd_metric.adapters.wmt.rating_sets import fitted
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings
 from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, SubmissionRow
-from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.mqm import mqm_score

@@ -18,8 +18,8 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_scores,
     read_text,
 )
+from mbr_esd_metric.adapters.wmt.meta_info import is_reference_name
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
-from mbr_esd_metric.adapters.wmt.system_choice import is_reference_name
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import whole_file

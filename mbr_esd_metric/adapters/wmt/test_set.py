@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, read_scores
 from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo
-from mbr_esd_metric.adapters.wmt.rating_sets import Ratings, RatingsReader, check_blocks
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix

@@ -13,10 +13,9 @@ import pytest
 from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set, loading
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.meta_info import OTHER_TEST_SETS, gold_there, info_of
+from mbr_esd_metric.adapters.wmt.meta_info import OTHER_TEST_SETS, SystemChoice, gold_there, info_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.stored_metrics import stored_metrics
-from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
+from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError
 

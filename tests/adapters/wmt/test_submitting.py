@@ -14,9 +14,9 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, About, read_spans
 from mbr_esd_metric.adapters.wmt.submitting import take_submission, write_submission
-from mbr_esd_metric.adapters.wmt.system_choice import SystemChoice
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score

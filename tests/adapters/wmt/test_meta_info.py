@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mbr_esd_metric.adapters.wmt.metric_status import Status, metric_status
+from mbr_esd_metric.adapters.wmt.meta_info import Status, metric_status
 
 
 @pytest.mark.parametrize(
