@@ -91,6 +91,10 @@ def sample(
     card, *_ = cards = members(card)
     if any(one.decision.format != card.decision.format for one in cards):
         raise OptionError("a file of candidates does not say several formats; sample each model by itself")
+    if card.unit == "sentence" or card.context == "document":
+        raise OptionError(
+            "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
+        )
     if not segments:
         return
     form = None if card.decision.format == "json" else card.decision.format

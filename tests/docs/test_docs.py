@@ -113,7 +113,7 @@ def test_pages_are_short() -> None:
     """What a reader has time for. `evidence/map-or-mbr.md` is made by a script."""
     top, evidence = ((ROOT / folder).glob("*.md") for folder in ("docs", "docs/evidence"))
     pages = {path: _words(path) for path in (*top, *evidence) if path != ROOT / "docs/evidence/map-or-mbr.md"}
-    assert sum(pages.values()) <= 25_700
+    assert sum(pages.values()) <= 26_000
     pages |= {path: _words(path) for path in (ROOT / "README.md", ROOT / "mbr_esd_metric/README.md")}
     assert {str(path.relative_to(ROOT)): words for path, words in pages.items() if words > 1200} == {}
 

@@ -26,7 +26,7 @@ from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.metric import Metric
-from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, units_of
@@ -162,6 +162,13 @@ def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
     assert same_beginning([first, last]).endswith("[3] HE IS BIG.\n\n")
     with pytest.raises(OptionError, match="--documents FILE, or 'doc' in each sample"):
         annotate(card, [ONE])
+
+
+def test_a_file_of_candidates_has_whole_segments(card: ModelCard) -> None:
+    with pytest.raises(OptionError, match="whole segments"):
+        list(sample(card, [TEXT]))
+    (found,) = sample(replace(card, unit="auto"), [TEXT])
+    assert found[0] == TEXT
 
 
 def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
