@@ -96,7 +96,7 @@ def test_a_format_of_another_package_is_read_by_every_command(installed: Path, t
     mt.write_text("Das Ufer.\n", encoding="utf-8")
     model = f"mbr-esd-demo?engine=replay&candidates={candidates}&n=5&store={tmp_path / 'store'}"
     scored = mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--quiet")
-    assert "Segment 0\tscore: 0.8000" in scored
+    assert "Segment 1\tscore: 0.8000" in scored
     assert "bracketed" in mbr_esd(installed, "distill", "sft", "--help")
 
 
@@ -108,7 +108,7 @@ decide sampled.jsonl -o decided.jsonl
 wmt score --data data --test-set tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
 leaderboard --data data --test-set tiny --lp en-de --tasks spans --metric P
 oracle c.jsonl --data data --test-set tiny --lp en-de --rules majority
-rank c.jsonl
+compare c.jsonl
 annotate export decided.jsonl sampled.jsonl --lp en-de -o campaign.json
 distill pairs c.jsonl -o pairs
 report decided.jsonl sampled.jsonl -o report.html
@@ -149,7 +149,7 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     said = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
     assert "P " in said["leaderboard"]
     assert "majority" in said["oracle"]
-    assert "-5.000" in said["rank"]
+    assert "0.8000" in said["compare"]
     assert json.loads(Path("campaign.json").read_text(encoding="utf-8"))
     pairs = "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
     assert '"[' in pairs

@@ -1,4 +1,4 @@
-"""Gates of `score` and `rank`: an exit status of their own, a summary for people, and JUnit XML for machines."""
+"""Gates of `score` and `compare`: an exit status of their own, a summary for people, and JUnit XML for machines."""
 
 from __future__ import annotations
 
@@ -36,14 +36,21 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
 
 
-def check_gate(args: argparse.Namespace, option: str | None) -> None:
+def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | None) -> None:
     """Check, before any work, that the files can be written, and that there is a gate.
+
+    Args:
+        args: with what `add_gate` read.
+        option: of the gate; None if there is none.
+        outputs: other files that the run writes.
 
     Raises:
         InputError: as `check_output`.
-        OptionError: JUnit XML without a gate.
+        OptionError: JUnit XML without a gate, or one path for two files.
     """
-    from mbr_esd_metric.files.paths import check_output
+    from mbr_esd_metric.files.paths import check_given_once, check_output
+
+    check_given_once([path for path in (args.summary, args.junit, *outputs) if path], "output")
 
     for path in (args.summary, args.junit):
         if path:

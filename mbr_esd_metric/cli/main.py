@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import importlib
 import io
@@ -11,7 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import KEPT, MbrEsdError, PluginWarning, unknown
@@ -37,7 +38,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "lambda-sweep": ("lambda_sweep", "a metric without the spans that it is unsure of; precision and recall; plot"),
         "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? recalibration"),
         "oracle": ("oracle", "how good the best choice among the candidates would be, and what more candidates bring"),
-        "rank": ("rank", "mean scores of systems, with intervals; was N enough to tell them apart?"),
+        "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new system"),
     },
     "train": {
         "distill": ("distill", "train a model that needs one greedy pass: preference pairs, supervised start, DPO"),
@@ -99,11 +100,10 @@ def _main(argv: Sequence[str] | None) -> int:
             stream.reconfigure(errors="backslashreplace")
     args = argparse.Namespace(prog=f"mbr-esd {chosen.verb}")  # until a verb below it says its own
     try:
-        return _run(chosen.verb, chosen.rest, args)
-    except BrokenPipeError:
-        # The reader (`head`, a pager) has ended. Keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
+            status = _run(chosen.verb, chosen.rest, args)
+            output.flush()
+            return status
     except KeyboardInterrupt:
         print(f"mbr-esd: interrupted; {KEPT}", file=sys.stderr)
         return 130
@@ -113,6 +113,35 @@ def _main(argv: Sequence[str] | None) -> int:
     except OSError as error:
         print(f"{args.prog}: error: {error}; {KEPT}", file=sys.stderr)
         return 1
+
+
+class _Output:
+    """Standard output whose reader (`head`, a pager) may end. The verb does not see that, and goes on to its end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, to nowhere once the reader has ended."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._leave()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush; errors as of `write`."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._leave()
+
+    def _leave(self) -> None:
+        # The file itself, so that the interpreter finds nothing to complain of at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _complete() -> None:

@@ -13,11 +13,14 @@ from mbr_esd_metric.adapters.comet.checkpoints import DTYPES, looks_like_checkpo
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
-from mbr_esd_metric.errors import OptionError, useless
+from mbr_esd_metric.errors import OptionError, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
+
+#: A mean of scores is rounded; one at the limit passes.
+_TOLERANCE = 1e-9
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.metric import Metric, warnings
     from mbr_esd_metric.metric.plan import Segment
 
-    check_gate(args, None if args.fail_under is None and args.fail_share is None else "a gate")
+    if args.fail_under is not None and not 0 <= args.fail_under <= 1:
+        raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
+    gate = None if args.fail_under is None and args.fail_share is None else "a gate"
+    check_gate(args, gate, args.to_json, args.to_csv, args.output)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
@@ -83,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
     left_out = prediction.metadata.get("omissions")
     for number, path in enumerate(systems):
         part = slice(number * len(sources), (number + 1) * len(sources))
-        data[path] = _rows(samples[part], prediction.scores[part], spans[part], data_warnings[part])
+        mqm = prediction.metadata.mqm[part]
+        data[path] = _rows(samples[part], prediction.scores[part], mqm, spans[part], data_warnings[part])
         for row, omissions in zip(data[path], left_out[part] if left_out else (), strict=False):
             row["omissions"] = omissions
         for row, sentences in zip(data[path], prediction.metadata.get("sentences", ())[part], strict=False):
@@ -160,36 +167,44 @@ def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str
 def _show(
     args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None = None
 ) -> int:
-    """Print the scores as ``comet-score`` does, and write the file."""
+    """Write the files, and print the scores as ``comet-score`` does."""
     from mbr_esd_metric.metric.metric import mean
 
     shares = _error_free(args.error_free, data, lp) if args.error_free else {}
-    if not args.only_system:
-        for index in range(len(next(iter(data.values())))):
-            for path, rows in data.items():
-                print(f"{path}\tSegment {index}\tscore: {rows[index]['COMET']:.4f}")
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in data.items()}
-    for path, score in scores.items():
-        print(f"{path}\tscore: {score:.4f}")
-        if shares:
-            print(f"{path}\twithout error: {shares[path]:.4f}")
     if args.to_json:
-        content = {path: [_without_nan(row) for row in rows] for path, rows in data.items()}
+        named = texts.document is not None
+        content = {
+            path: [_without_nan({"id": texts.id(n), **row} if named else row) for n, row in enumerate(rows, 1)]
+            for path, rows in data.items()
+        }
         write_whole(args.to_json, json_text(content, indent=4))
-        print(f"Predictions saved in: {args.to_json}.")
-    texts.write(data, args.to_csv, args.output)
+    said = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under)
     if args.fail_share is not None:
         checks += [
             Check(
                 path,
                 None
-                if share >= args.fail_share - 1e-9
+                if share >= args.fail_share - _TOLERANCE
                 else f"{path}: {share:.4f} of the segments are without error, less than {args.fail_share:g}",
             )
             for path, share in shares.items()
         ]
-    return close_gate(args, "score", [_table(data, scores)], checks)
+    status = close_gate(args, "score", [_table(data, scores)], checks)
+    if not args.only_system:
+        for number in range(1, len(texts.sources) + 1):
+            for path, rows in data.items():
+                print(f"{path}\tSegment {printable(texts.id(number))}\tscore: {rows[number - 1]['COMET']:.4f}")
+    for path, score in scores.items():
+        print(f"{path}\tscore: {score:.4f}")
+        if shares:
+            print(f"{path}\twithout error: {shares[path]:.4f}")
+    if args.to_json:
+        print(f"Predictions saved in: {args.to_json}.")
+    if said:
+        print(said)
+    return status
 
 
 def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
@@ -214,25 +229,27 @@ def _checks(scores: Mapping[str, float], least: float | None) -> list[Check]:
     if least is None:
         return []
     return [
-        Check(path, None if score >= least else f"{path} scores {score:.4f}, less than {least:g}")
+        Check(path, None if score >= least - _TOLERANCE else f"{path} scores {score:.4f}, less than {least:g}")
         for path, score in scores.items()
     ]
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it, which knows no NaN: the score of a pair that was left out is null."""
-    return row | {"COMET": None} if math.isnan(row["COMET"]) else row
+    """A row as JSON has it, which knows no NaN: the scores of a pair that was left out are null."""
+    missing = dict.fromkeys(("COMET", "mqm") if "mqm" in row else ("COMET",))
+    return row | missing if math.isnan(row["COMET"]) else row
 
 
 def _rows(
     samples: Sequence[dict[str, str]],
     scores: Sequence[float],
+    penalties: Sequence[float],
     spans: Sequence[list[Any]],
     data_warnings: Sequence[str | None],
 ) -> list[dict[str, Any]]:
     rows = []
-    for sample, score, errors, data_warning in zip(samples, scores, spans, data_warnings, strict=True):
-        row: dict[str, Any] = {**sample, "COMET": score, "errors": errors}
+    for sample, score, mqm, errors, data_warning in zip(samples, scores, penalties, spans, data_warnings, strict=True):
+        row: dict[str, Any] = {**sample, "COMET": score, "mqm": mqm, "errors": errors}
         if data_warning is not None:
             row["data_warning"] = data_warning
         rows.append(row)

@@ -107,9 +107,13 @@ class Texts:
         )
         return cls(sources, systems, documents=documents)
 
+    def id(self, number: int) -> str:
+        """The name of a segment in every output, by its number from 1: that number, or what its file calls it."""
+        return str(number) if self.document is None else self.document.units[number - 1].id
+
     def label(self, number: int) -> str:
         """How messages name a segment, by its number from 1."""
-        return f"line {number}" if self.document is None else f"unit {self.document.units[number - 1].id}"
+        return f"{'line' if self.document is None else 'unit'} {self.id(number)}"
 
     def card(self, card: ModelCard, given: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says.
@@ -151,18 +155,18 @@ class Texts:
             raise InputError(f"{path}, unit {name}: {error}; or name the language pair with --lp") from None
         return with_options(card, {"lp": pair})
 
-    def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> None:
-        """Write one error a row, and the translator's file with its errors."""
+    def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
+        """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
         if table:
-            ids = None if self.document is None else [unit.id for unit in self.document.units]
-            write_whole(table, _csv(data, ids or [str(number) for number in range(len(self.sources))]))
+            write_whole(table, _csv(data, [self.id(number) for number in range(1, len(self.sources) + 1)]))
         if self.document is not None and output:
             from mbr_esd_metric.adapters.documents import Checked
             from mbr_esd_metric.core.annotation import Annotation
 
             found = [Checked(Annotation(_errors(row)), row["COMET"]) for rows in data.values() for row in rows]
             self.document.mark(found, Path(output))
-            print(f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked")
+            return f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked"
+        return ""
 
 
 def _left_out(document: Document) -> str:

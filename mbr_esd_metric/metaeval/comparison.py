@@ -20,59 +20,54 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
 #: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A segment's score, in [-25, 0], and its variance between draws of the candidates."""
+class SampledScore:
+    """A segment's score, in [0, 1], and its variance between draws of the candidates."""
 
     score: float
     variance: float
 
 
-def drawn_score(
+def sampled_score(
+    decision: Decision,
     candidates: CandidateColumns,
     source: str,
     translation: str,
     options: DecisionOptions,
     resamples: int,
     rng: np.random.Generator,
-) -> Drawn:
+) -> SampledScore:
     """The score of a segment, and its variance between draws.
 
     Args:
+        decision: of the segment.
         candidates: N of them; with a single one the variance is 0, because a greedy decision does not vary. So is that
-            of a blank translation, which no candidate decides.
+            of a blank translation, which no candidate decides, and of a rule over the whole test set.
         source, translation: s and t.
         options: rule and score.
         resamples: how often N candidates are drawn from the N, with replacement.
         rng: the generator that draws them.
 
     Raises:
-        InputError, NoValidCandidateError: as `decide`.
-        OptionError: a rule over the whole test set, or fewer than two resamples.
+        InputError: as `decide`.
     """
-    if not isinstance(options.decided_by, SegmentRule):
-        raise OptionError(
-            f"the rule {options.rule!r} decides all segments together; take one that decides each by itself"
-        )
-    if resamples < 2:
-        raise OptionError(f"{resamples} resamples have no variance; give 2 or more")
-    if (blank := blank_decision(source, translation, options)) is not None:
-        return Drawn(blank.score, 0.0)
+    score = decision.score
+    if options.whole_set or blank_decision(source, translation, options) is not None:
+        return SampledScore(score, 0.0)
     left_out_of = options.source_of(source, candidates.format)
-    score = decide_segment(candidates, translation, options, source=left_out_of).score
     n = len(candidates)
     if n < 2:
-        return Drawn(score, 0.0)
+        return SampledScore(score, 0.0)
     scores = []
     for _ in range(resamples):
         of = rng.integers(0, n, n).tolist()
@@ -81,7 +76,7 @@ def drawn_score(
         except NoValidCandidateError:
             continue
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.
-    return Drawn(score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
+    return SampledScore(score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +118,12 @@ class SystemPair:
         return min(self.sampling_sd**2 / self.total_sd**2, 1.0) if self.total_sd else 0.0
 
     @property
+    def plain_verdict(self) -> str:
+        """Whether the systems differ, in words."""
+        low, high = self.other_segments
+        return "they differ" if low > 0 or high < 0 else "no difference shown"
+
+    @property
     def verdict(self) -> str:
         """Whether N was enough, in words."""
         low, high = self.other_segments
@@ -138,7 +139,7 @@ class SystemPair:
         )
 
 
-def compare(a: Sequence[Drawn], b: Sequence[Drawn]) -> SystemPair:
+def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
     """Compare two systems segment by segment.
 
     Args:

@@ -235,7 +235,7 @@ class Metric:
 def mean(scores: Sequence[float]) -> float:
     """The mean of the scores that are not NaN (`blank=skip` gives NaN); NaN if there are none."""
     numbers = [score for score in scores if not math.isnan(score)]
-    return sum(numbers) / len(numbers) if numbers else math.nan
+    return math.fsum(numbers) / len(numbers) if numbers else math.nan
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:

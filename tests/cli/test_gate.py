@@ -1,9 +1,11 @@
-"""Gates: `score --fail-under`, `rank --fail-if-worse`, their files, and the example workflow."""
+"""Gates: `score --fail-under`, `compare --fail-if-worse`, their files, closed pipes, and the example workflow."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ import yaml
 
 from mbr_esd_metric.cli.gate import Check, junit
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.cli.score import _checks
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -51,7 +54,7 @@ def test_a_score_below_the_limit_ends_with_3(files: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
     said = Path("out.md").read_text(encoding="utf-8")
     assert "❌ mt.txt scores 0.8200, less than 0.83" in said
-    assert "| 0.8200 |" in said
+    assert re.search(r"\| +0\.8200 \|", said)
     suite = ElementTree.parse("out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert main([*words, "--junit", "out.xml"]) == 1
@@ -66,24 +69,87 @@ def test_a_row_without_a_translation_does_not_pass(files: Path, capsys: pytest.C
     assert Path("out.csv").read_text().splitlines()[2] == "source 1,,0.0,[]"
 
 
+FILES = ["--summary", "out.md", "--junit", "o.xml"]
+
+
 def test_a_worse_system_ends_with_3(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rank", "old.jsonl", "new.jsonl", "--fail-if-worse", "--summary", "out.md", "--junit", "o.xml"]) == 3
-    assert "gate: new is worse than old by 4.000 (p = " in capsys.readouterr().err
+    assert main(["compare", "old.jsonl", "new.jsonl", "--fail-if-worse", *FILES]) == 3
+    assert "gate: new is worse than old by 0.1600 (p = " in capsys.readouterr().err
     assert "new is worse" in Path("out.md").read_text(encoding="utf-8")
-    assert main(["rank", "new.jsonl", "old.jsonl", "--fail-if-worse"]) == 0
-    assert main(["rank", "old.jsonl", "same.jsonl", "--fail-if-worse"]) == 0
-    assert main(["rank", "old.jsonl", "same.jsonl", "--fail-if-worse", "0.9"]) == 3
-    assert main(["rank", "old.jsonl", "--fail-if-worse"]) == 1
+    assert main(["compare", "new.jsonl", "old.jsonl", "--fail-if-worse"]) == 0
+    assert main(["compare", "old.jsonl", "same.jsonl", "--fail-if-worse"]) == 0
+    assert main(["compare", "old.jsonl", "same.jsonl", "--fail-if-worse", "0.9"]) == 3
+    assert main(["compare", "old.jsonl", "--fail-if-worse"]) == 1
     assert "there are 1" in capsys.readouterr().err
-    assert main(["rank", "old.jsonl", "new.jsonl", "--fail-if-worse", "5"]) == 1
+    assert main(["compare", "old.jsonl", "new.jsonl", "--fail-if-worse", "5"]) == 1
     assert "a level between 0 and 1" in capsys.readouterr().err
     blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
     Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")
-    assert main(["rank", "old.jsonl", "blank.jsonl", "--fail-if-worse"]) == 3
-    assert "gate: blank is worse than old by 24.500" in capsys.readouterr().err
+    assert main(["compare", "old.jsonl", "blank.jsonl", "--fail-if-worse"]) == 3
+    assert "gate: blank is worse than old by 0.9800" in capsys.readouterr().err
     Path("empty.jsonl").touch()
-    assert main(["rank", "empty.jsonl", "empty.jsonl"]) == 1
-    assert "empty.jsonl has no candidates" in capsys.readouterr().err
+    assert main(["compare", "empty.jsonl"]) == 1
+    assert "empty.jsonl: the file is empty" in capsys.readouterr().err
+
+
+def test_a_limit_is_a_score(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--quiet", "--only_system"]
+    assert main([*words, "--fail-under", "-1"]) == 1
+    assert "--fail-under -1: give a score in [0, 1]" in capsys.readouterr().err
+    assert main([*words, "--fail-under", "0.5", "--to_json", "y", "--junit", "y"]) == 1
+    assert "y is given twice" in capsys.readouterr().err
+    assert not Path("y").exists()
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_a_score_at_the_limit_passes(count: int) -> None:
+    assert _checks({"mt.txt": sum([0.8] * count) / count}, 0.8)[0].problem is None
+    assert _checks({"mt.txt": 0.79999}, 0.8)[0].problem
+    assert _checks({"mt.txt": math.nan}, 0.0)[0].problem
+
+
+def test_what_score_wrote_is_compared(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Systems of one name are told apart by their files."""
+    for name in ("old", "new"):
+        model = f"mbr-esd-demo?engine=replay&candidates={name}.jsonl&n=3"
+        words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--to_json", f"{name}.json", "--quiet"]
+        assert main(words) == 0
+        assert main(["decide", f"{name}.jsonl", "-o", f"{name}.decided.jsonl", "--quiet"]) == 0
+    capsys.readouterr()
+    for ending in ("json", "jsonl", "decided.jsonl"):
+        assert main(["compare", f"old.{ending}", f"new.{ending}", "--fail-if-worse", "--table", "json"]) == 3
+        systems, pairs = json.loads(capsys.readouterr().out)
+        found = {row["system"]: (row["score"], row["mqm"]) for row in systems["rows"]}
+        assert found == {"old": (pytest.approx(0.98), -0.5), "new": (pytest.approx(0.82), -4.5)}, ending
+        assert pairs["rows"][0]["difference"] == pytest.approx(-0.16)
+
+
+def test_a_gate_over_some_segments_says_so(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
+    new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')
+    Path("spaces.jsonl").write_text(new.replace('", "mt"', ' ", "mt"'), encoding="utf-8")
+    assert main(["compare", "old.jsonl", "spaces.jsonl", "--fail-if-worse"]) == 0
+    Path("other.jsonl").write_text(new.replace("source 1", "quelle 1"), encoding="utf-8")
+    assert main(["compare", "old.jsonl", "other.jsonl", "--fail-if-worse"]) == 3
+    assert "9 common scored segments, of 20 of old and 20 of next" in capsys.readouterr().err
+    assert main(["compare", "old.jsonl", "other.jsonl", "--fail-if-worse", "--common"]) == 0
+
+
+def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: Path) -> None:
+    """The reader ends at once, and the verb prints more than a pipe holds."""
+    source = "".join(f"source {n}\n" for n in range(20)) * 200
+    Path("src.txt").write_text(source)
+    Path("mt.txt").write_text("one two\n" * 4000)
+    score = f"score -s src.txt -t mt.txt --model '{MODEL}' --fail-under .99 --to_json o.json --junit j.xml --quiet"
+    compare = "compare old.jsonl new.jsonl --fail-if-worse --junit k.xml"
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parents[1])}
+    for verb, reader, outputs in ((score, "head -1", ("o.json", "j.xml")), (compare, "true", ("k.xml",))):
+        line = f"set -o pipefail; {sys.executable} -m mbr_esd_metric {verb} | {reader}"
+        done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True)
+        assert done.returncode == 3, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "Exception ignored" not in done.stderr
+        assert all(Path(output).stat().st_size for output in outputs)
 
 
 def test_junit_holds_any_name() -> None:
@@ -93,26 +159,49 @@ def test_junit_holds_any_name() -> None:
     assert case[0].get("message") == "a␀b"
 
 
-def test_the_example_workflow_runs(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="torch is not installed (extra: transformers)")
+def _workflow(folder: Path, examples: Path) -> tuple[str, dict[str, str]]:
+    """The command of the example workflow, and the environment in which it runs in a folder."""
     workflow = yaml.safe_load((EXAMPLES / "quality-gate.yml").read_text(encoding="utf-8"))
     runs = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
     assert runs[0].startswith("pip install")
-    command = tmp_path / "mbr-esd"
+    command = folder / "mbr-esd"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
     command.chmod(0o755)
-    (tmp_path / "docs").symlink_to(EXAMPLES.parent)
+    (folder / "docs").symlink_to(examples.parent)
     environment = {
         **os.environ,
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PATH": f"{folder}:{os.environ['PATH']}",
         "PYTHONPATH": str(EXAMPLES.parents[1]),
         "GITHUB_STEP_SUMMARY": "summary.md",
-        "MBR_ESD_STORE": str(tmp_path / "store.sqlite"),
+        "MBR_ESD_STORE": str(folder / "store.sqlite"),
     }
     (run,) = runs[1:]
+    return run, environment
+
+
+def test_the_example_workflow_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra: transformers)")
+    run, environment = _workflow(tmp_path, EXAMPLES)
     done = subprocess.run(["bash", "-e", "-c", run], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode in (0, 3), done.stderr
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     passed = float(done.stdout.splitlines()[-1].rpartition(" ")[2]) >= 0.8
     assert ("✅" in summary, done.returncode) == (passed, 0 if passed else 3)
+    assert (tmp_path / "quality.xml").exists()
+
+
+@pytest.mark.parametrize("pipe", ["", " | true"])
+def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) -> None:
+    """Translations that are missing need no model."""
+    examples = tmp_path / "repository" / "docs" / "examples"
+    examples.mkdir(parents=True)
+    source = (EXAMPLES / "src.txt").read_bytes()
+    (examples / "src.txt").write_bytes(source)
+    (examples / "mt.txt").write_bytes(b"\n" * source.count(b"\n"))
+    run, environment = _workflow(tmp_path, examples)
+    command = ["bash", "-o", "pipefail", "-e", "-c", run + pipe]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 3, done.stderr
+    assert "gate: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
+    assert "❌" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "quality.xml").exists()

@@ -22,7 +22,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     for name in ("src.txt", "mt.txt", "candidates.jsonl", "human.tsv"):
         (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
-    for name in ("train.jsonl", "out.partial", "odd.png"):
+    for name in ("train.jsonl", "odd.png"):
         (tmp_path / name).write_bytes((EXAMPLES / "candidates.jsonl").read_bytes())
     assert main(["wmt", "import", "human.tsv", *TINY[2:], "-o", "data"]) == 0
     return tmp_path
@@ -32,7 +32,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "victim"),
     [
         (["decide", "candidates.jsonl", "-o", "./candidates.jsonl"], "candidates.jsonl"),
-        (["decide", "out.partial", "-o", "out"], "out.partial"),
         (["sample", *TEXTS, "-o", "src.txt"], "src.txt"),
         (["sample", *TEXTS, "-o", "candidates.jsonl"], "candidates.jsonl"),
         (["score", *TEXTS, "--to_json", "mt.txt"], "mt.txt"),

@@ -59,9 +59,9 @@ def test_the_language_pair_is_short_for_that_of_the_model(files: Path, capsys: p
 def test_scores_spans_and_json_have_the_form_of_comet_score(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--to_json", "out.json", "--quiet"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "mt.txt\tSegment 0\tscore: 0.8000",
-        "mt.txt\tSegment 1\tscore: 1.0000",
+        "mt.txt\tSegment 1\tscore: 0.8000",
         "mt.txt\tSegment 2\tscore: 1.0000",
+        "mt.txt\tSegment 3\tscore: 1.0000",
         "mt.txt\tscore: 0.9333",
         "Predictions saved in: out.json.",
     ]
@@ -175,7 +175,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(
     Path("mt.txt").write_text("Das Ufer schloss.\n\n\n", encoding="utf-8")
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--to_json", "out.json"]) == 0
     said = capsys.readouterr()
-    assert "mt.txt\tSegment 1\tscore: 0.0000" in said.out
+    assert "mt.txt\tSegment 2\tscore: 0.0000" in said.out
     assert (
         "pairs that look wrong: 1 blank translation (line 2 of mt.txt), 1 blank source (line 3 of mt.txt); blank "
         "translations get the lowest score" in said.err

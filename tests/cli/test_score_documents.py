@@ -37,8 +37,8 @@ def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureF
     assert main(["score", "project.xlf", "-o", "checked.xlf", "--to_csv", "e.csv", "--model", project]) == 0
     told = capsys.readouterr()
     assert told.out.splitlines() == [
-        "project.xlf\tSegment 0\tscore: 0.8000",
-        "project.xlf\tSegment 1\tscore: 1.0000",
+        "project.xlf\tSegment o/a\tscore: 0.8000",
+        "project.xlf\tSegment o/b\tscore: 1.0000",
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]

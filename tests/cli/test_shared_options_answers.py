@@ -110,7 +110,7 @@ def test_every_command_reads_every_format(kind: str, out: Callable[..., tuple[st
         ["decide", "KIND.jsonl", "-o", "KIND.corpus.jsonl", "--rule", "mbr-corpus"],
         ["oracle", "KIND.jsonl", *WHERE, "--rules", "map", "mbr", "mbr-corpus"],
         ["oracle", "KIND.jsonl", *WHERE, "--sizes", "2", str(N)],
-        ["rank", "KIND.jsonl", "--resamples", "2"],
+        ["compare", "KIND.jsonl"],
         ["show", "KIND.jsonl", "-n", "9"],
         ["calibrate", "OURS=KIND.decisions.jsonl", "KIND.jsonl", *WHERE],
     ):
@@ -169,7 +169,6 @@ def test_an_option_says_what_a_file_does_not(out: Callable[..., tuple[str, str]]
         ["decide", "FILE", "-o", "KIND.silent.decisions.jsonl", "--quiet"],
         ["oracle", "FILE", *WHERE, "--rules", "mbr"],
         ["oracle", "FILE", *WHERE, "--rules", "mbr", "--sizes", "4"],
-        ["rank", "FILE", "--resamples", "2"],
     ):
         said = [
             out("compact", *(word.replace("FILE", file) for word in words), "--answers", answers)

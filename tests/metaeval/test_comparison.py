@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbr_esd_metric import Candidate, ErrorSpan
+from mbr_esd_metric import Candidate, ErrorSpan, decide
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.comparison import Drawn, compare, drawn_score
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.comparison import SampledScore, compare, sampled_score
 
 TEXT = "0123456789"
 
@@ -27,25 +27,32 @@ def columns(errors: int, n: int) -> CandidateColumns:
     return CandidateColumns.of([Candidate(annotation=marked if i < errors else clean) for i in range(n)])
 
 
+def sampled(
+    candidates: CandidateColumns, source: str, mt: str, options: DecisionOptions, n: int, rng: np.random.Generator
+) -> SampledScore:
+    decision = decide(candidates, mt, options, source=source)
+    return sampled_score(decision, candidates, source, mt, options, n, rng)
+
+
 def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     options = DecisionOptions(score="expected")
-    drawn = drawn_score(columns(4, 16), "s", TEXT, options, 4000, np.random.default_rng(1))
+    drawn = sampled(columns(4, 16), "s", TEXT, options, 4000, np.random.default_rng(1))
     assert drawn.score == 0.95
     # An error costs a fifth: p (1 - p) / (25 (N - 1))
     assert drawn.variance == pytest.approx(0.25 * 0.75 / 15 / 25, rel=0.1)
-    assert drawn_score(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == Drawn(0.8, 0.0)
+    assert sampled(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == SampledScore(0.8, 0.0)
 
 
 def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> None:
     """Scores of -1 and -2, half and half, whatever the candidates mark, and whichever model has them."""
     counted = [Candidate(annotation=[], model="AB"[i % 2], expected=ExpectedSpans(1 + i % 2, 0.0)) for i in range(16)]
     options = DecisionOptions(score="conditional")
-    drawn = drawn_score(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
+    drawn = sampled(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
     # Each model has one score, and they weigh the same, so that no draw changes the mean.
-    assert drawn == Drawn(pytest.approx(0.94), pytest.approx(0.0, abs=1e-12))
+    assert drawn == SampledScore(pytest.approx(0.94), pytest.approx(0.0, abs=1e-12))
     alone = CandidateColumns.of([replace(one, model=None) for one in counted])
-    drawn = drawn_score(alone, "s", TEXT, options, 4000, np.random.default_rng(1))
-    assert drawn == Drawn(pytest.approx(0.94), pytest.approx(0.25 / 15 / 625, rel=0.1))
+    drawn = sampled(alone, "s", TEXT, options, 4000, np.random.default_rng(1))
+    assert drawn == SampledScore(pytest.approx(0.94), pytest.approx(0.25 / 15 / 625, rel=0.1))
 
 
 @pytest.mark.parametrize(("blank", "score"), [("worst", 0.0), ("skip", math.nan), ("perfect", 1.0)])
@@ -54,11 +61,11 @@ def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> N
     options, rng = DecisionOptions(blank=blank), np.random.default_rng(1)
     unread = CandidateColumns.of([Candidate("I see no error."), Candidate(annotation=[])])
     before = rng.bit_generator.state
-    drawn = drawn_score(unread, "s", " ", options, 10, rng)
+    drawn = sampled(unread, "s", " ", options, 10, rng)
     assert (drawn.score, drawn.variance) == (pytest.approx(score, nan_ok=True), 0.0)
     assert (rng.bit_generator.state == before) == (blank != "perfect")
     # Without a source there is nothing that the translation lacks.
-    assert drawn_score(unread, " ", " ", options, 10, rng).score == 1.0
+    assert sampled(unread, " ", " ", options, 10, rng).score == 1.0
 
 
 def test_the_intervals_hold_what_they_promise() -> None:
@@ -67,7 +74,7 @@ def test_the_intervals_hold_what_they_promise() -> None:
     for _ in range(300):
         segments = rng.normal(0.3, 1.0, 60)
         noise = rng.normal(0, 0.7, 60)
-        found = compare([Drawn(0.0, 0.0)] * 60, [Drawn(float(x), 0.49) for x in segments + noise])
+        found = compare([SampledScore(0.0, 0.0)] * 60, [SampledScore(float(x), 0.49) for x in segments + noise])
         low, high = found.same_segments
         same += bool(low <= segments.mean() <= high)
         low, high = found.other_segments
@@ -80,7 +87,7 @@ def test_the_intervals_hold_what_they_promise() -> None:
 def test_the_verdict() -> None:
     def of(mean: float, spread: float, variance: float) -> str:
         values = [mean - spread, mean + spread] * 50
-        return compare([Drawn(0.0, variance)] * 100, [Drawn(v, variance) for v in values]).verdict
+        return compare([SampledScore(0.0, variance)] * 100, [SampledScore(v, variance) for v in values]).verdict
 
     assert of(1.0, 0.5, 0.1) == "they differ; N is enough"
     assert of(0.0, 1.0, 0.01).startswith("no difference shown; N is enough")
@@ -90,9 +97,7 @@ def test_the_verdict() -> None:
 
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="two or more segments"):
-        compare([Drawn(0.0, 0.0)], [Drawn(0.0, 0.0)])
-    with pytest.raises(OptionError, match="all segments together"):
-        drawn_score(columns(1, 2), "s", TEXT, DecisionOptions("mbr-corpus"), 10, np.random.default_rng(1))
+        compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
 
 
 def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,10 +110,11 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.Capture
             candidates = [{"text": text, "logprob": -1.0} for text in texts]
             lines.append(
                 {"id": str(number), "system": system, "src": f"s{number}", "mt": TEXT, "candidates": candidates}
+                | {"decision": {"score": "expected"}}
             )
     path = tmp_path / "candidates.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["rank", str(path), "--score", "expected", "--table", "json"]) == 0
+    assert main(["compare", str(path), "--table", "json"]) == 0
     systems, pairs = json.loads(capsys.readouterr().out)
     assert [row["system"] for row in systems["rows"]] == ["good", "bad"]
     means = {row["system"]: row["score"] for row in systems["rows"]}

@@ -1,0 +1,237 @@
+"""`mbr-esd compare`: systems by their mean scores, with intervals, and whether one is worse than another."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
+from mbr_esd_metric.cli.shared_options import add_table
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, number_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, render_all, table_of
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair
+
+#: How often the candidates of a segment are drawn anew, and the seed.
+_RESAMPLES, _SEED = 20, 0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Files of several systems, and the gate."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="what `score --to_json`, comet-score --to_json, `decide` or `sample` wrote, of one or more systems",
+    )
+    add_table(parser)
+    parser.add_argument(
+        "--fail-if-worse",
+        type=float,
+        nargs="?",
+        const=0.05,
+        metavar="LEVEL",
+        help="exit status 3 if the second system is significantly worse than the first, at this level (%(const)s)",
+    )
+    parser.add_argument(
+        "--common", action="store_true", help="with --fail-if-worse: also where only some segments are in both systems"
+    )
+    add_gate(parser)
+    parser.epilog = (
+        "examples:\n  mbr-esd score -s src.txt -t old.txt new.txt --to_json out.json && mbr-esd compare out.json\n"
+        "  mbr-esd compare old.json new.json --fail-if-worse"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one row a system, best first, then one a pair of systems."""
+    from mbr_esd_metric.files.paths import check_given_once
+
+    level = args.fail_if_worse
+    if level is not None and not 0 < level < 1:
+        raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
+    if args.common and level is None:
+        raise OptionError("--common is for a gate; give --fail-if-worse as well")
+    check_gate(args, None if level is None else "--fail-if-worse")
+    check_given_once(args.files, "scores")
+    systems = _systems(args.files)
+    sampled = any(one.score.variance for system in systems.values() for one in system.values())
+    tables = [_means(systems, sampled)]
+    if len(systems) > 1:
+        tables.append(_pairs(systems, sampled))
+    checks = [] if level is None else [_check(systems, level, args.common)]
+    status = close_gate(args, "compare", tables, checks)
+    print(render_all(tables, args.table), end="")
+    return status
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One translation of a system: how it is called, its source where the file has it, and its score."""
+
+    system: str
+    id: str
+    source: str | None
+    score: SampledScore
+    mqm: float | None
+
+
+#: Key of a segment -> its row, of one system.
+_System = dict[Hashable, _Row]
+
+
+def _systems(paths: Sequence[str]) -> dict[str, _System]:
+    """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources.
+
+    A system is called as its file says; by the file where several files have one of that name, or it says none.
+    """
+    from mbr_esd_metric.files.paths import short_names
+
+    rows = {path: list(_rows(path)) for path in paths}
+    for path, found in rows.items():
+        if not found:
+            raise InputError(f"{path} has no segment; give what `mbr-esd score --to_json` or `mbr-esd sample` wrote")
+    by_source = all(row.source is not None for found in rows.values() for row in found)
+    shared = Counter(name for found in rows.values() for name in {row.system for row in found})
+    files = dict(zip(paths, short_names(paths, lambda file: file.split(".")[0]), strict=True))
+    systems: dict[str, _System] = defaultdict(dict)
+    for path, found in rows.items():
+        several = len({row.system for row in found}) > 1
+        times: Counter[tuple[str, str]] = Counter()
+        for row in found:
+            name = row.system
+            if not name or shared[name] > 1:
+                name = f"{files[path]}/{name}" if several and name else files[path]
+            text = (row.source or "").rstrip() if by_source else row.id
+            key = text, times[name, text]
+            times[name, text] += 1
+            systems[name][key] = row
+    return systems
+
+
+def _rows(path: str) -> Iterator[_Row]:
+    """The translations of a file, in order."""
+    import numpy as np
+
+    from mbr_esd_metric.adapters.comet_json import read_comet_json
+    from mbr_esd_metric.decoding.file import decided_records, file_options
+    from mbr_esd_metric.files.records import read_decisions
+    from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
+    from mbr_esd_metric.report.inputs import kind_of_input
+
+    kind = kind_of_input(Path(path))
+    if kind == "mqm":
+        raise InputError(f"{path} has ratings of people; compare what a metric wrote")
+    if kind == "comet":
+        for row in read_comet_json(Path(path)):
+            score = math.nan if row.score is None else row.score
+            yield _Row(row.place.system, row.id, row.place.source, SampledScore(score, 0.0), row.mqm)
+    elif kind == "decisions":
+        for one in read_decisions(path):
+            yield _Row(one.system or "", one.id, None, SampledScore(one.score, 0.0), one.mqm)
+    else:
+        options, rng = file_options(path), np.random.default_rng(_SEED)
+        for record, decision in decided_records(path, options):
+            if decision is None:
+                raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
+            found = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
+            yield _Row(record.system or "", record.id, record.src, found, decision.mqm)
+
+
+def _scored(system: _System) -> _System:
+    """The rows that have a score; a translation that was left out has none."""
+    return {key: row for key, row in system.items() if not math.isnan(row.score.score)}
+
+
+def _both(a: _System, b: _System) -> tuple[list[SampledScore], list[SampledScore]]:
+    """The scores of the segments that both systems have."""
+    a, b = _scored(a), _scored(b)
+    keys = [key for key in a if key in b]
+    return [a[key].score for key in keys], [b[key].score for key in keys]
+
+
+def _check(systems: Mapping[str, _System], level: float, common: bool) -> Check:
+    """Whether the second system is as good as the first."""
+    from mbr_esd_metric.metaeval.comparison import compare
+
+    if len(systems) != 2:
+        raise InputError(f"--fail-if-worse compares a new system with an old one, and there are {len(systems)}")
+    (old, rows), (new, others) = systems.items()
+    a, b = _both(rows, others)
+    name = f"{new} against {old}"
+    if len(a) < max(len(rows), len(others)) and not common:
+        sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
+        return Check(name, f"{sizes}; compare the same segments, or say --common if this is wanted")
+    found = compare(a, b)
+    worse = found.difference < 0 and found.p_value < level
+    said = f"{new} is worse than {old} by {-found.difference:.4f} (p = {found.p_value:.2g}, level {level:g})"
+    return Check(name, said if worse else None)
+
+
+def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
+    """Each system's mean score and MQM score."""
+    from mbr_esd_metric.metaeval.comparison import SampledScore, compare
+
+    rows: list[tuple[float, TableRow]] = []
+    left_out: list[str] = []
+    for name, system in systems.items():
+        scored = list(_scored(system).values())
+        if len(scored) < len(system):
+            left_out.append(f"{name}: {number_of(len(system) - len(scored), 'segment')} without a score")
+        penalties = [row.mqm for row in scored if row.mqm is not None]
+        found = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
+        rows.append(
+            (
+                found.difference,
+                {
+                    Column("system", "system"): name,
+                    Column("segments", "segments"): len(scored),
+                    Column("score", "score", digits=4): found.difference,
+                    Column("mqm", "MQM"): math.fsum(penalties) / len(penalties) if penalties else None,
+                    **_intervals(found, sampled, ""),
+                },
+            )
+        )
+    notes = ["95% intervals of the mean score; a score is in [0, 1]", *left_out]
+    if sampled:
+        notes.append(f"{_RESAMPLES} draws of the candidates of a segment, seed {_SEED}")
+    return table_of("systems", [row for _, row in sorted(rows, key=lambda pair: -pair[0])], notes)
+
+
+def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
+    """Each two systems on the segments that both have."""
+    from mbr_esd_metric.metaeval.comparison import compare
+
+    rows: list[TableRow] = []
+    for a, b in combinations(systems, 2):
+        found = compare(*_both(systems[a], systems[b]))
+        shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): found.sampling_share}
+        rows.append(
+            {
+                Column("a", "a"): a,
+                Column("b", "b"): b,
+                Column("segments", "segments"): found.segments,
+                Column("difference", "b - a", digits=4): found.difference,
+                **_intervals(found, sampled, "+"),
+                Column("p", "p"): found.p_value,
+                **(shares if sampled else {}),
+                Column("verdict", "verdict"): found.verdict if sampled else found.plain_verdict,
+            }
+        )
+    return table_of("pairs of systems", rows)
+
+
+def _intervals(found: SystemPair, sampled: bool, sign: str) -> TableRow:
+    """The interval for other segments and, of candidates, that of sampling the same segments anew."""
+    low, high = found.same_segments
+    least, most = found.other_segments
+    anew = {Column("same_segments", "same segments, sampled anew"): f"{low:{sign}.4f} to {high:{sign}.4f}"}
+    title = "other segments, sampled anew" if sampled else "other segments"
+    return {**(anew if sampled else {}), Column("other_segments", title): f"{least:{sign}.4f} to {most:{sign}.4f}"}
