@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_data_arguments, add_raters, load_optional_test_set, test_set_folder
-from mbr_esd_metric.cli.shared_options import add_decision_options, add_mqm_option, decision_options
+from mbr_esd_metric.cli.shared_options import add_decision_options, add_mqm_option, given_decision
 from mbr_esd_metric.errors import OptionError, number_of, useless
 
 if TYPE_CHECKING:
@@ -74,9 +74,10 @@ def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Shee
         test_set,
         ratings=args.raters,
         metrics=metrics,
-        options=decision_options(args, _READING),
+        given=given_decision(args, _READING),
+        decide=True,
     )
-    for name, value in (("--location", args.location), ("--answers", args.answers)):
+    for name, value in (("--location", args.location), ("--format", args.format)):
         if value and not sheet.candidates:
             raise useless(f"{name} {value}", "inputs without candidates")
     alone = (f"{count} of the segments of {name} are in no other input" for name, count in sheet.unmatched)

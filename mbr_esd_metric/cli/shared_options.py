@@ -64,7 +64,7 @@ def _short_forms(args: argparse.Namespace) -> dict[str, str]:
 
 
 def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
-    """Add ``--NAME`` for each of these fields of `DecisionOptions`; for `format` it is ``--answers``. The value is None
+    """Add ``--NAME`` for each of these fields of `DecisionOptions`. The value is None
     if an option is not given."""
     for name in names:
         default = FIELDS[name].default
@@ -94,7 +94,7 @@ def spelled_value(name: str, value: str) -> str:
 
 def spelled(name: str) -> str:
     """The option for a field of `DecisionOptions`."""
-    return "--answers" if name == "format" else f"--{name.replace('_', '-')}"
+    return f"--{name.replace('_', '-')}"
 
 
 def add_mqm_option(

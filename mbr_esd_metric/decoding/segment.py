@@ -332,7 +332,7 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
         if name != read_as:
             read = _read(columns, options.parser(translation, name, source or ""))
             if read and not any(isinstance(annotation, Invalid) for annotation in read):
-                fix = f"say so with --answers {name}" if columns.format is None else "fix their format in the file"
+                fix = f"say so with --format {name}" if columns.format is None else "fix their format in the file"
                 return f"; they are in the format {name}, and were read as {read_as}: {fix}"
     return ""
 

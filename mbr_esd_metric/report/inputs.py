@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,10 @@ from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name, short_names
-from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions
+from mbr_esd_metric.files.records import CandidateRecord, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
 from mbr_esd_metric.report.distribution import distribution
@@ -71,7 +72,8 @@ def read_sheet(
     *,
     ratings: Sequence[str] = (),
     metrics: Sequence[str] | None = (),
-    options: DecisionOptions = DecisionOptions(),
+    given: Mapping[str, str] = {},
+    decide: bool = False,
 ) -> Sheet:
     """All inputs side by side; human ratings first.
 
@@ -80,7 +82,8 @@ def read_sheet(
         test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
         ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
         metrics: names of its metrics; empty for all that have error spans, None for no metric.
-        options: how candidates are read.
+        given: options of a decision that change what the files of candidates say, as text.
+        decide: whether candidates become a layer of their decisions, too, where no decisions are among the files.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
@@ -98,8 +101,10 @@ def read_sheet(
     kinds = {source.path: kind_of_input(source.path) for source in sources}
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
-        layer, found = candidate_layer(source, options)
+        layer, found, decided = candidate_layer(source, given)
         candidates.append(layer)
+        if decide and "decisions" not in kinds.values():
+            layers.append(decided)
         for key, text in found.items():
             first = sampled.setdefault(key, source.path)
             if texts.get(key) != text and first != source.path and "decisions" in kinds.values():
@@ -195,15 +200,19 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
     return Layer(source.label, opinions)
 
 
-def candidate_layer(source: Source, options: DecisionOptions) -> tuple[CandidateLayer, dict[tuple[str, str], Text]]:
-    """Candidates, with their spans located as for `decide`, and their translations by (system, id).
+def candidate_layer(
+    source: Source, given: Mapping[str, str] = {}
+) -> tuple[CandidateLayer, dict[tuple[str, str], Text], Layer]:
+    """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions.
 
     Raises:
         InputError: as `read_candidates`, or two translations with one system and id.
     """
     distributions = []
     texts: dict[tuple[str, str], Text] = {}
-    for record in read_candidates(source.path):
+    opinions = []
+    options = file_options(source.path, given, "--{} {}".format)
+    for record, decision in decided_records(source.path, options):
         text = _text(record)
         if texts.get((text.system, text.id), text) != text:
             raise InputError(
@@ -212,7 +221,13 @@ def candidate_layer(source: Source, options: DecisionOptions) -> tuple[Candidate
             )
         texts[text.system, text.id] = text
         distributions.append(distribution(text, record.candidates, options))
-    return CandidateLayer(source.label, distributions), texts
+        if decision is None:
+            opinions.append(Opinion(text, None, data_warning="no candidate can be read"))
+        elif math.isnan(decision.score):
+            opinions.append(Opinion(text, None))
+        else:
+            opinions.append(Opinion(text, decision.annotation, decision.score, decision.mqm))
+    return CandidateLayer(source.label, distributions), texts, Layer(source.label, opinions)
 
 
 def mqm_layers(source: Source) -> list[Layer]:

@@ -288,8 +288,8 @@ def test_a_misspelt_value_names_its_option_and_what_is_not_refused(
     said = capsys.readouterr().err
     assert "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'" in said
     assert "oracle" not in said
-    assert main(["decide", str(source), "-o", str(tmp_path / "out"), "--answers", "compct"]) == 1
-    assert "error: --answers compct: unknown format 'compct'; did you mean 'compact'" in capsys.readouterr().err
+    assert main(["decide", str(source), "-o", str(tmp_path / "out"), "--format", "compct"]) == 1
+    assert "error: --format compct: unknown format 'compct'; did you mean 'compact'" in capsys.readouterr().err
 
 
 def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,10 +299,10 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: py
     out = str(tmp_path / "out.jsonl")
     assert main(["decide", str(candidates), "-o", out]) == 1
     assert (
-        "(1 not JSON); they are in the format marked, and were read as json: say so with --answers marked"
+        "(1 not JSON); they are in the format marked, and were read as json: say so with --format marked"
         in capsys.readouterr().err
     )
-    assert main(["decide", str(candidates), "-o", out, "--answers", "marked"]) == 0
+    assert main(["decide", str(candidates), "-o", out, "--format", "marked"]) == 0
 
 
 def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

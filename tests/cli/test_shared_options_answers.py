@@ -171,7 +171,7 @@ def test_an_option_says_what_a_file_does_not(out: Callable[..., tuple[str, str]]
         ["oracle", "FILE", *WHERE, "--rules", "mbr", "--sizes", "4"],
     ):
         said = [
-            out("compact", *(word.replace("FILE", file) for word in words), "--answers", answers)
+            out("compact", *(word.replace("FILE", file) for word in words), "--format", answers)
             for file, answers in ((silent, "compact"), ("KIND.jsonl", "compact"), ("KIND.jsonl", "json"))
         ]
         assert said[0][0].replace(".silent", "") == said[1][0] == said[2][0]

@@ -65,7 +65,7 @@ def test_the_command_distils_into_a_greedy_card(walking_model: Path, tmp_path: P
 def test_candidates_in_a_format_that_nothing_says_are_told() -> None:
     silent = [replace(one, columns=replace(one.columns, format=None)) for one in RECORDS]
     assert choices(silent, DecisionOptions(format="marked"), "en-de") == choices(RECORDS, DecisionOptions(), "en-de")
-    with pytest.raises(InputError, match="segment '8': .*in the format marked, .* say so with --answers marked"):
+    with pytest.raises(InputError, match="segment '8': .*in the format marked, .* say so with --format marked"):
         choices(silent, DecisionOptions(), "en-de")
 
 

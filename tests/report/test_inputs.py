@@ -428,13 +428,13 @@ def test_candidates_in_another_format_are_shown(tmp_path: Path, capsys: pytest.C
     )
     candidates = tmp_path / "candidates.jsonl"
     write_records(candidates, [record])
-    assert main(["show", str(candidates), "--answers", "marked"]) == 0
+    assert main(["show", str(candidates), "--format", "marked"]) == 0
     shown = capsys.readouterr().out
     assert "2 candidates, 2 distinct, 0 invalid" in shown
     assert "und [so](minor)" in shown
-    assert main(["show", str(EXAMPLES / "human.tsv"), "--answers", "marked"]) == 1
-    assert "--answers marked changes nothing with inputs without candidates" in capsys.readouterr().err
-    assert main(["show", str(candidates), "--answers", "markd"]) == 1
+    assert main(["show", str(EXAMPLES / "human.tsv"), "--format", "marked"]) == 1
+    assert "--format marked changes nothing with inputs without candidates" in capsys.readouterr().err
+    assert main(["show", str(candidates), "--format", "markd"]) == 1
     assert "did you mean 'marked'?" in capsys.readouterr().err
 
 
