@@ -16,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.adapters.ratings import Fate, PersonRating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.metaeval.comparison import Drawn, SystemPair, compare
+from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 #: Resamples of an interval.
@@ -94,7 +94,7 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
     for a, b in combinations(names, 2):
         both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
         if len(both) > 1:
-            first, second = ([Drawn(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
+            first, second = ([SampledScore(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
             found[a, b] = compare(first, second)
     return found
 

@@ -17,7 +17,6 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
-from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.errors import InputError
@@ -409,9 +408,8 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
     candidates, out = tmp_path / "candidates.jsonl", tmp_path / "decisions.jsonl"
     write_records(candidates, [record])
     for location, words in (("first", 1), ("successive", 2)):
-        options = DecisionOptions(location=location)
         assert main(["decide", str(candidates), "-o", str(out), "--location", location, "--quiet"]) == 0
-        sheet = read_sheet([Source(out), Source(candidates)], options=options)
+        sheet = read_sheet([Source(out), Source(candidates)], given={"location": location})
         (found,) = (d for d in sheet.candidates[0].distributions if d)
         assert [len(said.annotation) for said in found.said] == [words]
         assert annotations(sheet, "decisions") == [found.said[0].annotation]
