@@ -3,10 +3,10 @@
 
     python research/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
 
-Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, table. A stage whose result is in the work folder is
-not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
-`torchrun --nproc_per_node 2 research/miniature.py ... --stages sft` trains in two processes.
-Needs the extras transformers and train.
+Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, rounds, table. A stage whose result is in the work
+folder is not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
+TRL's own command trains. `rounds` is the loop of arXiv 2603.12983: sample, decide, train on the choices, again;
+with `--start mbr-esd-demo` it needs no other stage. Needs the extras transformers and train.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import multiprocessing
 import os
 import platform
-import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,10 +30,9 @@ from miniature_data import BIO, COLUMNS, LP, TED, WMT, Corpus, CorpusSize, TestS
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.distill.dpo import train_dpo
-from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
-from mbr_esd_metric.distill.settings import SftOptions, load_recipe
-from mbr_esd_metric.distill.sft import train_sft
+from mbr_esd_metric.distill.preferences import make_pairs, pairs_signature
+from mbr_esd_metric.distill.supervision import Limits, choices, examples_signature, select
+from mbr_esd_metric.distill.training_folder import Method, TrainingRow, held_out, write_training_folder
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import Evaluation, perm_both
@@ -48,7 +46,7 @@ from mbr_esd_metric.metric.plan import Segment
 
 #: The base model.
 DEMO_MODEL = CARDS["mbr-esd-demo"].model
-STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
+STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table", "rounds")
 #: Rules of the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
 BASELINES = ("map", "majority")
@@ -66,7 +64,8 @@ class Size:
         ted_n: candidates of a TED translation.
         pair_n: candidates of a translation that pairs are made of.
         max_tokens: longest answer.
-        options, distillation: changes to the training options.
+        sft, dpo, rounds: settings of TRL that differ from those of its configuration file.
+        looped: translations of the rounds' training set, and candidates of each.
     """
 
     corpus: CorpusSize
@@ -74,8 +73,10 @@ class Size:
     ted_n: int
     pair_n: int
     max_tokens: int
-    options: SftOptions
-    distillation: Mapping[str, Any]
+    sft: Mapping[str, object]
+    dpo: Mapping[str, object]
+    rounds: Mapping[str, object]
+    looped: tuple[int, int]
 
 
 SIZES = {
@@ -94,8 +95,10 @@ SIZES = {
         ted_n=4,
         pair_n=8,
         max_tokens=64,
-        options=SftOptions(epochs=1, batch_size=4, per_device=4, save_steps=8, warmup_steps=2, learning_rate=2e-3),
-        distillation={"learning_rate": 1e-4, "warmup_steps": 1, "batch_size": 2, "per_device": 2, "epochs": 1},
+        sft={"learning_rate": 2e-3, "warmup_steps": 2, "per_device_train_batch_size": 4, "num_train_epochs": 1},
+        dpo={"learning_rate": 1e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "num_train_epochs": 1},
+        rounds={"learning_rate": 2e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "max_steps": 2},
+        looped=(4, 4),
     ),
     "full": Size(
         CorpusSize(
@@ -112,19 +115,36 @@ SIZES = {
         ted_n=16,
         pair_n=16,
         max_tokens=128,
-        options=SftOptions(epochs=1, batch_size=8, per_device=4, save_steps=100, warmup_steps=10, learning_rate=1e-3),
-        distillation={"learning_rate": 2e-5, "warmup_steps": 4, "batch_size": 16, "per_device": 4, "epochs": 3},
+        sft={"learning_rate": 1e-3, "per_device_train_batch_size": 8, "num_train_epochs": 1},
+        dpo={
+            "learning_rate": 2e-5,
+            "warmup_steps": 4,
+            "weight_decay": 0,
+            "per_device_train_batch_size": 4,
+            "gradient_accumulation_steps": 4,
+            "num_train_epochs": 3,
+            "eval_steps": 0.33,
+            "save_steps": 0.33,
+        },
+        rounds={"learning_rate": 2e-4, "warmup_steps": 2, "per_device_train_batch_size": 4, "max_steps": 20},
+        looped=(40, 8),
     ),
 }
-#: What the distillation of both sizes changes in the paper's recipe, besides `Size.distillation`.
-SMALL = {
-    "model": DEMO_MODEL,
-    "gradient_checkpointing": False,
-    "precompute_reference": True,
-    "weight_decay": 0.0,
-    "max_length": 2048,
-    "evaluations": 1,
-    "grounded": True,
+SIZES["small"] = dataclasses.replace(
+    SIZES["full"],
+    corpus=dataclasses.replace(SIZES["full"].corpus, sources=5, systems=6, ted_sources=2, ted_systems=4),
+)
+#: What all sizes say to TRL on a processor.
+TRAINED: Mapping[str, object] = {
+    "use_cpu": "true",
+    "optim": "adamw_torch",
+    "lora_r": 8,
+    "lora_alpha": 16,
+    "load_in_4bit": "false",
+    "gradient_checkpointing": "false",
+    "gradient_accumulation_steps": 1,
+    "disable_tqdm": "true",
+    "logging_steps": 1,
 }
 #: Informative candidates: at temperature 2.0 this model seldom copies a span without a mistake, and a span that is not
 #: in the translation is no span.
@@ -139,19 +159,24 @@ class Run:
     name: str
     data: Path
     work: Path
-    workers: int
+    start: str | None = None
 
     @cached_property
     def corpus(self) -> Corpus:
         """The annotations, read once."""
-        return load_corpus(self.data, self.size.corpus)
+        return load_corpus(self.data, self.size.corpus, self.base)
+
+    @property
+    def base(self) -> ModelCard:
+        """The model that the supervised start trains."""
+        return with_options(load_card("mbr-esd-llama"), {"model": DEMO_MODEL, **CARD})
 
     def path(self, name: str) -> Path:
         """A file of the work folder."""
         return self.work / name
 
-    def card(self, folder: str, **options: object) -> ModelCard:
-        """The model in a folder of the work folder, with this run's store."""
+    def card(self, model: str, **options: object) -> ModelCard:
+        """A model, or that in a folder of the work folder, with this run's store."""
         fixed = {
             "engine": "transformers",
             "lp": LP,
@@ -160,23 +185,23 @@ class Run:
             "max_tokens": self.size.max_tokens,
         }
         return with_options(
-            load_card(str(self.path(folder))), {**fixed, **options, "store": str(self.path("candidates.sqlite"))}
+            load_card(model if model in CARDS else str(self.path(model))),
+            {**fixed, **options, "store": str(self.path("candidates.sqlite"))},
         )
 
 
 def run_data(run: Run) -> None:
     """data.json: how much there is on each side."""
     corpus = run.corpus
-    learnt = {e.group for e in (*corpus.supervision.train, *corpus.supervision.validation)}
+    learnt = {row.source for part in corpus.examples for row in part.rows}
     learnt |= {segment.source for segment in corpus.paired}
     shared = learnt & {segment.source for test in corpus.tests for segment in test.flat}
     if shared:
         raise InputError(f"{len(shared)} sources are on both sides, such as {min(shared)[:60]!r}")
     summary = {
-        "learnt": len(corpus.supervision.train),
-        "validation": len(corpus.supervision.validation),
-        "without_error": corpus.supervision.clean,
-        "inexpressible_errors": corpus.supervision.inexpressible,
+        "learnt": sum(len(part.rows) for part in corpus.examples),
+        "without_error": sum(part.clean for part in corpus.examples),
+        "inexpressible_errors": sum(part.inexpressible for part in corpus.examples),
         "paired_translations": len(corpus.paired),
         "tests": {
             test.name: {
@@ -193,14 +218,47 @@ def run_data(run: Run) -> None:
     _write(run.path("data.json"), summary)
 
 
-def run_sft(run: Run) -> None:
-    """sft/: the model that samples."""
-    import torch
+def _trained(
+    run: Run,
+    method: Method,
+    folder: str,
+    rows: Sequence[TrainingRow],
+    card: ModelCard,
+    signature: str,
+    changes: Mapping[str, object],
+    *,
+    greedy: bool = True,
+) -> dict[str, float]:
+    """Write a training folder, let TRL train its adapter, and return figures of the run; goes on after a kill."""
+    place = run.path(folder)
+    write_training_folder(
+        place, method, rows, held_out([row.source for row in rows], 0.1, "source"), card, signature, greedy=greedy
+    )
+    settings = {**TRAINED, **changes}
+    command = [str(Path(sys.executable).with_name("trl")), method, "--config", str(place / f"{method}-lora.yaml")]
+    command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    before = sorted(place.glob("lora/checkpoint-*/trainer_state.json"), key=_step)
+    if before:
+        command += ["--resume_from_checkpoint", str(before[-1].parent)]
+    subprocess.run(command, check=True, env={**os.environ, "HF_DATASETS_CACHE": str(run.path("datasets"))})
+    last = max(place.glob("lora/checkpoint-*/trainer_state.json"), key=_step)
+    log = json.loads(last.read_text("utf-8"))["log_history"]
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    checked = [entry["eval_loss"] for entry in log if "eval_loss" in entry]
+    margins = [entry["rewards/margins"] for entry in log if "rewards/margins" in entry]
+    figures = {"rows": len(rows), "updates": log[-1]["step"], "first_loss": losses[0], "last_loss": losses[-1]}
+    return figures | {"validation_loss": min(checked)} | ({"last_margin": margins[-1]} if margins else {})
 
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    figures = train_sft(run.corpus.supervision, run.path("sft"), DEMO_MODEL, run.size.options, CARD)
-    if figures:
-        _write(run.path("sft.json"), figures)
+
+def _step(state: Path) -> int:
+    return int(state.parent.name.rpartition("-")[2])
+
+
+def run_sft(run: Run) -> None:
+    """sft/lora: the model that samples."""
+    rows = [row for part in run.corpus.examples for row in part.rows]
+    figures = _trained(run, "sft", "sft", rows, run.base, examples_signature(run.base), run.size.sft, greedy=False)
+    _write(run.path("sft.json"), figures)
 
 
 def run_sample(run: Run) -> None:
@@ -211,48 +269,43 @@ def run_sample(run: Run) -> None:
     """
     wmt, ted = run.corpus.tests
     sizes = [size for size in run.size.n if size >= 16] or [run.size.n[-1]]
-    _candidates(run, "wmt23", run.card("sft", n=sizes[0]), wmt.flat)
-    _candidates(run, "wmt23.greedy", run.card("sft", rule="greedy", n=1), wmt.flat)
-    _candidates(run, "ted", run.card("sft", n=run.size.ted_n), ted.flat)
-    _candidates(run, "ted.greedy", run.card("sft", rule="greedy", n=1), ted.flat)
+    _candidates(run, "wmt23", run.card("sft/lora", n=sizes[0]), wmt.flat)
+    _candidates(run, "wmt23.greedy", run.card("sft/lora", rule="greedy", n=1), wmt.flat)
+    _candidates(run, "ted", run.card("sft/lora", n=run.size.ted_n), ted.flat)
+    _candidates(run, "ted.greedy", run.card("sft/lora", rule="greedy", n=1), ted.flat)
     for size in sizes[1:]:
-        _candidates(run, "wmt23", run.card("sft", n=size), wmt.flat)
+        _candidates(run, "wmt23", run.card("sft/lora", n=size), wmt.flat)
 
 
 def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
-    _sample(run, card, segments)
+    _sample(card, segments)
     _write_candidates(run, name, card, segments)
 
 
-def _sample(run: Run, card: ModelCard, segments: Sequence[Segment]) -> None:
-    """Fill the store, in several processes where asked for; each one adds to the same store."""
-    parts = [list(segments[i :: run.workers]) for i in range(min(run.workers, len(segments)))]
-    if len(parts) == 1:
-        _fill((card, parts[0]))
-        return
-    with multiprocessing.get_context("spawn").Pool(len(parts)) as pool:
-        pool.map(_fill, [(card, part) for part in parts])
-
-
-def _fill(task: tuple[ModelCard, list[Segment]]) -> None:
-    for _ in sample(*task, progress=True):
+def _sample(card: ModelCard, segments: Sequence[Segment]) -> None:
+    """Fill the store."""
+    for _ in sample(card, segments, progress=True):
         pass
 
 
 def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
-    return [[Candidate(s.text, None, s.logprob, s.truncated) for s in row] for _, row in sample(card, segments)]
+    return [list(row) for _, row in sample(card, segments)]
 
 
 def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
     records = [
-        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row))
+        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row), lp=LP)
         for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
     ]
     write_records(run.path(f"{name}.candidates.jsonl"), records)
 
 
+def _records(run: Run, name: str) -> Iterator[CandidateRecord]:
+    return read_candidates(run.path(f"{name}.candidates.jsonl"))
+
+
 def _read(run: Run, name: str) -> list[tuple[Candidate, ...]]:
-    return [record.candidates for record in read_candidates(run.path(f"{name}.candidates.jsonl"))]
+    return [record.candidates for record in _records(run, name)]
 
 
 def _sizes(run: Run, test: TestSet) -> tuple[int, ...]:
@@ -302,9 +355,9 @@ def run_evaluate(run: Run) -> None:
 def run_distilled(run: Run) -> None:
     """distilled.json: the distilled model's greedy answers, and all rows evaluated again with it."""
     decisions = json.loads(run.path("decisions.json").read_text("utf-8"))
-    card = run.card("dpo")
+    card = run.card("dpo/lora")
     for test in run.corpus.tests:
-        _sample(run, card, test.flat)
+        _sample(card, test.flat)
         rows = _sampled(test, _stored(card, test.flat))
         decisions[test.name]["distill greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
     _write(run.path("distilled.json"), _evaluated(run, decisions))
@@ -361,29 +414,64 @@ def _p_values(
 
 
 def run_pairs(run: Run) -> None:
-    """pairs/: preferences among the candidates of translations that are not tested on."""
-    _candidates(run, "paired", run.card("sft", n=run.size.pair_n), run.corpus.paired)
-    options = PairOptions(lp=LP)
-    pairs = make_pairs(read_candidates(run.path("paired.candidates.jsonl")), options)
-    write_pairs(pairs, run.path("pairs"), options)
+    """pairs.txt: preferences among the candidates of translations that are not tested on."""
+    _candidates(run, "paired", run.card("sft/lora", n=run.size.pair_n), run.corpus.paired)
+    pairs = make_pairs(_records(run, "paired"), run.card("sft/lora"))
     run.path("pairs.txt").write_text(pairs.report() + "\n", encoding="utf-8")
     print(pairs.report())
 
 
 def run_dpo(run: Run) -> None:
-    """dpo/: the adapter of the supervised start, trained further on the pairs."""
-    import torch
+    """dpo/lora: the model of the supervised start, trained further on the pairs."""
+    card = run.card("sft/lora")
+    pairs = make_pairs(_records(run, "paired"), card)
+    rows = [pair.row() for pair in pairs.pairs]
+    _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", rows, card, pairs_signature(card), run.size.dpo))
 
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    changes = {
-        **SMALL,
-        **run.size.distillation,
-        "adapter": str(run.path("sft") / "adapter"),
-        "max_tokens": run.size.max_tokens,
-    }
-    figures = train_dpo(run.path("pairs"), run.path("dpo"), load_recipe("paper", changes))
-    if figures:
-        _write(run.path("dpo.json"), figures)
+
+def run_rounds(run: Run) -> None:
+    """rounds.json and rounds.md: three rounds of training on the model's own MBR choices, after each the tests.
+
+    The model of a round samples the same translations, which no test has; MBR-SoftF1 chooses; a new adapter of the
+    model learns the choices.
+    """
+    many, n = run.size.looped
+    segments = run.corpus.paired[:many]
+    model = run.start or "sft/lora"
+    result: dict[str, Any] = {}
+    for number in range(4):
+        if number:
+            sampled = run.card(model, rule="mbr", n=n)
+            _candidates(run, f"round{number}", sampled, segments)
+            records = list(_records(run, f"round{number}"))
+            chosen = select(choices(records, sampled), sampled, Limits(None, None))
+            distinct = [len(set(record.texts)) for record in records]
+            folder, signature = f"round{number}", examples_signature(sampled)
+            figures = _trained(run, "sft", folder, chosen.rows, sampled, signature, run.size.rounds)
+            figures |= {"clean": chosen.clean, "distinct_answers": sum(distinct) / len(distinct)}
+            model = f"round{number}/lora"
+        else:
+            figures = {}
+        rows = {}
+        for test in run.corpus.tests:
+            card = run.card(model, rule="greedy", n=1)
+            _sample(card, test.flat)
+            matrix = choose_all(_sampled(test, _stored(card, test.flat)), DecisionOptions("map"))
+            rows[test.name] = _row(test.evaluator.evaluate(matrix))
+        result[f"round {number}" if number else "start"] = {"training": figures, "tests": rows}
+        _write(run.path("rounds.partial.json"), result)
+    _write(run.path("rounds.json"), result)
+    lines = []
+    for test in run.corpus.tests:
+        lines += [f"{test.name}: {len(test.flat)} translations", "", "| | SPA | acc_eq* | " + " | ".join(COLUMNS)
+                  + " | major | minor |", "|---|" + "--:|" * (len(COLUMNS) + 4)]  # fmt: skip
+        for name, of in result.items():
+            row = of["tests"][test.name]
+            cells = [f"{row[c]:.3f}" for c in ("spa", "acc_eq", *COLUMNS)]
+            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
+        lines.append("")
+    run.path("rounds.md").write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
 
 
 def run_table(run: Run) -> None:
@@ -413,27 +501,10 @@ def run_table(run: Run) -> None:
     print("\n".join(lines))
 
 
-def publish(run: Run) -> None:
-    """Put the tables into docs/evidence/miniature.md, and the adapters where the package ships them."""
-    root = Path(__file__).resolve().parents[1]
-    page = root / "docs" / "evidence" / "miniature.md"
-    head, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
-    tables = run.path("table.md").read_text(encoding="utf-8").strip()
-    page.write_text(f"{head}{_BEGIN}\n\n{tables}\n\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
-    for made, shipped in (("sft", "sft"), ("dpo", "distill")):
-        target = root / "mbr_esd_metric" / "demo" / shipped
-        shutil.copytree(run.path(made) / "adapter", target / "adapter", dirs_exist_ok=True)
-        shutil.copy(run.path(made) / "hparams.yaml", target / "hparams.yaml")
-
-
 def _dagger(p_values: Mapping[str, Mapping[str, float]], column: str) -> str:
     """† where the row beats every rival with p < 0.05."""
     tested = [values[column] for values in p_values.values() if column in values]
     return "†" if tested and max(tested) < 0.05 else ""
-
-
-#: Where the tables stand in docs/evidence/miniature.md.
-_BEGIN, _END = "<!-- results -->", "<!-- end of results -->"
 
 
 def _write(path: Path, value: object) -> None:
@@ -453,6 +524,7 @@ _STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
     "dpo": (run_dpo, "dpo.json"),
     "distilled": (run_distilled, "distilled.json"),
     "table": (run_table, "table.md"),
+    "rounds": (run_rounds, "rounds.json"),
 }
 
 
@@ -464,11 +536,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all, in this order")
     parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
-    parser.add_argument("--publish", action="store_true", help="then put tables and adapters into this repository")
-    parser.add_argument("--workers", type=int, default=1, help="processes that sample (default: %(default)s)")
+    parser.add_argument("--start", help="model that the rounds begin with (default: that of the stage sft)")
     args = parser.parse_args(argv)
     args.work.mkdir(parents=True, exist_ok=True)
-    run = Run(SIZES[args.size], args.size, args.data, args.work, args.workers)
+    run = Run(SIZES[args.size], args.size, args.data, args.work, args.start)
     clock = run.path("time.json")
     for stage in args.stages:
         work, done = _STAGES[stage]
@@ -482,12 +553,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"miniature: {stage}: {error}", file=sys.stderr)
             return 1
         finally:
-            if os.environ.get("RANK", "0") == "0":  # the first of several processes of torchrun
-                spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
-                _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
+            spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
+            _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
         run.path(done).touch()
-    if args.publish:
-        publish(run)
     return 0
 
 

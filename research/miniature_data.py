@@ -13,10 +13,10 @@ from typing import Any
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.supervision import HumanAnnotation, Selection, Supervision, merged, select
-from mbr_esd_metric.elicit.prompt import load_prompt
+from mbr_esd_metric.distill.supervision import Examples, HumanAnnotation, Limits, select
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import Evaluator
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
 
 LP = "en-de"
@@ -82,13 +82,13 @@ class TestSet:
 class Corpus:
     """What is learnt from, what is paired, what is tested on."""
 
-    supervision: Supervision
+    examples: tuple[Examples, ...]
     paired: tuple[Segment, ...]
     tests: tuple[TestSet, ...]
 
 
-def load_corpus(folder: Path, size: CorpusSize) -> Corpus:
-    """Split by source: no source that is tested on is learnt from or paired.
+def load_corpus(folder: Path, size: CorpusSize, card: ModelCard) -> Corpus:
+    """Split by source: no source that is tested on is learnt from or paired; the examples are those of the card.
 
     Raises:
         InputError: the annotations are not in the folder.
@@ -111,12 +111,10 @@ def load_corpus(folder: Path, size: CorpusSize) -> Corpus:
         [r for r in ted if r.source not in tested],
         [r for r in bio if r.lp == LP and r.source not in tested],
     )
-    prompt = load_prompt()
     parts = []
     for ratings, count, characters in zip(learnt, size.sft, size.lengths, strict=True):
-        limits = Selection(count, clean_share=0.1, max_characters=characters, max_errors=4, max_span=60)
         annotations = (HumanAnnotation(r.source, r.target, LP, r.annotation) for r in ratings)
-        parts.append(select(annotations, prompt, limits))
+        parts.append(select(annotations, card, Limits(count, 0.1, characters)))
     pool = {
         (r.source, r.target)
         for r in (*learnt[0], *learnt[1])
@@ -128,7 +126,7 @@ def load_corpus(folder: Path, size: CorpusSize) -> Corpus:
         _test_set("wmt23", wmt, sources, size.systems),
         _test_set("ted", talk, sorted({r.source for r in talk}, key=_order), size.ted_systems, size.ted_sources),
     )
-    return Corpus(merged(parts), paired, tests)
+    return Corpus(tuple(parts), paired, tests)
 
 
 def _test_set(

@@ -97,7 +97,6 @@ def test_a_format_of_another_package_is_read_by_every_command(installed: Path, t
     model = f"mbr-esd-demo?engine=replay&candidates={candidates}&n=5&store={tmp_path / 'store'}"
     scored = mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--quiet")
     assert "Segment 1\tscore: 0.8000" in scored
-    assert "bracketed" in mbr_esd(installed, "distill", "sft", "--help")
 
 
 #: What is done with a file of candidates, in one process; every word is split at blanks.

@@ -86,7 +86,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
     for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)
-        yield CandidateRecord(number, segment.source, segment.translation, columns, system, decision)
+        yield CandidateRecord(number, segment.source, segment.translation, columns, system, decision, card.lp)
 
 
 def _from_files(args: argparse.Namespace) -> list[Named]:

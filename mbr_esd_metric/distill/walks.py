@@ -11,12 +11,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.distill.encoding import NO_LOSS, Encoded, check_length, collate, padded
 from mbr_esd_metric.elicit.formats import Walk
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.generation.walk_tokens import WalkTokenizer, WalkTokens
 
 if TYPE_CHECKING:
     import torch
+
+#: Label of tokens without loss.
+NO_LOSS = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Tokens of one example: question, then answer from `answer_start` on.
+
+    Attributes:
+        tokens: of both.
+        answer_start: the place of the answer's first token.
+        choices: the tokens that the model chooses among.
+        chosen: the places of the tokens that were chosen; the others are given.
+    """
+
+    tokens: tuple[int, ...]
+    answer_start: int
+    choices: tuple[int, ...]
+    chosen: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +73,11 @@ def encode_walk(walk: Walk, answer: str, tokenizer: WalkTokenizer, max_length: i
         tokens += piece
         chosen.append(len(tokens))
         tokens.append(marks[walk.marks.index(answer[at - 1])])
-    check_length(tokens, max_length, answer)
+    if max_length is not None and len(tokens) > max_length:
+        raise InputError(
+            f"an example has {len(tokens)} tokens, more than max_length={max_length}; raise it, or leave out long "
+            f"translations. It begins: {answer[:60]!r}"
+        )
     return EncodedWalk(read, reverse, Encoded(tuple(tokens), len(question), tuple(marks), tuple(chosen)))
 
 
@@ -121,6 +145,35 @@ class WalkCollator:
         return found
 
 
+def padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids, padded on the right, and their mask, both (B, n)."""
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), pad)
+    mask = torch.zeros((len(rows), width), dtype=torch.long)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = 1
+    return ids, mask
+
+
+def collate(rows: Sequence[Encoded], pad: int) -> dict[str, torch.Tensor]:
+    """A batch, padded on the right: ``input_ids``, ``attention_mask``, ``labels`` (B x n), and ``choices``."""
+    import torch
+
+    ids, mask = padded([row.tokens for row in rows], pad)
+    labels = torch.full(ids.shape, NO_LOSS)
+    for i, row in enumerate(rows):
+        labels[i, list(row.chosen)] = ids[i, list(row.chosen)]
+    return {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "labels": labels,
+        "choices": torch.tensor(rows[0].choices),
+    }
+
+
 def choice_distributions(
     model: Any, batch: Mapping[str, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -149,15 +202,3 @@ def choice_distributions(
     if softcap is not None:
         logits = torch.tanh(logits / softcap) * softcap
     return logits.log_softmax(1), chosen, (targets[chosen][:, None] == batch["choices"]).long().argmax(1)
-
-
-def choice_logprobs(model: Any, batch: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The log-probability of each token that was chosen among few, and where those are: both (B, n - 1).
-
-    It is 0 at the other tokens. The arguments are those of `choice_distributions`.
-    """
-    import torch
-
-    logprobs, chosen, wanted = choice_distributions(model, batch)
-    found = logprobs.gather(1, wanted[:, None])[:, 0]
-    return torch.zeros(chosen.shape, device=found.device).masked_scatter(chosen, found), chosen

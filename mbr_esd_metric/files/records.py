@@ -4,14 +4,15 @@ Candidates, a line a segment::
 
     {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 
-`system` may be absent. ``"decision": {"rule": "mbr", "score": "expected", ...}`` names the options by which the
-candidates are decided, unless others are given. ``"format": "compact"`` beside `mt` names the answer format of the
-texts; where nothing says it, they are JSON, or what the reader is told. A candidate may have ``"truncated": true``,
-those of several models ``"model": NAME``, an only candidate ``"tokens": [[bytes, log-probability], ...]``, of which
-confidences of its spans are made, and those of `format=marked` ``"expected": [minor, major, missing, words,
-surprisal]``, the numbers of error spans that the model expected and what goes with them (`ExpectedSpans`; the last
-three may be absent), of which `score=conditional` is made. The `*.gen.json` of the authors' released code, one object
-``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
+`system` may be absent. ``"lp": "en-de"`` is the language pair that the prompt named. ``"decision": {"rule": "mbr",
+"score": "expected", ...}`` names the options by which the candidates are decided, unless others are given. ``"format":
+"compact"`` beside `mt` names the answer format of the texts; where nothing says it, they are JSON, or what the reader
+is told. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, an only candidate
+``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made, and those of `format=marked`
+``"expected": [minor, major, missing, words, surprisal]``, the numbers of error spans that the model expected and what
+goes with them (`ExpectedSpans`; the last three may be absent), of which `score=conditional` is made. The `*.gen.json`
+of the authors' released code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well.
+Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
@@ -56,6 +57,7 @@ class CandidateRecord:
         columns: what is known of the candidates: each has a text, and all or none a model.
         system: whose translation it is, if the file says.
         decision: option -> value, by which the candidates are decided; None if the file does not say it.
+        lp: the language pair that the prompt named, such as "en-de", if the file says.
     """
 
     id: str
@@ -64,6 +66,7 @@ class CandidateRecord:
     columns: CandidateColumns
     system: str | None = None
     decision: Mapping[str, str] | None = None
+    lp: str | None = None
 
     @property
     def texts(self) -> Sequence[str]:
@@ -119,9 +122,9 @@ class CandidateRecord:
         if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
-        system = value.get("system")
-        if system is not None and not isinstance(system, str):
-            raise InputError(_wrong(value, "system", "a string"))
+        for key in ("system", "lp"):
+            if value.get(key) is not None and not isinstance(value[key], str):
+                raise InputError(_wrong(value, key, "a string"))
         by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
         models = None
         if candidates and "model" in candidates[0]:
@@ -133,13 +136,15 @@ class CandidateRecord:
             expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
         identifier, form = _identifier(value), _format(value.get("format"))
         columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, expected, form)
-        return cls(identifier, src, mt, columns, system, _decision(value.get("decision")))
+        decision = _decision(value.get("decision"))
+        return cls(identifier, src, mt, columns, value.get("system"), decision, value.get("lp"))
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         columns = self.columns
         system = {} if self.system is None else {"system": self.system}
         form = {} if columns.format is None else {"format": columns.format}
+        lp = {} if self.lp is None else {"lp": self.lp}
         candidates: list[dict[str, Any]] = [
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
@@ -154,7 +159,7 @@ class CandidateRecord:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
         decision = {} if self.decision is None else {"decision": dict(self.decision)}
-        texts = {"src": self.src, "mt": self.mt}
+        texts = {"src": self.src, "mt": self.mt, **lp}
         return {"id": self.id, **system, **texts, **form, **decision, "candidates": candidates}
 
 

@@ -26,7 +26,7 @@ _EXPECTED = DecisionOptions(score="expected")
 
 
 def _paper(name: str, description: str, memory_gb: float, model: str, context: int = 131_072) -> ModelCard:
-    return ModelCard(name, description, memory_gb, context, model)
+    return ModelCard(name, description, memory_gb, context, model, max_tokens=2048)  # as in the authors' code
 
 
 def _of_entry(entry: Judge) -> ModelCard:
@@ -78,6 +78,7 @@ CARDS: dict[str, ModelCard] = {
             "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill",
             decision=DecisionOptions("greedy"),
             n=1,
+            max_tokens=2048,
         ),
         ModelCard(
             OWN_MODEL,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import CUT
+from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.metric.card import ModelCard
@@ -94,7 +95,17 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     )
     lost = _lost(card, engine, counts)
     same = _equal(card, counts, decisions, "" if lost else "; this model finds nothing here: take a larger one")
-    return replace(counts, advice=(*lost, *same))
+    return replace(counts, advice=(*_foreign_prompt(card), *lost, *same))
+
+
+def _foreign_prompt(card: ModelCard) -> list[str]:
+    """What is to be done where a published model was trained on another prompt than the one in use."""
+    if card.name != "mbr-esd-llama-distill" or card.prompt not in TEMPLATES:
+        return []
+    return [
+        f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as docs/models.md "
+        "shows, and give prompt=FILE"
+    ]
 
 
 def _lost(card: ModelCard, engine: str, counts: Summary) -> list[str]:

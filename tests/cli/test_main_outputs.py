@@ -95,8 +95,6 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
     [
         ["distill", "pairs", "candidates.jsonl"],
         ["distill", "sft", "human.tsv"],
-        ["distill", "train", "pairs"],
-        ["distill", "configs"],
         ["wmt", "import", "absent.tsv", *TINY[2:]],
     ],
 )
@@ -106,23 +104,6 @@ def test_a_folder_cannot_be_where_a_file_is(
 ) -> None:
     assert main([*words, "-o", output]) == 1
     assert f"{output} cannot be a folder: " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "output", "named"),
-    [
-        (["distill", "sft", "human.tsv", "--model", "data"], "./data", "data"),
-        (["distill", "train", "data"], "data/../data", "data/../data"),
-        (["distill", "train", "pairs", "--set", "model=data"], "data", "data"),
-        (["distill", "train", "pairs", "--set", "adapter=tuned/adapter", "lora_rank=0"], "tuned", "tuned/adapter"),
-    ],
-)
-def test_a_result_does_not_go_where_its_model_or_pairs_are(
-    files: Path, words: list[str], output: str, named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("tuned/adapter").mkdir(parents=True)
-    assert main([*words, "-o", output]) == 1
-    assert f"{named} is an input, which the output would replace; write to another folder" in capsys.readouterr().err
 
 
 def test_a_folder_may_be_there_or_not(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_pairs_are_in_the_format_of_the_candidates(
     row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["chosen"][0]["content"] != row["rejected"][0]["content"]
     assert main(["distill", "pairs", "marked.jsonl", "-o", "marked.pairs"]) == 1
-    assert "distill sft --choices FILE --answer-format marked" in capsys.readouterr().err
+    assert "format=marked, whose answers TRL does not train" in capsys.readouterr().err
     assert main(["distill", "pairs", "mixed.jsonl", "-o", "mixed.pairs"]) == 1
     assert "are in the format compact, and the pairs are in json" in capsys.readouterr().err
 

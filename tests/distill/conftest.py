@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.distill.preferences import PairOptions, make_pairs, write_pairs
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.files.records import CandidateRecord, write_records
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -21,7 +20,7 @@ SENTENCE = "Der schnelle Fuchs springt über den faulen Hund."
 
 
 def _need_training() -> None:
-    for package in ("torch", "transformers", "trl", "peft", "datasets", "lion_pytorch"):
+    for package in ("torch", "transformers", "trl", "peft", "datasets"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-new.txt has it")
 
@@ -95,13 +94,12 @@ def answer(word: str | None, severity: str = "major") -> str:
 
 
 @pytest.fixture
-def pair_folder(tmp_path: Path) -> Path:
-    """A dozen pairs and their validation split."""
-    words = ["Fuchs", "Hund", "faulen"]
-    texts = (*(answer(w) for w in words), answer(None), answer(None))
+def candidates(tmp_path: Path) -> Path:
+    """Candidates of a dozen segments, in three language pairs, each with a pair."""
+    texts = (*(answer(word) for word in ("Fuchs", "Hund", "faulen")), answer(None), answer(None))
     columns = CandidateColumns(texts, (None,) * 5, (False,) * 5)
-    records = [CandidateRecord(str(i), f"source {i}", SENTENCE, columns) for i in range(12)]
-    options = PairOptions(validation=0.2)
-    folder = tmp_path / "pairs"
-    write_pairs(make_pairs(records, options), folder, options)
-    return folder
+    lps = ("en-de", "ja-de", "zh-de")
+    records = [CandidateRecord(str(i), f"source {i}", SENTENCE, columns, lp=lps[i % 3]) for i in range(12)]
+    path = tmp_path / "candidates.jsonl"
+    write_records(path, records)
+    return path

@@ -5,32 +5,30 @@ from __future__ import annotations
 import json
 import math
 import random
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from mbr_esd_metric import soft_f1
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,
     NO_VALID,
     ONE_ANNOTATION,
-    PairOptions,
     PreferencePair,
     make_pairs,
+    pairs_signature,
     preference,
-    read_pairs,
-    write_pairs,
 )
-from mbr_esd_metric.distill.split import held_out_groups
+from mbr_esd_metric.distill.training_folder import held_out
 from mbr_esd_metric.elicit.grammar import render_answer
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.metric.cards import load_card
 
+CARD = load_card("mbr-esd-llama")
 MT = "Der schnelle Fuchs springt über den faulen Hund."
 
 
@@ -52,7 +50,7 @@ def record(
 
 
 def one(item: CandidateRecord) -> PreferencePair | str:
-    return preference(item, load_prompt(), PairOptions(lp="en-de"))
+    return preference(item, load_prompt(), CARD)
 
 
 def spans(text: str, mt: str) -> Annotation:
@@ -146,81 +144,58 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
 
 
 def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
-    pairs = make_pairs(corpus(), PairOptions())
-    train, held = ({pair.source for pair in part} for part in (pairs.train, pairs.validation))
-    assert not train & held
-    assert len(pairs.validation) == 8
-    assert len(pairs.train) == 72
-    again = make_pairs(corpus(), PairOptions())
-    assert again == pairs
-    assert {p.source for p in make_pairs(corpus(), PairOptions(seed=1)).validation} != held
-
-
-def test_the_split_does_not_depend_on_the_order() -> None:
-    groups = [f"g{i % 7}" for i in range(50)]
-    assert held_out_groups(groups, 0.2, 3) == held_out_groups(groups[::-1], 0.2, 3)
-    assert held_out_groups(groups, 0.0, 3) == frozenset()
+    sources = [record.src for record in corpus()]
+    held = held_out(sources, 0.1, "source")
+    assert held.count(True) == 8
+    assert not {s for s, h in zip(sources, held, strict=True) if h} & {
+        s for s, h in zip(sources, held, strict=True) if not h
+    }
+    assert held_out(sources[::-1], 0.1, "source") == held[::-1]
+    assert held_out(sources, 0.1, "random").count(True) == 8
+    assert held_out(["a", "a"], 0.1, "random").count(True) == 1
     with pytest.raises(InputError, match="same source"):
-        held_out_groups(["a", "a"], 0.1, 0)
-    assert len(held_out_groups(["a", "b"], 0.99, 0)) == 1
+        held_out(["a", "a"], 0.1, "source")
+    with pytest.raises(OptionError, match="--validation is a share above 0"):
+        held_out(["a", "b"], 0.0, "source")
 
 
 def test_the_report_counts_everything() -> None:
     a = answer(("Fuchs", "major"))
-    pairs = make_pairs([*corpus(3, 2), record(a, a), record("x")], PairOptions(validation=0))
+    pairs = make_pairs([*corpus(3, 2), record(a, a), record("x")], CARD)
     text = pairs.report()
-    assert "6 pairs of 8 segments: 6 train, 0 validation" in text
+    assert "6 pairs of 8 segments" in text
     assert ONE_ANNOTATION in text
     assert NO_VALID in text
-    gaps = [pair.chosen_utility - pair.rejected_utility for pair in pairs.train]
+    gaps = [pair.chosen_utility - pair.rejected_utility for pair in pairs.pairs]
     assert f"utility gap: mean {sum(gaps) / 6:.4g}" in text
 
 
 def test_no_pairs_is_an_error_with_the_reason() -> None:
     a = answer(("Fuchs", "major"))
     with pytest.raises(InputError, match="no preference pair \\(1 segments: all candidates are one annotation"):
-        make_pairs([record(a, a)], PairOptions())
+        make_pairs([record(a, a)], CARD)
     with pytest.raises(InputError, match="no segments"):
-        make_pairs([], PairOptions())
-    with pytest.raises(OptionError, match="validation"):
-        PairOptions(validation=1.0)
-    with pytest.raises(OptionError, match="distill sft --choices FILE --answer-format marked"):
-        PairOptions(DecisionOptions(format="marked"))
+        make_pairs([], CARD)
+    for name, message in (
+        ("mbr-esd-llama?rule=majority", "expected utility"),
+        ("mbr-esd-llama?format=marked", "format=marked"),
+        ("mbr-esd-llama+mbr-esd-phi4", "several models"),
+        ("mbr-esd-server?server=http://x", "no weights to train"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            make_pairs([record(a, answer())], load_card(name))
 
 
-def test_rows_are_conversations_with_the_prompt_that_was_sampled(tmp_path: Path) -> None:
-    options = PairOptions(lp="en-de")
-    pairs = make_pairs(corpus(), options)
-    paths = write_pairs(pairs, tmp_path, options)
-    assert [split for split, _ in read_pairs(tmp_path)] == ["train", "validation"]
-    rows = [json.loads(line) for line in paths[0].read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == len(pairs.train)
-    row, pair = rows[0], pairs.train[0]
-    assert row["prompt"] == [{"role": "user", "content": load_prompt().render(pair.source, MT, "en-de")}]
+def test_a_row_is_a_conversation_with_the_question_that_was_asked() -> None:
+    pair = one(replace(corpus()[0], lp="en-de"))
+    assert isinstance(pair, PreferencePair)
+    row = pair.row().content
+    assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
     assert row["chosen"] == [{"role": "assistant", "content": pair.chosen}]
     assert row["rejected"] == [{"role": "assistant", "content": pair.rejected}]
-    assert row["signature"] == options.signature
-    assert row["chosen_utility"] == pair.chosen_utility
-    with pytest.raises(InputError, match="distill pairs"):
-        list(read_pairs(tmp_path / "nowhere"))
-
-
-def test_a_file_without_candidates_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "decisions.jsonl").write_text('{"id": 1, "spans": []}\n', encoding="utf-8")
-    assert main(["distill", "pairs", str(tmp_path / "decisions.jsonl"), "-o", str(tmp_path / "pairs")]) == 1
-    assert "decisions.jsonl, line 1: this is a decision" in capsys.readouterr().err
-    assert not (tmp_path / "pairs").exists()
-    twice = [str(tmp_path / "decisions.jsonl")] * 2
-    assert main(["distill", "pairs", *twice, "-o", str(tmp_path / "pairs")]) == 1
-    assert "is given twice" in capsys.readouterr().err
+    assert (row["chosen_utility"], row["lp"]) == (pair.chosen_utility, "en-de")
 
 
 def test_signatures_tell_kinds_of_pairs_apart() -> None:
-    kinds = {
-        PairOptions().signature,
-        PairOptions(DecisionOptions(utility="f1")).signature,
-        PairOptions(lp="en-de").signature,
-        PairOptions(DecisionOptions(weights="model")).signature,
-        PairOptions(DecisionOptions(location="successive")).signature,
-    }
-    assert len(kinds) == 5
+    names = ["", "?utility=f1", "?weights=model", "?location=successive", "?format=compact"]
+    assert len({pairs_signature(load_card(f"mbr-esd-llama{name}")) for name in names}) == 5

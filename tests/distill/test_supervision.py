@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
-from mbr_esd_metric.distill.supervision import Example, HumanAnnotation, Selection, Supervision, merged, mixed, select
+from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, select
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, load_prompt
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.metric.cards import load_card
 
 
 def human(source: str, translation: str, *marked: tuple[str, str, str]) -> HumanAnnotation:
@@ -51,59 +52,59 @@ def test_real_answers_fit_the_grammar_and_read_back_as_the_annotation(mqm_folder
     assert checked > 300
 
 
-def test_selection_is_mostly_erroneous_deterministic_and_split_by_source() -> None:
+CARD = load_card("mbr-esd-llama")
+
+
+def test_selection_is_mostly_erroneous_and_deterministic() -> None:
     items = [human(f"s{i % 40}", f"Wort{i} ist hier falsch.", ("falsch", "major", "Other")) for i in range(200)]
     items += [human(f"s{i % 40}", f"Satz {i}.") for i in range(200)]
-    limits = Selection(examples=100, clean_share=0.2, validation=0.1)
-    chosen = select(items, load_prompt(), limits)
-    both = (*chosen.train, *chosen.validation)
-    assert len(both) == 100
-    assert chosen.clean == 20 == sum(e.answer == '{"errors": []}' for e in both)
-    assert chosen == select(items[::-1], load_prompt(), limits)
-    assert not {e.group for e in chosen.train} & {e.group for e in chosen.validation}
-    assert 5 <= len(chosen.validation) <= 15
+    limits = Limits(examples=100, clean_share=0.2)
+    chosen = select(items, CARD, limits)
+    assert len(chosen.rows) == 100
+    said = [row.content["completion"][0]["content"] for row in chosen.rows]
+    assert chosen.clean == 20 == said.count('{"errors": []}')
+    assert chosen == select(items[::-1], CARD, limits)
+    assert len(select(items[200:], CARD, Limits(clean_share=None)).rows) == 200
+    row = chosen.rows[0].content
+    assert (row["prompt"][0]["role"], row["lp"]) == ("user", "en-de")
+    assert "English" in row["prompt"][0]["content"]
 
 
 def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
     lost = human("s", "a, b, c", (",", "minor", "Fluency/Punctuation"))
-    kept = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
-    chosen = select([lost, *kept], load_prompt(), Selection(validation=0, clean_share=0.5))
-    assert len(chosen.train) == 3
-    assert chosen.inexpressible == 1
-
-
-def test_merging_keeps_a_held_out_source_out_everywhere() -> None:
-    one = [human(f"s{i}", "x falsch", ("falsch", "major", "Other")) for i in range(10)]
-    two = [human(f"s{i}", "y falsch", ("falsch", "major", "Other")) for i in range(10)]
-    parts = [select(part, load_prompt(), Selection(validation=0.2, seed=seed)) for seed, part in enumerate((one, two))]
-    together = merged(parts)
-    assert not {e.group for e in together.train} & {e.group for e in together.validation}
-    assert len(together.train) + len(together.validation) == 20
+    others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
+    chosen = select([lost, *others], CARD, Limits(clean_share=0.5))
+    assert (len(chosen.rows), chosen.inexpressible) == (3, 1)
 
 
 def test_limits_that_leave_nothing_are_an_error() -> None:
     with pytest.raises(InputError, match="at most 5 characters"):
-        select([human("s", "too long")], load_prompt(), Selection(max_characters=5))
-    with pytest.raises(OptionError, match="clean_share"):
-        Selection(clean_share=1.0)
-    with pytest.raises(OptionError, match="examples"):
-        Selection(examples=0)
+        select([human("s", "too long")], CARD, Limits(max_characters=5))
+    with pytest.raises(OptionError, match="--clean-share"):
+        Limits(clean_share=1.0)
+    with pytest.raises(OptionError, match="--examples"):
+        Limits(examples=0)
 
 
-def test_language_pairs_are_mixed_in_the_shares_that_are_asked_for() -> None:
-    lps = ["en-de"] * 40 + ["zh-en"] * 10 + ["en-ru"] * 30
-    examples = [Example(str(i), "", str(i), d, clean=i % 5 == 0) for i, d in enumerate(lps)]
-    chosen = mixed(Supervision(tuple(examples), (), 16, 0), {"en-de": 2, "zh-en": 1})
-    assert chosen.clean == 6  # of the 30 that are left
-    assert Counter(example.lp for example in chosen.train) == {"en-de": 20, "zh-en": 10}
-    with pytest.raises(InputError, match=r"no example is de-en; there are en-de, en-ru, zh-en"):
-        mixed(Supervision(tuple(examples), (), 0, 0), {"de-en": 1})
+TEXT = "Der Hund bellt laut"
+ERROR, NONE = Annotation([ErrorSpan(4, 8, "major")]), Annotation([])
 
 
-def test_clean_translations_that_an_error_was_planted_in_come_first() -> None:
-    clean = [HumanAnnotation(f"s{i}", f"Satz {i}", "en-de", Annotation([])) for i in range(40)]
-    error = Annotation([ErrorSpan(0, 4, "major")])
-    wrong = [HumanAnnotation(f"s{i}", f"Wort {i}", "en-de", error, f"Satz {i}") for i in (7, 9)]
-    drawn = select([*clean, *wrong], load_prompt("v1"), Selection(clean_share=0.5, validation=0.0))
-    assert {example.group for example in drawn.train} == {"s7", "s9"}
-    assert drawn.clean == 2
+def record(number: int, *annotations: Annotation) -> CandidateRecord:
+    """Its answers are those of the annotations, or none can be read."""
+    texts = tuple(get_format("json").answer(one, TEXT)[0] for one in annotations) or ("no answer",)
+    columns = CandidateColumns(texts, (None,) * len(texts), (False,) * len(texts))
+    return CandidateRecord(str(number), f"source {number}", TEXT, columns, lp="en-de")
+
+
+def test_what_the_rule_chooses_is_learnt() -> None:
+    records = [record(0, ERROR, ERROR, NONE), record(1), *(record(i, NONE, NONE, ERROR) for i in range(2, 9))]
+    found = choices(records, CARD)
+    assert [item.source for item in found] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
+    assert [len(item.annotation) for item in found] == [1] + [0] * 7
+    assert found[0].lp == "en-de"
+    assert choices([record(0, ERROR, NONE, NONE)], load_card("mbr-esd-llama?rule=majority"))[0].annotation == NONE
+    with pytest.raises(InputError, match="no segment has a valid candidate; segment '1'"):
+        choices([record(1)], CARD)
+    with pytest.raises(InputError, match="segment '7': the rule 'map' needs the candidates' log-probabilities"):
+        choices([record(7, ERROR, NONE)], load_card("mbr-esd-llama?rule=map"))

@@ -23,7 +23,7 @@ def test_the_cards_are_the_papers() -> None:
     for name in ("llama", "gemma2", "phi4", "mistral"):
         card = CARDS[f"mbr-esd-{name}"]
         assert (card.samples, card.decision) == (256, DecisionOptions("mbr", "softf1"))
-        assert card.sampling == Sampling(temperature=2.0, top_k=10, top_p=1.0, max_tokens=512, seed=0)
+        assert card.sampling == Sampling(temperature=2.0, top_k=10, top_p=1.0, max_tokens=2048, seed=0)
     distilled = CARDS["mbr-esd-llama-distill"]
     assert (distilled.samples, distilled.sampling.temperature) == (1, 0.0)
     assert CARDS["mbr-esd-mistral-large-api"].temperature == 1.5  # the most that its API takes

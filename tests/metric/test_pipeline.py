@@ -178,7 +178,7 @@ def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(car
     Recorder.text = '{"errors": [{'
     with pytest.raises(NoValidCandidateError, match="sample 0, sample 1, sample 2, sample 3") as caught:
         annotate(card, SEGMENTS)
-    assert "max_tokens=1024" in str(caught.value)
+    assert "max_tokens=4096" in str(caught.value)
     assert len(Recorder.asked) == 4
 
 

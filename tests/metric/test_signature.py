@@ -15,7 +15,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
-SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0|max:512"
+SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0|max:2048"
 UTILITY = "u:softf1|w:uniform|b:1|g:0.5"
 REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
 
@@ -27,7 +27,7 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
         (
             "n=64&seed=3&top_k=0&top_p=0.9&max_tokens=99",
             f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:64").replace(
-                "k:10|p:1.0|seed:0|max:512", "k:0|p:0.9|seed:3|max:99"
+                "k:10|p:1.0|seed:0|max:2048", "k:0|p:0.9|seed:3|max:99"
             ),
         ),
         ("n=auto&n_max=64", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:auto/64")),

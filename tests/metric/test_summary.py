@@ -81,7 +81,7 @@ def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path
     assert run.metadata.summary.startswith("of 12 candidates 8 cut at max_tokens, 0 could not be read;")
     (line,) = run.metadata.advice
     assert line.startswith("8 of 12 candidates were cut at max_tokens")
-    assert "max_tokens=1024 or format=compact" in line
+    assert "max_tokens=4096 or format=compact" in line
     (line,) = predicted(tmp_path, texts).metadata.advice
     assert line.startswith("8 of 12 candidates are cut or could not be read")
 
@@ -89,3 +89,16 @@ def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path
 def test_scores_that_differ_need_no_advice(tmp_path: Path) -> None:
     texts = [[said(error("Hund"))] * 4, [CLEAN] * 4, [said(error("Ufer", "minor"))] * 4]
     assert predicted(tmp_path, texts).metadata.advice == []
+
+
+def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: Path) -> None:
+    from mbr_esd_metric.metric.summary import summary
+
+    prompt = tmp_path / "authors.txt"
+    prompt.write_text("{source_seg} {target_seg}", encoding="utf-8")
+    advice = [
+        summary(load_card(f"mbr-esd-llama{name}"), "replay", [], []).advice
+        for name in ("-distill", f"-distill?prompt={prompt}", "")
+    ]
+    assert [len(lines) for lines in advice] == [1, 0, 0]
+    assert "give prompt=FILE" in advice[0][0]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.curves import Curve, loss_curves
-from mbr_esd_metric.report.plots import plot_curves
+from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.report.curves import Curve
+from mbr_esd_metric.report.plots import check_plot, plot_curves, save
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 MT = "0123456789"
@@ -34,45 +32,19 @@ def test_guides_of_two_language_pairs_look_apart() -> None:
     assert len(set(looks[0].values())) == 2
 
 
-def test_loss_curves(tmp_path: Path) -> None:
-    history = [
-        {"step": 1, "loss": 0.7, "rewards/margins": 0.0},
-        {"step": 2, "loss": 0.6, "rewards/margins": 0.1},
-        {"step": 2, "eval_loss": 0.65},
-        {"step": 2, "train_runtime": 3.0},
-    ]
-    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": history}), encoding="utf-8")
-    panels = loss_curves(tmp_path)
-    assert [(c.label, c.x, c.y) for c in panels["loss"]] == [
-        ("training", (1.0, 2.0), (0.7, 0.6)),
-        ("validation", (2.0,), (0.65,)),
-    ]
-    assert [c.label for c in panels["reward margin"]] == ["training"]
-    with pytest.raises(InputError, match="no such file"):
-        loss_curves(tmp_path / "none")
-    (tmp_path / "trainer_state.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(InputError, match="no log of a training run"):
-        loss_curves(tmp_path)
-
-
-def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "trainer_state.json").write_text(
-        json.dumps({"log_history": [{"step": 1, "loss": 0.7}, {"step": 2, "loss": 0.6}]}), encoding="utf-8"
-    )
-    assert main(["distill", "plot", str(run), "-o", str(tmp_path / "n.svg")]) == 0
-    assert capsys.readouterr().err == ""
+    panels = {"loss": [Curve("training", (1.0, 2.0), (0.7, 0.6))]}
+    save(plot_curves(panels, "step"), tmp_path / "n.svg")
     assert (tmp_path / "n.png").read_bytes()[:4] == b"\x89PNG"
     first = (tmp_path / "n.svg").read_text(encoding="utf-8")
     assert first.rstrip().endswith("</svg>")
     assert "training" in first
-    assert main(["distill", "plot", str(run), "-o", str(tmp_path / "n.svg")]) == 0
+    save(plot_curves(panels, "step"), tmp_path / "n.svg")
     assert (tmp_path / "n.svg").read_text(encoding="utf-8") == first
 
 
-def test_plots_are_png_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["distill", "plot", str(tmp_path), "-o", str(tmp_path / "l.pdf")]) == 1
-    assert "l.pdf: plots are written as .png and .svg" in capsys.readouterr().err
+def test_plots_are_png_and_svg(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"l.pdf: plots are written as .png and .svg"):
+        check_plot(str(tmp_path / "l.pdf"), [])
     assert not list(tmp_path.iterdir())

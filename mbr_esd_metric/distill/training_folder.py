@@ -1,0 +1,210 @@
+"""The folder that TRL trains from: the data set, a configuration for all weights and one for an adapter, and the card
+that makes each result a model folder."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.prompt import TEMPLATES, Prompt
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import json_line
+from mbr_esd_metric.files.streams import whole_file, write_whole
+from mbr_esd_metric.metric.card import ModelCard, settings
+
+Method = Literal["dpo", "sft"]
+Split = Literal["source", "random"]
+
+_RECIPES = Path(__file__).parent / "recipes"
+#: Settings of an adapter on one GPU of 80 GB, which needs a higher learning rate than all weights.
+_ADAPTER = {
+    "use_peft": "true",
+    "lora_r": "16",
+    "lora_alpha": "32",
+    "lora_target_modules": "all-linear",
+    "dtype": "bfloat16",
+    "load_in_4bit": "true             # 70B parameters in about 40 GB; false for a model that fits as it is",
+}
+_ADAPTER_OF: Mapping[Method, Mapping[str, str]] = {
+    "dpo": {
+        "learning_rate": "1.0e-5",
+        "gradient_accumulation_steps": "256",
+        "precompute_ref_log_probs": "false  # the reference is the model without its adapter",
+    },
+    "sft": {"learning_rate": "2.0e-4", "gradient_accumulation_steps": "64"},
+}
+#: Options of the model that stay those of the result.
+_INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "top_p", "min_p", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A row of the data set.
+
+    Attributes:
+        source: the source text; a split by source never divides it.
+        content: the columns.
+    """
+
+    source: str
+    content: Mapping[str, Any]
+
+
+def messages(prompt: Prompt, source: str, translation: str, lp: str | None) -> list[dict[str, str]]:
+    """The question about a translation, as the messages that the model is asked with."""
+    turns = [*prompt.turns, ("user", prompt.render(source, translation, lp))]
+    return [{"role": role, "content": content} for role, content in turns]
+
+
+def answer(text: str) -> list[dict[str, str]]:
+    """An answer, as a message."""
+    return [{"role": "assistant", "content": text}]
+
+
+def question_of(card: ModelCard) -> Prompt:
+    """The prompt of a model that can be trained.
+
+    Raises:
+        OptionError: several models, one without weights, one whose answers tag given words, or one with examples.
+    """
+    if card.others:
+        raise OptionError("--model joins several models by +; give the one to train")
+    if card.hosted or not card.model:
+        raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
+    if card.shots is not None:
+        raise OptionError(
+            "--model has shots=, examples in the question; a trained model is asked without, leave it out"
+        )
+    answers = get_format(card.decision.format)
+    if answers.engine:
+        raise OptionError(
+            f"--model has format={answers.name}, whose answers TRL does not train (they are engine={answers.engine}'s "
+            "alone); take format=json or compact"
+        )
+    return answers.prompt(card.prompt)
+
+
+def held_out(sources: Sequence[str], share: float, split: Split) -> list[bool]:
+    """Whether each row belongs to the validation part: about `share` of the rows, at least one.
+
+    Args:
+        sources: the source of each row.
+        share: in (0, 1).
+        split: "source" takes whole sources in a random order until the share is reached, so that no source is in both
+            parts; "random" takes rows, as the paper does.
+
+    Raises:
+        OptionError: the share is not in (0, 1).
+        InputError: there is only one source, or row, so nothing would be left for the other part.
+    """
+    if not 0 < share < 1:
+        raise OptionError(f"--validation is a share above 0 and below 1, not {share:g}")
+    groups = sources if split == "source" else [str(number) for number in range(len(sources))]
+    sizes = Counter(groups)
+    if len(sizes) < 2:
+        raise InputError("all rows have the same source, so none can be held out; give more, or --split random")
+    names = sorted(sizes)
+    random.Random(0).shuffle(names)
+    wanted, chosen, rows = share * sizes.total(), {names[0]}, sizes[names[0]]
+    for name in names[1:-1]:
+        if rows + sizes[name] / 2 > wanted:
+            break
+        chosen.add(name)
+        rows += sizes[name]
+    return [group in chosen for group in groups]
+
+
+def write_training_folder(
+    folder: Path,
+    method: Method,
+    rows: Sequence[TrainingRow],
+    held: Sequence[bool],
+    card: ModelCard,
+    signature: str,
+    *,
+    greedy: bool = True,
+) -> list[Path]:
+    """Write data set, configurations and cards.
+
+    Args:
+        folder: gets ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the folders
+            ``model`` and ``lora`` with the ``hparams.yaml`` of what is trained into them.
+        method: of TRL.
+        rows, held: of the data set, and which of them are for validation.
+        card: the model to train.
+        signature: what the rows are; it becomes the first line of the configurations.
+        greedy: whether the result is to answer greedily, as one that learnt MBR's choices.
+
+    Returns:
+        Data set and configurations.
+
+    Raises:
+        EngineError: the weights of the model must be merged or fetched, and cannot be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, validation in (("train", False), ("validation", True)):
+        path = folder / f"{name}.jsonl"
+        with whole_file(path) as file:
+            for row, is_held in zip(rows, held, strict=True):
+                if is_held == validation:
+                    file.write(json_line(dict(row.content)))
+        written.append(path)
+    base = _base(card)
+    recipe = (_RECIPES / f"{method}.yaml").read_text(encoding="utf-8")
+    for result, suffix, launch in (("model", "", " --accelerate_config zero3"), ("lora", "-lora", "")):
+        path, output = folder / f"{method}{suffix}.yaml", folder / result
+        values = {"model_name_or_path": base, "dataset_name": str(folder), "output_dir": str(output)}
+        values |= {"model_revision": card.revision} if card.revision and card.adapter is None else {}
+        changes = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
+        changes |= {**_ADAPTER, **_ADAPTER_OF[method]} if suffix else {}
+        head = f"# {signature}\n# trl {method} --config {path}{launch}\n"
+        write_whole(path, head + _changed(recipe, changes))
+        _write_card(output, card, base if suffix else None, greedy)
+        written.append(path)
+    return written
+
+
+def _base(card: ModelCard) -> str:
+    """The hub id or the folder of the weights to train; with an adapter, of those that it is merged into."""
+    from mbr_esd_metric.generation.merged import merged_folder
+
+    options = card.engine_options("transformers")
+    return options.model if card.adapter is None else str(merged_folder(options))
+
+
+def _changed(recipe: str, changes: Mapping[str, str]) -> str:
+    """A recipe with other values, or more keys."""
+    left = dict(changes)
+    lines = []
+    for line in recipe.splitlines():
+        key = line.partition(":")[0]
+        lines.append(f"{key}: {left.pop(key)}" if key in left else line)
+    return "".join(f"{line}\n" for line in (*lines, *(f"{key}: {value}" for key, value in left.items())))
+
+
+def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -> None:
+    """Write the ``hparams.yaml`` of what is trained into a folder: an adapter of `base`, or all weights."""
+    import yaml
+
+    from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER
+
+    folder.mkdir(exist_ok=True)
+    hparams: dict[str, Any] = {"class_identifier": CLASS_IDENTIFIER}
+    if base is not None:
+        hparams |= {"model": card.model if card.adapter is None else base, "adapter": "."}
+        hparams |= {"revision": card.revision} if card.revision and card.adapter is None else {}
+    hparams |= {"rule": "greedy", "n": 1} if greedy else {"n": card.n}
+    mine, defaults = settings(card), settings(ModelCard(""))
+    hparams |= {name: mine[name] for name in _INHERITED if mine[name] != defaults[name]}
+    prompt = Path(card.prompt).expanduser()
+    if card.prompt not in TEMPLATES and prompt.is_file():  # a folder names nothing outside itself
+        (folder / "prompt.txt").write_bytes(prompt.read_bytes())
+        hparams["prompt"] = "prompt.txt"
+    write_whole(folder / "hparams.yaml", yaml.safe_dump(hparams, sort_keys=False))

@@ -1,0 +1,237 @@
+"""The folder of `distill pairs` and `distill sft`, through the real TRL: settings, reference, nothing cut, a kill."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.files.records import read_candidates, write_records
+from mbr_esd_metric.metric.cards import load_card
+
+#: What makes a run of a tiny model short, and lets a processor do it.
+SHORT = [
+    *("--optim", "adamw_torch", "--bf16", "false", "--use_cpu", "true", "--disable_tqdm", "true"),
+    *("--learning_rate", "5e-3", "--warmup_steps", "0", "--weight_decay", "0", "--num_train_epochs", "4"),
+    *("--gradient_accumulation_steps", "1", "--per_device_train_batch_size", "5"),
+    *("--eval_steps", "1", "--save_steps", "1", "--save_total_limit", "50"),
+]
+ADAPTER = ["--load_in_4bit", "false", "--dtype", "float32"]
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def model_folder(tiny_model: Path, folder: Path) -> str:
+    """The tiny model as a model name."""
+    (folder / "hparams.yaml").write_text(
+        f"class_identifier: mbr_esd_metric\nmodel: {tiny_model}\nn: 4\ngrounded: true\nmax_tokens: 77\n",
+        encoding="utf-8",
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def pairs(tiny_model: Path, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    model = model_folder(tiny_model, tmp_path)
+    assert main(["distill", "pairs", str(candidates), "--model", model, "-o", str(tmp_path / "pairs")]) == 0
+    return tmp_path / "pairs"
+
+
+def parsed(method: str, config: Path, *arguments: str) -> Any:
+    """What TRL's own script reads from the configuration: of the script, the trainer, the model, the mixture."""
+    import importlib
+
+    script = importlib.import_module(f"trl.scripts.{method}")
+    return script, script.make_parser().parse_args_and_config(["--config", str(config), *arguments])
+
+
+def trl(method: str, config: Path, *arguments: str) -> None:
+    script, values = parsed(method, config, *SHORT, *arguments)
+    script.main(*values)
+
+
+def test_the_configuration_says_the_papers_settings_to_trl(pairs: Path) -> None:
+    _, (data, dpo, model, _) = parsed("dpo", pairs / "dpo.yaml", "--use_cpu", "true")
+    assert (dpo.beta, dpo.loss_type, dpo.optim, dpo.adam_beta1, dpo.adam_beta2) == (
+        0.5,
+        ["sigmoid"],
+        "lion_32bit",
+        0.9,
+        0.99,
+    )
+    assert (dpo.learning_rate, dpo.warmup_steps, dpo.weight_decay, dpo.num_train_epochs) == (1e-7, 50, 0.1, 5)
+    assert 8 * dpo.gradient_accumulation_steps * dpo.per_device_train_batch_size == 256
+    assert (dpo.bf16, dpo.max_length, dpo.load_best_model_at_end, dpo.metric_for_best_model) == (
+        True,
+        None,
+        True,
+        "eval_loss",
+    )
+    assert (data.dataset_name, dpo.output_dir, model.use_peft) == (str(pairs), str(pairs / "model"), False)
+    _, (_, lora, model, _) = parsed("dpo", pairs / "dpo-lora.yaml", "--use_cpu", "true")
+    assert (model.use_peft, model.load_in_4bit, lora.gradient_accumulation_steps) == (True, True, 256)
+    assert lora.output_dir == str(pairs / "lora")
+
+
+def test_the_cards_are_written_beforehand_and_the_pairs_have_their_language_pair(pairs: Path) -> None:
+    card = load_card(str(pairs / "model"))
+    assert (card.decision.rule, card.samples, card.grounded, card.max_tokens) == ("greedy", 1, True, 77)
+    assert card.model == str(pairs / "model")
+    lora = load_card(str(pairs / "lora"))
+    assert (Path(lora.model).name[:4], lora.adapter) == ("tiny", str(pairs / "lora"))
+    rows = [*lines(pairs / "train.jsonl"), *lines(pairs / "validation.jsonl")]
+    assert {row["lp"] for row in rows} == {"en-de", "ja-de", "zh-de"}
+    for row in rows:
+        assert ("Japanese" in row["prompt"][0]["content"]) == (row["lp"] == "ja-de")
+    assert "lp" not in yaml.safe_load((pairs / "model" / "hparams.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("precomputed", [True, False])
+def test_the_reference_is_the_policys_revision(pairs: Path, monkeypatch: pytest.MonkeyPatch, precomputed: bool) -> None:
+    from trl.trainer import dpo_trainer
+
+    made, real = [], dpo_trainer.create_model_from_path
+
+    def spy(path: str, **options: Any) -> Any:
+        made.append(options.get("revision"))
+        return real(path, **options)
+
+    monkeypatch.setattr(dpo_trainer, "create_model_from_path", spy)
+    config = yaml.safe_load((pairs / "dpo.yaml").read_text(encoding="utf-8"))
+    config |= {"model_revision": "v2", "precompute_ref_log_probs": precomputed}
+    (pairs / "dpo.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    trl("dpo", pairs / "dpo.yaml", "--max_steps", "1")
+    assert made == (["v2"] if precomputed else ["v2", "v2"])
+
+
+def test_no_answer_is_cut(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trl import DPOTrainer
+
+    long = lines(pairs / "train.jsonl")
+    long[0]["chosen"][0]["content"] += " Hund" * 1500
+    (pairs / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in long), encoding="utf-8")
+    widths = []
+    real = DPOTrainer.compute_loss
+
+    def spy(self: Any, model: Any, inputs: Any, *args: Any, **more: Any) -> Any:
+        widths.append(inputs["input_ids"].shape[1])
+        return real(self, model, inputs, *args, **more)
+
+    monkeypatch.setattr(DPOTrainer, "compute_loss", spy)
+    trl(
+        "dpo",
+        pairs / "dpo.yaml",
+        "--num_train_epochs",
+        "1",
+        "--eval_strategy",
+        "no",
+        "--load_best_model_at_end",
+        "false",
+    )
+    assert max(widths) > 1500
+
+
+@pytest.mark.parametrize("name", ["dpo", "dpo-lora"])
+def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs: Path, name: str) -> None:
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file
+
+    config, result = pairs / f"{name}.yaml", pairs / ("lora" if "lora" in name else "model")
+    more = ADAPTER if "lora" in name else []
+    weights = result / ("adapter_model.safetensors" if "lora" in name else "model.safetensors")
+    trl("dpo", config, *more)
+    whole, state = load_file(weights), json.loads((result / "checkpoint-12" / "trainer_state.json").read_text("utf-8"))
+    losses = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
+    assert min(losses) < 0.6931 - 0.02
+    # A kill after the fifth update: what came later is not there.
+    for number in range(6, 13):
+        shutil.rmtree(result / f"checkpoint-{number}")
+    weights.unlink()
+    trl("dpo", config, *more, "--resume_from_checkpoint", str(result / "checkpoint-5"))
+    for key, value in load_file(weights).items():
+        torch.testing.assert_close(value, whole[key])
+    from mbr_esd_metric import load_metric
+
+    card = f"{result}?engine=transformers&store={pairs / 's.sqlite'}&max_tokens=8&invalid=empty"
+    assert len(load_metric(card).predict([{"src": "a", "mt": "Der Hund"}], progress_bar=False).scores) == 1
+
+
+def test_examples_are_trained_and_people_and_choices_give_different_cards(
+    tiny_model: Path, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    model, folder = model_folder(tiny_model, tmp_path), tmp_path / "sft"
+    assert main(["distill", "sft", str(candidates), "--model", model, "-o", str(folder)]) == 0
+    assert load_card(str(folder / "model")).decision.rule == "greedy"
+    trl("sft", folder / "sft.yaml", "--num_train_epochs", "2")
+    state = json.loads((folder / "model" / "checkpoint-6" / "trainer_state.json").read_text("utf-8"))
+    losses = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
+    assert losses[-1] < losses[0]
+    ratings = [
+        {
+            "system": "A",
+            "doc": "d",
+            "seg_id": str(i),
+            "rater": "r",
+            "source": f"s{i}",
+            "target": "Der Hund",
+            "errors": [],
+        }
+        for i in range(4)
+    ]
+    people = tmp_path / "ratings.tsv"
+    head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
+    people.write_text(
+        head + "".join(f"A\td\t1\t{i}\tr\ts{i}\tDer <v>Hund</v>\tOther\tMajor\n" for i, _ in enumerate(ratings)),
+        "utf-8",
+    )
+    started = tmp_path / "started"
+    assert main(["distill", "sft", str(people), "--lp", "en-de", "--model", model, "-o", str(started)]) == 0
+    assert (load_card(str(started / "model")).decision.rule, load_card(str(started / "model")).n) == ("mbr", 4)
+
+
+def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.txt"
+    prompt.write_text("{source} {translation}", encoding="utf-8")
+    model, folder = f"mbr-esd-llama?prompt={prompt}", tmp_path / "pairs"
+    assert main(["distill", "pairs", str(candidates), "--model", model, "-o", str(folder)]) == 0
+    prompt.unlink()
+    for result in ("model", "lora"):
+        assert Path(load_card(str(folder / result)).prompt).read_text(encoding="utf-8") == "{source} {translation}"
+    assert lines(folder / "train.jsonl")[0]["prompt"][0]["content"].startswith("source ")
+
+
+def test_language_pairs_are_those_of_the_files_or_given(
+    candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dataclasses import replace
+
+    plain = tmp_path / "plain.jsonl"
+    write_records(plain, [replace(record, lp=None, src=f"b {record.src}") for record in read_candidates(candidates)])
+    folder = tmp_path / "pairs"
+    command = ["distill", "pairs", str(plain), "-o", str(folder), "--split", "random"]
+    assert main([*command, "--lp", "en-fr"]) == 0
+    assert "French" in lines(folder / "train.jsonl")[0]["prompt"][0]["content"]
+    assert "|split:random" in (folder / "dpo.yaml").read_text(encoding="utf-8").splitlines()[0]
+    assert main([*command, "--lp", "en-fr", "en-de"]) == 1
+    assert "--lp en-fr en-de: give one language pair, or one for each of 1 files" in capsys.readouterr().err
+    assert main(["distill", "pairs", str(candidates), "-o", str(folder), "--lp", "en-fr"]) == 1
+    assert "segment '0': its language pair is en-de, not en-fr" in capsys.readouterr().err
+
+
+def test_a_file_without_candidates_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "decisions.jsonl").write_text('{"id": 1, "spans": []}\n', encoding="utf-8")
+    assert main(["distill", "pairs", str(tmp_path / "decisions.jsonl"), "-o", str(tmp_path / "pairs")]) == 1
+    assert "decisions.jsonl, line 1: this is a decision" in capsys.readouterr().err
+    assert not (tmp_path / "pairs").exists()
