@@ -29,7 +29,7 @@ A file is what `mbr-esd score` and comet-score write, or decisions and the candi
 """
 
 
-#: Names of `worth.STRATEGIES`, without loading numpy.
+#: Names of `annotation_priority.STRATEGIES`, without loading numpy.
 _STRATEGIES = ("random", "errors", "metrics", "disagreement")
 
 
@@ -168,7 +168,7 @@ def _documents(
     by their sources."""
     from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
     from mbr_esd_metric.files.streams import read_segments
-    from mbr_esd_metric.report.worth import chosen
+    from mbr_esd_metric.report.annotation_priority import prioritised
 
     rows: dict[object, list[int]] = defaultdict(list)
     times: Counter[tuple[str, str]] = Counter()
@@ -191,7 +191,7 @@ def _documents(
     segments = list(rows.values())
     wanted: Sequence[int] = range(len(segments))
     if args.budget is not None:
-        wanted = chosen(segments, args.budget, args.by, sheet, annotations, args.seed)
+        wanted = prioritised(segments, args.budget, args.by, sheet, annotations, args.seed)
     grouped: dict[str, list[Item]] = defaultdict(list)
     for number in wanted:
         own = [(sheet.rows[row], annotations[row]) for row in segments[number]]

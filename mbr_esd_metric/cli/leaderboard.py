@@ -258,7 +258,7 @@ def _overall(args: argparse.Namespace, said: str) -> list[Table]:
 
 
 def _parts(args: argparse.Namespace, said: str) -> list[Table]:
-    from mbr_esd_metric.report.breakdown_table import breakdown_table
+    from mbr_esd_metric.report.leaderboard_views import breakdown_table
 
     # Where one of the two is named, the other has no default.
     statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
@@ -269,8 +269,7 @@ def _parts(args: argparse.Namespace, said: str) -> list[Table]:
 
 
 def _of_task(args: argparse.Namespace, task: str, test_set: Any) -> Table:
-    from mbr_esd_metric.report.error_free_table import error_free_table
-    from mbr_esd_metric.report.span_table import span_table
+    from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
 
     if task == _SPANS:
         return span_table(test_set, measuring_of(args), args.metric)

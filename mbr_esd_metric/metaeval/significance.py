@@ -21,9 +21,8 @@ import numpy.typing as npt
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrated, credits, gold_pairs
-from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, MetricPair, NextDraws, PermBoth
+from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, MetricPair, NextDraws, PermBoth, SpaContest
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing, matched, packed
-from mbr_esd_metric.metaeval.spa_contest import SpaContest
 
 Statistic = Literal["spa", "acc_eq"]
 STATISTICS: tuple[Statistic, ...] = ("spa", "acc_eq")

@@ -16,7 +16,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.sentences import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
-from mbr_esd_metric.metaeval.precision_recall import precision_recall_curve
+from mbr_esd_metric.metaeval.sweep import precision_recall_curve
 from tests.helpers.wmt_folder import DOCUMENTS, write_folder
 
 
@@ -153,6 +153,6 @@ def test_breakdowns_footnotes_say_what_the_table_has(data: Path, capsys: pytest.
 
 
 def test_a_metric_without_a_value_stands_last() -> None:
-    from mbr_esd_metric.report.breakdown_table import falling
+    from mbr_esd_metric.report.leaderboard_views import falling
 
     assert sorted([0.0, None, -0.5, 0.5], key=falling) == [0.5, 0.0, -0.5, None]

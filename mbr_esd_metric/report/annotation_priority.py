@@ -1,6 +1,6 @@
-"""Which segments are worth an annotator's time: as many as the budget says, by what metrics say of them.
+"""The annotation priority of segments: which of them people should see, as many as the budget says.
 
-A segment counts with all its systems; its worth is the mean over them of
+A segment counts with all its systems; its priority is the mean over them of
 
     errors        -Score(E), the penalties of the predicted error spans
     metrics       the variance of the metrics' scores, each made to mean 0 and variance 1 first
@@ -29,7 +29,7 @@ STRATEGIES: Mapping[str, str] = {
 }
 
 
-def chosen(
+def prioritised(
     segments: Sequence[Sequence[int]],
     budget: int,
     by: str,
@@ -45,7 +45,7 @@ def chosen(
         by: one of `STRATEGIES`.
         sheet: scores and candidates.
         annotations: the error spans of each row.
-        seed: of random choice, and among segments of the same worth.
+        seed: of random choice, and among segments of the same priority.
 
     Raises:
         InputError: the inputs have not what the strategy needs.
