@@ -41,7 +41,7 @@ from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.elicit.parse import CandidateParser
+from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 
 CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
@@ -96,9 +96,9 @@ def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
     texts: dict[Annotation, str] = {}
     while len(texts) < n:
         for text in draw_texts(translation, n, rng):
-            annotation = CandidateParser(translation).annotations([text])[0]
-            assert isinstance(annotation, Annotation)
-            texts.setdefault(annotation, text)
+            parsed = CandidateParser(translation).parse(text)
+            assert isinstance(parsed, Parsed)
+            texts.setdefault(parsed.annotation, text)
     return list(texts.values())[:n]
 
 
@@ -159,9 +159,9 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
             candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
             annotations: list[Annotation] = []
             for text in texts:
-                annotation = CandidateParser(translation).annotations([text])[0]
-                assert isinstance(annotation, Annotation)
-                annotations.append(annotation)
+                parsed = CandidateParser(translation).parse(text)
+                assert isinstance(parsed, Parsed)
+                annotations.append(parsed.annotation)
             logprobs = [candidate.logprob for candidate in candidates]
             for name in utilities:
                 from_annotations = partial(chosen, annotations, logprobs, length, get_similarity(name))
@@ -212,7 +212,9 @@ def profile(n: int, length: int) -> None:
         at = step("JSON decoding", at)
         record = CandidateRecord.from_json(value)
         at = step("checking the record", at)
-        annotations = CandidateParser(record.mt).annotations(record.texts)
+        parser = CandidateParser(record.mt)
+        parsed = [parser.parse(text) for text in record.texts]
+        annotations = [one.annotation for one in parsed if isinstance(one, Parsed)]
         at = step("reading and locating answers", at)
         folded = Hypotheses(annotations, record.columns.logprobs, record.texts)  # type: ignore[arg-type]
         at = step("folding duplicates", at)

@@ -72,7 +72,7 @@ class Reader:
     """Files into items, by the options of the command line."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.answers, self._n, self._most = args.answers, args.n, args.most
+        self.answers, self._n, self._most = args.format, args.n, args.most
         self.unit, self._count = "characters", len
         if args.tokenizer:
             self.unit, self._count = "tokens", _tokenizer(args.tokenizer)

@@ -2,7 +2,7 @@
 
     python research/rules_page.py --set three-raters candidates.jsonl ratings.tsv -o page.md
     python research/rules_page.py --set A a.jsonl a.tsv --single A greedy greedy.jsonl --scores A "log p" lp.jsonl \
-        --set B b.jsonl b.tsv --answers marked --tokenizer mbr-esd-small -o page.md
+        --set B b.jsonl b.tsv --format marked --tokenizer mbr-esd-small -o page.md
 
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
 by source and translation; several raters of a translation count their mean. `--single` adds rows for a file with one
@@ -357,7 +357,7 @@ def main() -> None:
         "--against", action="append", default=[], metavar="LABEL", help="set every row against this one"
     )
     parser.add_argument(
-        "--answers", default="json", choices=FORMATS.names(), help="where a file does not say it (%(default)s)"
+        "--format", default="json", choices=FORMATS.names(), help="where a file does not say it (%(default)s)"
     )
     parser.add_argument("--tokenizer", metavar="MODEL", help="count tokens of answers, not characters")
     parser.add_argument("--n", type=int, help="candidates of each translation; all by default")

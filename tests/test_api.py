@@ -8,6 +8,7 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metric.card import settings
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.metric import mean
 
 MT = "The quick brown fox"
 ITEMS = [
@@ -178,3 +180,9 @@ def test_a_metric_is_like_comets(tmp_path: Path) -> None:
     blank = metric.corpus_score(["", " "], ["a", "b"])
     assert (blank.score, blank.mqm, str(blank)) == (0.0, -25.0, "mbr-esd-small = 0.000")
     assert metric.sentence_score(" ", "a").score == 0.0
+
+
+def test_the_mean_is_that_of_the_exact_sum() -> None:
+    scores = [0.1] * 1000 + [0.7] * 997 + [1e-9]
+    exact = float(sum(map(Fraction, scores)) / len(scores))
+    assert mean(scores) == mean(scores[::-1]) == pytest.approx(exact, rel=1e-15)

@@ -64,8 +64,7 @@ def _short_forms(args: argparse.Namespace) -> dict[str, str]:
 
 
 def add_decision_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
-    """Add ``--NAME`` for each of these fields of `DecisionOptions`. The value is None
-    if an option is not given."""
+    """Add ``--NAME`` for each of these fields of `DecisionOptions`. The value is None if an option is not given."""
     for name in names:
         default = FIELDS[name].default
         meaning = option_help(name) + (f" (default {default})" if default is not None else "")

@@ -43,7 +43,7 @@ class Decision:
             is no candidate.
         annotation: its error spans; each one's confidence is the mean over its characters of the weighted
             share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
-            log-probabilities are known, the probability of its words and severity (see `decoding.single`).
+            log-probabilities are known, the probability of its words and severity (see `decoding.segment`).
         score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN where a translation is left out.
         mqm: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
         expected_utilities: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
@@ -116,7 +116,7 @@ def decided(
     hypotheses = problem.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]
     if isinstance(chosen, Annotation):
-        chosen = next((h for h, one in enumerate(hypotheses.annotations) if one.key == chosen.key), chosen)
+        chosen = next((h for h, one in enumerate(hypotheses.annotations) if one == chosen), chosen)
     index: int | None
     if isinstance(chosen, Annotation):
         index = None

@@ -124,9 +124,9 @@ def with_confidence(annotation: Annotation, table: AnnotationTable, columns: sli
     if not annotation.spans:
         return annotation
     marked = ((weights @ table.marked[columns]) * table.widths).tolist()
-    bounds = table.bounds.tolist()
+    place = table.place
     spans = []
     for span in annotation:
-        share = sum(marked[bounds.index(span.start) : bounds.index(span.end)]) / (span.end - span.start)
+        share = sum(marked[place[span.start] : place[span.end]]) / (span.end - span.start)
         spans.append(replace(span, confidence=min(max(share, 0.0), 1.0)))
     return annotation.with_spans(spans)

@@ -134,16 +134,10 @@ class AnnotationTable:
         return np.diff(self.bounds).astype(self.dtype)
 
     @cached_property
-    def inside(self) -> npt.NDArray[np.bool_]:
-        """Which span covers which interval, shape (S, K)."""
-        left = self.bounds[:-1]
-        return (self.starts[:, None] <= left) & (left < self.ends[:, None])
-
-    @cached_property
     def joined(self) -> npt.NDArray[np.bool_]:
         """Over which bounds some annotation's span reaches, shape (K + 1,); the outermost are none."""
-        over = (self.starts[:, None] < self.bounds) & (self.bounds < self.ends[:, None])
-        return np.asarray(over.any(axis=0))
+        begun = np.searchsorted(np.sort(self.starts), self.bounds, "left")
+        return np.asarray(begun > np.searchsorted(np.sort(self.ends), self.bounds, "right"))
 
     @cached_property
     def major(self) -> _Reals:
@@ -191,7 +185,14 @@ class AnnotationTable:
         return products(self.levels, rows, columns)
 
     def _cover(self, of: npt.NDArray[np.bool_]) -> _Reals:
-        cover: _Reals = np.minimum(self.incidence[:, of] @ self.inside[of].astype(self.dtype), 1)
+        # 1 more where a span begins and 1 less where one ends: the running sum is how many cover an interval.
+        width = len(self.bounds)
+        rows, spans = np.nonzero(self.incidence * of)
+        size, row = len(self) * width, rows * width
+        begins = np.bincount(row + np.searchsorted(self.bounds, self.starts)[spans], minlength=size)
+        ends = np.bincount(row + np.searchsorted(self.bounds, self.ends)[spans], minlength=size)
+        covers = np.cumsum((begins - ends).reshape(len(self), width), axis=1)[:, :-1]
+        cover: _Reals = np.minimum(covers, 1).astype(self.dtype)
         return cover
 
 

@@ -26,9 +26,8 @@ from mbr_esd_metric.core.corpus_choice import CorpusChoice
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule
-from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import corpus_segment, decide_corpus, decide_segment
+from mbr_esd_metric.decoding.segment import blank_decision, corpus_segment, decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.progress import progress_bar

@@ -164,15 +164,17 @@ class DecisionOptions:
         """The utility itself."""
         return get_similarity(self.utility)
 
-    def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
-        """What reads the candidates of one segment, of this format if they say one; errors as
+    def parser(
+        self, translation: str, format: str | None = None, source: str | None = None, *, ranges: bool = False
+    ) -> AnswerParser:
+        """The reader of the candidates of one segment, of this format if they say one; errors as
         `AnswerFormat.parser`."""
         answers = get_format(format or self.format)
         if answers.both_sides and source is None:
             raise InputError(
                 f"answers of format={answers.name} say what is left out of the source; give the source as well"
             )
-        return answers.parser(translation, self.location, source or "", self.unplaced == "count")
+        return answers.parser(translation, self.location, source or "", self.unplaced == "count", ranges)
 
     def both_sides(self, format: str | None = None) -> bool:
         """Whether candidates, of this format if they say one, also say what is left out of the source."""

@@ -1,4 +1,20 @@
-"""From the candidates of a segment, as a model wrote them, to a decision: parse, fold duplicates, choose."""
+"""From the candidates of a segment, as a model wrote them, to a decision: parse, fold duplicates, choose.
+
+A blank translation (nothing but white space) of a source that is not blank needs no candidate. Nothing of the source is
+there, so it is one critical error, which no span can say, as there is no character to mark. The paper's convention
+(SoftF1 at L = 0) takes it for a translation without an error instead.
+
+A single answer, such as a distilled model's, has no other samples to agree with. The confidence of a span s that it
+says is the probability with which the model wrote what says s,
+
+    confidence(s) = exp( sum_{i in T(s)} log M(y_i | y_1 ... y_{i-1}, x) )
+
+T(s) the tokens that spell a character of it: that there is an error (or another one), its words with their end, and
+its severity; in `format=marked` the marks of its words. log M is at temperature 1 over the tokens that the grammar
+admits, so that what the grammar forces costs nothing. It is a probability of these very words given what stands
+before them, and so lower than the share of samples that would mark the same characters; `mbr-esd calibrate` learns how
+often it is confirmed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,16 +36,36 @@ from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
-from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.single import span_probabilities, with_probabilities
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
-from mbr_esd_metric.elicit.parse import Invalid
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, useless
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+_END = object()
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
+
+
+def is_blank(source: str, translation: str) -> bool:
+    """Whether nothing is translated although there is something to translate."""
+    return not translation.strip() and bool(source.strip())
+
+
+def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
+    """The decision for a blank translation: no span, no candidate. None for every other, which its candidates decide.
+
+    Its score is the lowest (`blank=worst`) or NaN (`skip`: it is left out). With `perfect`, candidates decide, which
+    find nothing to mark.
+    """
+    if options.blank == "perfect" or not is_blank(source, translation):
+        return None
+    mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
+    return Decision(None, EMPTY, unit_score(mqm, options.mqm), mqm, (), math.nan, 0, 0, 0)
 
 
 def decide(
@@ -94,12 +130,31 @@ def decide_many(
     chosen = DecisionOptions.of(options, fields)
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
-    given = iter(sources) if sources is not None else repeat(None)
-    work = [(number, *segment, next(given), chosen) for number, segment in enumerate(segments, 1)]
+    work = [
+        (number, candidates, translation, source, chosen)
+        for number, ((candidates, translation), source) in enumerate(_with(segments, sources, "sources"), 1)
+    ]
     if workers <= 1:
         return list(map(_numbered, work))
     with ProcessPoolExecutor(workers) as pool:
         return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
+
+
+def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
+    """Each value with its partner; None where there are none.
+
+    Raises:
+        InputError: there are more or fewer partners than values.
+    """
+    partners = repeat(None) if others is None else iter(others)
+    number = 0
+    for number, value in enumerate(values, 1):
+        partner = next(partners, _END)
+        if partner is _END:
+            raise InputError(f"there are {number - 1} {name}, and more segments; give one for each")
+        yield value, cast("_S | None", partner)
+    if others is not None and next(partners, _END) is not _END:
+        raise InputError(f"there are more {name} than the {number} segments; give one for each")
 
 
 def _numbered(work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions]) -> Decision:
@@ -141,18 +196,24 @@ def decision_problem(
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[DecisionProblem, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
+    rule = options.decided_by
+    if references is not None and not rule.needs_references:
+        raise useless("references", f"rule={rule.name}; they are for rule=oracle")
+    if supports is not None and rule.needs_references:
+        raise useless("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
-    parser = options.parser(translation, columns.format, source)
-    if columns.models is not None and options.decided_by.needs_logprobs and len(set(columns.models)) > 1:
+    single = columns.token_logprobs is not None
+    parser = options.parser(translation, columns.format, source, ranges=single)
+    if columns.models is not None and rule.needs_logprobs and len(set(columns.models)) > 1:
         raise OptionError(
-            f"the rule {options.rule!r} compares log-probabilities, which those of several models cannot be; take mbr"
+            f"the rule {rule.name!r} compares log-probabilities, which those of several models cannot be; take mbr"
         )
     try:
         folded, counts = _hypotheses(columns, translation, source, parser, options)
     except NoValidCandidateError as error:
         raise NoValidCandidateError(f"{error}{_other_format(columns, translation, source, options)}") from None
     others: Hypotheses | None = None
-    if options.decided_by.needs_references:
+    if rule.needs_references:
         raters = [_one_text(as_annotation(reference), translation, source) for reference in references or ()]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
@@ -160,8 +221,8 @@ def decision_problem(
         if given.format != columns.format:
             parser = options.parser(translation, given.format, source)
         others, _ = _hypotheses(given, translation, source, parser, options)
-    if others is None:
-        counts = replace(counts, probabilities=span_probabilities(columns, parser))
+    if others is not None:
+        counts = replace(counts, probabilities={})
     length, of_source = len(translation) + len(source or ""), len(source or "")
     problem = DecisionProblem(folded, length, options.similarity, options.weights, others, of_source)
     return problem, counts
@@ -261,13 +322,12 @@ def decide_corpus(
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
     read: list[tuple[str, CorpusSegment]] = []
-    given = iter(supports) if supports is not None else repeat(None)
-    left_out_of = iter(sources) if sources is not None else repeat(None)
+    with_sources = _with(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    for candidates, translation in segments:
+    for ((candidates, translation), source), others in _with(with_sources, supports, "sets of supports"):
         label = next(names)
         with _labelled(label):
-            segment = corpus_segment(candidates, translation, options, source=next(left_out_of), supports=next(given))
+            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
             read.append((label, segment))
     choice = rule.settle([segment.shortlist.statistics for _, segment in read])
     decisions: list[Decision] = []
@@ -311,7 +371,13 @@ class Counts:
         if self.sides is not None:
             decision = replace(decision, annotation=decision.annotation.split(self.sides))
         if self.probabilities:
-            decision = replace(decision, annotation=with_probabilities(decision.annotation, self.probabilities))
+            decision = replace(
+                decision,
+                annotation=decision.annotation.with_spans(
+                    replace(span, confidence=self.probabilities.get(span.key, span.confidence))
+                    for span in decision.annotation
+                ),
+            )
         if not self.reasons and not self.dropped:
             return decision
         invalid = sum(self.reasons.values())
@@ -330,8 +396,8 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
     read_as = columns.format or options.format
     for name in FORMATS.all():
         if name != read_as:
-            read = _read(columns, options.parser(translation, name, source or ""))
-            if read and not any(isinstance(annotation, Invalid) for annotation in read):
+            parsed = _parsed(columns, options.parser(translation, name, source or ""))
+            if parsed and not any(isinstance(one, Invalid) for one in parsed):
                 fix = f"say so with --format {name}" if columns.format is None else "fix their format in the file"
                 return f"; they are in the format {name}, and were read as {read_as}: {fix}"
     return ""
@@ -342,29 +408,49 @@ def _hypotheses(
 ) -> tuple[Hypotheses, Counts]:
     """The folded candidates and their counts; joined where a source is given. Where there is no word to mark, no error
     was expected."""
-    texts, read = columns.texts, _read(columns, parser)
+    parsed = _parsed(columns, parser)
+    invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
+    annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     if source is not None:
-        one_text = {id(a): a if isinstance(a, Invalid) else a.joined(len(translation)) for a in read}
-        read = [one_text[id(a)] for a in read]
-    reasons: Counter[str] = Counter()
-    annotations = cast("list[Annotation | None]", read)
+        joined = {id(a): a.joined(len(translation)) for a in annotations if a is not None}
+        annotations = [None if a is None else joined[id(a)] for a in annotations]
     expected = columns.expected if translation.strip() else [NO_SPANS] * len(columns)
-    if Invalid in set(map(type, read)):
-        reasons.update(annotation.reason for annotation in read if isinstance(annotation, Invalid))
-        stand_in = EMPTY if options.invalid == "empty" else None
-        annotations = [stand_in if isinstance(annotation, Invalid) else annotation for annotation in read]
-        if expected is not None:
-            expected = [NO_SPANS if isinstance(a, Invalid) else e for a, e in zip(read, expected, strict=True)]
-    stated = None
-    if options.score == "given":
-        stated = [None if text is None else parser.stated(text) for text in texts]
+    if invalid and expected is not None:
+        expected = [NO_SPANS if a is None else e for a, e in zip(annotations, expected, strict=True)]
+    if invalid and options.invalid == "empty":
+        annotations = [EMPTY if a is None else a for a in annotations]
+    stated = [one.stated for one in parsed] if options.score == "given" else None
     try:
-        folded = Hypotheses(annotations, columns.logprobs, texts, columns.models, expected, stated)
+        folded = Hypotheses(annotations, columns.logprobs, columns.texts, columns.models, expected, stated)
     except NoValidCandidateError as error:
-        why = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
         raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None
-    sides = None if source is None else len(translation)
-    return folded, Counts(len(columns), dict(reasons), parser.not_found(texts), parser.unplaced(texts), sides)
+    valid = [one for one in parsed if isinstance(one, Parsed)]
+    counts = Counts(
+        len(columns),
+        dict(invalid),
+        sum([one.not_found for one in valid]),
+        sum([one.unplaced for one in valid]),
+        None if source is None else len(translation),
+        _probabilities(columns, valid),
+    )
+    return folded, counts
+
+
+def _probabilities(columns: CandidateColumns, valid: Sequence[Parsed]) -> Mapping[SpanKey, float]:
+    """The confidence of each span of the only candidate; empty if there are several, or its tokens are unknown."""
+    tokens, text = columns.token_logprobs, columns.texts[0] if len(columns) == 1 else None
+    if tokens is None or text is None or not valid:
+        return {}
+
+    def in_bytes(end: int) -> int:
+        return len(text[:end].encode("utf-8", "surrogatepass"))
+
+    return {
+        # Rounding may bring a sum above 0.
+        key: math.exp(min(tokens.total([(in_bytes(start), in_bytes(end)) for start, end in ranges]), 0.0))
+        for key, ranges in (valid[0].ranges or {}).items()
+    }
 
 
 def read_annotations(
@@ -373,28 +459,32 @@ def read_annotations(
     options: DecisionOptions,
     source: str | None = None,
 ) -> list[Annotation | Invalid]:
-    """What each candidate says of the translation, and of what it leaves out of the source, or why it is invalid.
+    """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid.
 
     Raises:
         InputError: a candidate without text and annotation.
     """
     columns = CandidateColumns.of(candidates)
-    return _read(columns, options.parser(translation, columns.format, source))
+    parsed = _parsed(columns, options.parser(translation, columns.format, source))
+    return [one if isinstance(one, Invalid) else one.annotation for one in parsed]
 
 
-def _read(columns: CandidateColumns, parser: AnswerParser) -> list[Annotation | Invalid]:
+def _parsed(columns: CandidateColumns, parser: AnswerParser) -> list[Parsed | Invalid]:
+    """Each candidate as it was read; the same object for the same text."""
     if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
-        return parser.annotations(cast("Sequence[str]", columns.texts))
-    return [_annotation(index, columns, parser) for index in range(len(columns))]
+        by_text = {text: parser.parse(text) for text in set(columns.texts)}
+        return [by_text[text] for text in columns.texts]
+    return [_parsed_one(index, columns, parser) for index in range(len(columns))]
 
 
-def _annotation(index: int, columns: CandidateColumns, parser: AnswerParser) -> Annotation | Invalid:
+def _parsed_one(index: int, columns: CandidateColumns, parser: AnswerParser) -> Parsed | Invalid:
     if columns.truncated[index]:
-        return Invalid(CUT)
+        text = columns.texts[index]
+        return Invalid(CUT, None if text is None else parser.parse(text).stated)
     given = columns.annotations[index] if columns.annotations is not None else None
     if given is not None:
-        return as_annotation(given)
+        return Parsed(as_annotation(given))
     text = columns.texts[index]
     if text is None:
         raise InputError(f"candidate {index + 1} has neither a text nor an annotation")
-    return parser.annotations([text])[0]
+    return parser.parse(text)

@@ -18,7 +18,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
@@ -60,8 +60,10 @@ _PIECE = {both: re.compile(_fields(_STRING, first)) for both, first in _FIRST_KE
 _ERROR = {both: re.compile(r"(?:, )?\{" + _fields(_ESCAPED, first) + r"\}") for both, first in _FIRST_KEY.items()}
 
 
+#: The most errors of an answer that are read; a real one has dozens.
+MOST_ERRORS = 1000
 #: Span -> the characters ``[start, end)`` of an answer that say it.
-Said: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
+Ranges: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,11 @@ class Invalid:
 
     Attributes:
         reason: what is wrong with it, in a few words; the same fault has the same words.
+        stated: as `Parsed.stated`.
     """
 
     reason: str
+    stated: float | None = field(default=None, compare=False)
 
 
 #: What a text beyond `LONGEST_ANSWER` is.
@@ -81,20 +85,26 @@ TOO_LONG = Invalid(f"longer than {LONGEST_ANSWER} characters")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An annotation as read from a text.
+    """A text as it was read.
 
     Attributes:
         annotation: the errors that were located.
         not_found: errors dropped because their span is empty or does not occur in the translation, or what is left out
-            not in the source.
+            not in the source; or because there are more than `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
         unplaced: how many of those not found are omissions.
+        stated: the score that the answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none.
+        ranges: where the answer says each span: that there is (another) error, which words it has, and how bad it is.
+            The category is left out, as it is not part of a span's identity. None or empty if the answer is not in the
+            grammar's spacing, or the parser was not asked.
     """
 
     annotation: Annotation
     not_found: int = 0
     no_penalty: int = 0
     unplaced: int = 0
+    stated: float | None = field(default=None, compare=False)
+    ranges: Ranges | None = field(default=None, compare=False)
 
 
 class _Error(NamedTuple):
@@ -112,8 +122,8 @@ class _Error(NamedTuple):
 
 
 class AnswerParser(ABC):
-    """Reads the candidates of one segment; texts that repeat are read once. A text that is no answer gives a value
-    (`Invalid`), not an error.
+    """The reader of the candidates of one segment; each different text is read once. A text that is no answer gives a
+    value (`Invalid`), not an error.
 
     Args:
         translation: t, in which spans are located.
@@ -121,6 +131,7 @@ class AnswerParser(ABC):
             "successive" a span text that is repeated within one annotation takes its next occurrence.
         source: s, in which what is left out is located; None where answers do not say that.
         unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
+        ranges: `Parsed.ranges` are wanted.
 
     Raises:
         InputError: the translation is no text.
@@ -128,7 +139,12 @@ class AnswerParser(ABC):
     """
 
     def __init__(
-        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+        self,
+        translation: str,
+        location: str = "first",
+        source: str | None = None,
+        unplaced: bool = False,
+        ranges: bool = False,
     ) -> None:
         if not isinstance(translation, str):
             raise InputError(f"the translation is {type(translation).__name__}; give a text")
@@ -137,51 +153,22 @@ class AnswerParser(ABC):
         self.translation = translation
         self.source = source
         self.location = location
+        self.ranges = ranges
         self._with_unplaced = unplaced
-        self._texts: dict[str, Annotation | Invalid] = {}
-        #: Of texts with dropped errors alone.
-        self._dropped: dict[str | None, Parsed] = {}
+        self._parsed: dict[str, Parsed | Invalid] = {}
 
     @abstractmethod
-    def _read(self, text: str) -> Annotation | Invalid:
-        """The annotation that `text` spells, or why it spells none; never raises. What it drops goes to `_dropped`."""
-
-    @abstractmethod
-    def said(self, text: str) -> Said:
-        """Where an answer says each span of its annotation; empty if the answer is not in the grammar's spacing.
-
-        That is where the answer chooses that there is (another) error, which words it has, and how bad it is. The
-        category is left out, as it is not part of a span's identity.
-        """
-
-    def stated(self, text: str) -> float | None:
-        """The score that an answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none."""
-        return None
+    def read(self, text: str) -> Parsed | Invalid:
+        """The annotation that `text` spells, or why it spells none; never raises."""
 
     def parse(self, text: object) -> Parsed | Invalid:
-        """The annotation in `text`, or why there is none; never raises."""
+        """`read` of a text that is no longer than an answer, the same object for the same text; never raises."""
         if not isinstance(text, str):
             return Invalid("not a text")
-        (read,) = self.annotations([text])
-        return read if isinstance(read, Invalid) else self._dropped.get(text) or Parsed(read)
-
-    def annotations(self, texts: Sequence[str]) -> list[Annotation | Invalid]:
-        """The annotation of each text, or why there is none; the same object for the same text."""
-        read = self._texts
-        for text in texts:
-            if text not in read:
-                read[text] = self._read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
-        return [read[text] for text in texts]
-
-    def not_found(self, texts: Sequence[str | None]) -> int:
-        """How many errors of these texts, of those read so far, have a span that is not in the translation."""
-        dropped = self._dropped
-        return sum([dropped[text].not_found for text in texts if text in dropped]) if dropped else 0
-
-    def unplaced(self, texts: Sequence[str | None]) -> int:
-        """How many of those are omissions."""
-        dropped = self._dropped
-        return sum([dropped[text].unplaced for text in texts if text in dropped]) if dropped else 0
+        parsed = self._parsed.get(text)
+        if parsed is None:
+            parsed = self._parsed[text] = self.read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
+        return parsed
 
 
 class Written(NamedTuple):
@@ -194,19 +181,7 @@ class Written(NamedTuple):
 
 
 class PlainParser(AnswerParser):
-    """Reads answers that give each error by its text."""
-
-    @abstractmethod
-    def read(self, text: str) -> Parsed | Invalid:
-        """The annotation that `text` spells, or why it spells none; never raises."""
-
-    def _read(self, text: str) -> Annotation | Invalid:
-        read = self.read(text)
-        if isinstance(read, Invalid):
-            return read
-        if read.not_found:
-            self._dropped[text] = read
-        return read.annotation
+    """The reader of answers that give each error by its text."""
 
     def places(self, errors: Iterable[Written]) -> Iterator[ErrorSpan | None]:
         """The span of each error; None if its text is not there."""
@@ -220,36 +195,46 @@ class PlainParser(AnswerParser):
             name = category or ("omission" if side == "source" else None)
             yield None if start < 0 else ErrorSpan(start, start + len(text), severity, name, side=side)
 
-    def located(self, errors: Sequence[Written]) -> Parsed:
-        """The annotation of errors that are given by their text."""
-        found = list(self.places(errors))
-        spans = [span for span in found if span is not None]
-        pairs = zip(errors, found, strict=True)
-        unplaced = [error.severity for error, span in pairs if span is None and error.side == "source"]
+    def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
+        """The annotation of errors, each with the characters of the answer that say it."""
+        spans: list[ErrorSpan] = []
+        ranges: Ranges = {}
+        unplaced: list[Severity] = []
+        for (error, place), span in zip(errors, self.places(error for error, _ in errors[:MOST_ERRORS]), strict=False):
+            if span is not None:
+                spans.append(span)
+                ranges.setdefault(span.key, (place,))
+            elif error.side == "source":
+                unplaced.append(error.severity)
         annotation = Annotation(spans)
         if self._with_unplaced:
             annotation = annotation.missing(unplaced)
-        return Parsed(annotation, len(found) - len(spans), unplaced=len(unplaced))
+        return Parsed(annotation, len(errors) - len(spans), unplaced=len(unplaced), ranges=ranges)
 
 
 class CandidateParser(AnswerParser):
-    """Reads answers in JSON; errors that repeat are read once too."""
+    """The reader of answers in JSON; errors that repeat are read once too."""
 
     def __init__(
-        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+        self,
+        translation: str,
+        location: str = "first",
+        source: str | None = None,
+        unplaced: bool = False,
+        ranges: bool = False,
     ) -> None:
-        super().__init__(translation, location, source, unplaced)
+        super().__init__(translation, location, source, unplaced, ranges)
         self._piece_form, self._error_form = _PIECE[source is not None], _ERROR[source is not None]
         self._successive = location == "successive"
-        self._texts[_NO_ERROR] = EMPTY
+        self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._pieces: dict[str, _Error] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
         self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
-    def said(self, text: str) -> Said:
-        """Of equal spans the first is meant."""
+    def _ranges(self, text: str) -> Ranges:
+        """Where an answer says each span; of equal spans the first is meant."""
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
-        found: Said = {}
+        ranges: Ranges = {}
         after: dict[tuple[Side, str], int] = {}
         while text.startswith(_FIRST) and at < end:
             match = self._error_form.match(text, at)
@@ -259,9 +244,9 @@ class CandidateParser(AnswerParser):
             span = self._located_now(error, after)
             if span is not None:
                 # The quote after the words says that they end.
-                found.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
+                ranges.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
             at = match.end()
-        return found
+        return ranges
 
     def _located_now(self, error: _Error, after: dict[tuple[Side, str], int]) -> ErrorSpan | None:
         """The span of an error, given where earlier ones with its words ended."""
@@ -275,7 +260,13 @@ class CandidateParser(AnswerParser):
         after[span.side, error.text] = end = start + len(error.text)
         return replace(span, start=start, end=end)
 
-    def _read(self, text: str) -> Annotation | Invalid:
+    def read(self, text: str) -> Parsed | Invalid:
+        parsed = self._read(text)
+        if self.ranges and isinstance(parsed, Parsed):
+            return replace(parsed, ranges=self._ranges(text))
+        return parsed
+
+    def _read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
             located = self._located
@@ -285,11 +276,11 @@ class CandidateParser(AnswerParser):
             if None not in found:
                 # Backwards, so that of equal spans the first is kept.
                 spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", found)))
-                if None in spans or self._successive:
-                    return self._annotation(text, [self._pieces[piece] for piece in pieces])
-                return Annotation.of_keys(spans)
+                if None in spans or self._successive or len(pieces) > MOST_ERRORS:
+                    return self._annotation([self._pieces[piece] for piece in pieces])
+                return Parsed(Annotation.of_keys(spans))
         read = _decode(text, self.source is not None)
-        return read if isinstance(read, Invalid) else self._annotation(text, [self._error(*error) for error in read])
+        return read if isinstance(read, Invalid) else self._annotation([self._error(*error) for error in read])
 
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
@@ -313,12 +304,12 @@ class CandidateParser(AnswerParser):
                 span = ErrorSpan(start, start + len(text), folded, name, side="source")
         return _Error(text, folded, name, span, omission)
 
-    def _annotation(self, text: str, errors: Sequence[_Error]) -> Annotation:
+    def _annotation(self, errors: Sequence[_Error]) -> Parsed:
         spans: list[ErrorSpan] = []
         unplaced: list[Severity] = []
         no_penalty = 0
         after: dict[tuple[Side, str], int] = {}
-        for error in errors:
+        for error in errors[:MOST_ERRORS]:
             if error.severity is None:
                 no_penalty += 1
                 continue
@@ -330,10 +321,7 @@ class CandidateParser(AnswerParser):
         annotation = Annotation(spans)
         if self._with_unplaced and unplaced:
             annotation = annotation.missing(unplaced)
-        if len(spans) < len(errors):
-            not_found = len(errors) - no_penalty - len(spans)
-            self._dropped[text] = Parsed(annotation, not_found, no_penalty, len(unplaced))
-        return annotation
+        return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced))
 
 
 class _Malformed(ValueError):

@@ -21,9 +21,8 @@ import numpy as np
 
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.blank import blank_decision
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_segment
+from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
 #: The quantile of the normal distribution for an interval of 95%.

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.blank import blank_decision
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment, read_annotations
+from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
 from mbr_esd_metric.files.recalibration_file import read_recalibration
@@ -49,7 +48,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 
     Args:
         card: model, sampling and decision rule.
-        segments: what to annotate; for a blank translation the model is not asked; see `decoding.blank`.
+        segments: what to annotate; for a blank translation the model is not asked; see `decoding.segment`.
         progress: show a bar on standard error.
 
     Raises:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score, weights_of
-from mbr_esd_metric.decoding.blank import is_blank
+from mbr_esd_metric.decoding.segment import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
 

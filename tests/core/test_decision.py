@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, mqm_score, soft_f1
+from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many, mqm_score, soft_f1
 from mbr_esd_metric.core.corpus_choice import maximise_ratio
 from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
@@ -342,3 +342,43 @@ def test_mbr_corpus_of_clean_segments_and_of_none() -> None:
     assert maximise_ratio([], []).ratio == 1.0
     with pytest.raises(NoValidCandidateError, match="segment 2: none of the 1"):
         decide_corpus([(candidates(A), TEXT), ([Candidate("x")], TEXT)], CORPUS)
+
+
+@pytest.mark.parametrize("rule", ["empty", "consensus-corpus"])
+def test_an_answer_without_error_is_not_that_of_an_omission_without_a_place(rule: str) -> None:
+    """The score was -5 or 0, by the order of the candidates."""
+    clean, missing = Candidate(annotation=[]), Candidate(annotation=Annotation().missing(["major"]))
+    scores = {
+        decide_many([(list(order), TEXT)], rule=rule)[0].mqm
+        for order in itertools.permutations([clean, missing, missing])
+    }
+    assert scores == {0.0}
+
+
+def test_what_plays_no_part_is_refused() -> None:
+    some = candidates(A, B)
+    with pytest.raises(OptionError, match="references changes nothing with rule=mbr"):
+        decide(some, TEXT, references=[A])
+    with pytest.raises(OptionError, match="supports changes nothing with rule=oracle"):
+        decide(some, TEXT, rule="oracle", references=[A], supports=some)
+
+
+@pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
+@pytest.mark.parametrize(("sources", "said"), [(1, "there are 1 sources, and more segments"), (3, "more sources than")])
+def test_every_segment_has_its_source(rule: str, sources: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        decide_many([(candidates(A, B), TEXT)] * 2, rule=rule, sources=["source"] * sources)
+
+
+def test_many_spans_take_memory_of_their_own_number() -> None:
+    """16 candidates of 4,000 errors each took 7.2 GB."""
+    length = 100_000
+    generator = np.random.default_rng(5)
+    starts = generator.integers(0, length - 10, (16, 4000)).tolist()
+    some = [Annotation([ErrorSpan(start, start + 5, "minor") for start in row]) for row in starts]
+    tracemalloc.start()
+    table = AnnotationTable(some, length)
+    assert len(table.marked) == 16
+    assert not table.joined[[0, -1]].any()
+    assert tracemalloc.get_traced_memory()[1] < 500_000_000
+    tracemalloc.stop()

@@ -106,9 +106,9 @@ def test_what_is_left_out_is_said_and_read_back(one: str, text: str, source: str
                 assert one == "json"
                 continue
             assert grammar.fullmatch(written), (written, grounded)
-            parser = answers.parser(text, source=source)
+            parser = answers.parser(text, source=source, ranges=True)
             assert parser.parse(written) == Parsed(annotation)
-            assert set(parser.said(written)) == set(annotation.key)
+            assert set(parser.parse(written).ranges) == set(annotation.key)
             assert (of_one.parser(text).parse(written) == Parsed(annotation)) is not annotation.sided
             # An answer about one side means the same where both are asked for.
             plain = of_one.answer(annotation, text, source)[0]
@@ -137,13 +137,13 @@ def test_an_omission_that_is_not_in_the_source_is_counted(
     texts = [omitted % "Katze", omitted % "Hund"]
     for unplaced in (False, True):
         parser = get_format(name).parser("The dog, Katze", source="Der Hund", unplaced=unplaced)
-        away, there = parser.annotations(texts)
+        away, there = (parser.parse(one).annotation for one in texts)
         assert isinstance(away, Annotation)
         assert isinstance(there, Annotation)
         assert away.unplaced == (severities if unplaced else ())
         assert not away.spans
         assert [(span.side, span.start, span.end) for span in there] == [("source", 4, 8)]
-        assert (parser.not_found([*texts, texts[0]]), parser.unplaced([*texts, texts[0]])) == (2, 2)
+        assert [(parser.parse(one).not_found, parser.parse(one).unplaced) for one in texts] == [(1, 1), (0, 0)]
         assert mqm_score(away) == (0 if not unplaced else -5 if severities == ("major",) else -1)
 
 
@@ -155,12 +155,12 @@ def test_an_omission_of_the_old_prompt_has_no_place() -> None:
     )
     for unplaced in (False, True):
         parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
-        annotation = parser.annotations([said])[0]
+        annotation = parser.parse(said).annotation
         assert annotation == Annotation().missing(["major"] if unplaced else [])
-        assert (parser.not_found([said]), parser.unplaced([said])) == (2, 1)
+        assert (parser.parse(said).not_found, parser.parse(said).unplaced) == (2, 1)
     # Where the model is asked for words of the source, that is what these are.
     both = get_format("json-omissions").parser("The dog", source="Der Hund")
-    assert both.annotations([said]) == [Annotation([ErrorSpan(4, 8, "major", side="source")])]
+    assert both.parse(said).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])
     wrong = said.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
     assert both.parse(wrong) == Invalid("an error with error_span and omitted_span")
 
@@ -263,8 +263,7 @@ def test_compact_finds_repeated_texts_where_they_are_meant() -> None:
     assert first.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(4, 8, "minor")]), 1)
     successive = get_format("compact").parser(text, "successive")
     assert successive.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(14, 18, "minor")]), 1)
-    assert first.annotations([answer])
-    assert first.not_found([answer, None, "none"]) == 1
+    assert first.parse(answer) is first.parse(answer), "read once"
 
 
 @pytest.mark.parametrize(("name", "before"), [("compact", ""), ("compact-omissions", "omitted ")])
@@ -332,7 +331,7 @@ def spelt(walk: Walk, chosen: tuple[int, ...]) -> str:
 
 def spans_of(text: str, walk: Walk, chosen: tuple[int, ...]) -> ExpectedSpans:
     """How many spans there are, as the parser has them."""
-    read = get_format("marked").parser(text).annotations([spelt(walk, chosen)])[0]
+    read = get_format("marked").parser(text).parse(spelt(walk, chosen)).annotation
     assert isinstance(read, Annotation)
     return ExpectedSpans(read.count("minor"), read.count("major"))
 
@@ -389,7 +388,7 @@ def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
     text = "Sie gehte nach Hause"
     for answer in ("x" * (LONGEST_ANSWER + 1), get_format(name).answer(EMPTY, text)[0] + " " * LONGEST_ANSWER):
         parser = get_format(name).parser(text)
-        assert parser.annotations([answer]) == [parser.parse(answer)] == [TOO_LONG]
+        assert parser.parse(answer) == TOO_LONG
     assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG
 
 
@@ -410,9 +409,9 @@ def test_the_marks_of_the_source_follow_those_of_the_translation() -> None:
     assert lost == 0
     assert re.fullmatch(BOTH.grammar(translation, source=source), said)
     parser = BOTH.parser(translation, source=source)
-    assert parser.annotations([said]) == [errors]
+    assert parser.parse(said).annotation == errors
     assert [span.category for span in errors if span.side == "source"] == [None]
-    assert set(parser.said(said)) == {span.key for span in errors}
+    assert set(parser.parse(said).ranges) == {span.key for span in errors}
     walk = both_walk(source, translation)
     assert "".join(text + "=" for text in walk.pieces) == BOTH.answer(Annotation(), translation, source)[0]
     assert walk.reverse == "Source: Es regnet.\nTranslation:"
@@ -430,7 +429,7 @@ def test_a_span_ends_where_the_translation_ends() -> None:
     """The last word of the translation and the first of the source are no neighbours."""
     annotation = Annotation([ErrorSpan(3, 10, "major"), ErrorSpan(0, 2, "major", side="source")])
     said, _ = BOTH.answer(annotation, "Es regnet.", "It rains.")
-    assert BOTH.parser("Es regnet.", source="It rains.").annotations([said]) == [annotation]
+    assert BOTH.parser("Es regnet.", source="It rains.").parse(said).annotation == annotation
     walk = both_walk("It rains.", "Es regnet.")
     sure, no = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
     chosen, certain = (0, 2, 2, 2, 0, 0), [no, sure, sure, sure, no, no]

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.grammar import render_answer
-from mbr_esd_metric.elicit.parse import KEYS, CandidateParser, Invalid, Parsed
+from mbr_esd_metric.elicit.parse import KEYS, MOST_ERRORS, CandidateParser, Invalid, Parsed
 from mbr_esd_metric.errors import OptionError
 from tests.helpers.annotations import parse_candidate
 
@@ -72,8 +73,8 @@ def test_an_unknown_severity_is_never_a_silent_no_error(severity: str) -> None:
 def test_categories_are_each_text_s_own() -> None:
     parser = CandidateParser(TEXT)
     texts = [render_answer([error("Hund", sub=sub)]) for sub in ("omission", "", "addition")]
-    read = parser.annotations(texts)
-    assert [a.spans[0].category for a in read if isinstance(a, Annotation)] == [
+    read = [parser.parse(text) for text in texts]
+    assert [one.annotation.spans[0].category for one in read if isinstance(one, Parsed)] == [
         "accuracy/omission",
         "accuracy",
         "accuracy/addition",
@@ -190,3 +191,16 @@ def test_broken_answers_never_raise_and_long_ones_are_quick() -> None:
     many = render_answer([error("Hund", "minor", "style", f"s{i}") for i in range(8_000)])
     assert parse_candidate(many, TEXT) == Annotation([ErrorSpan(4, 8, "minor")])
     assert isinstance(parse_candidate(many[:-2], TEXT), Invalid)
+
+
+def test_of_an_answer_with_thousands_of_errors_the_first_are_read_and_the_others_counted() -> None:
+    words = [f"w{number}" for number in range(3 * MOST_ERRORS)]
+    text = " ".join(words)
+    for name in ("json", "compact"):
+        answers = (
+            [f"minor <{word}>" for word in words] if name == "compact" else [error(word, "minor") for word in words]
+        )
+        written = " ".join(answers) if name == "compact" else render_answer(answers)
+        parsed = get_format(name).parser(text).parse(written)
+        assert isinstance(parsed, Parsed)
+        assert (len(parsed.annotation), parsed.not_found) == (MOST_ERRORS, 2 * MOST_ERRORS)

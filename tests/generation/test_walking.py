@@ -173,7 +173,7 @@ def test_a_walk_goes_on_through_the_source(engine: TransformersEngine, plain: tu
             total += float(logits(model, tokens)[-1][marks].log_softmax(0)[mark])
             tokens.append(marks[mark])
         assert sample.logprob == pytest.approx(total, abs=1e-3)
-        read_back = parser.annotations([sample.text])[0]
+        read_back = parser.parse(sample.text).annotation
         assert isinstance(read_back, Annotation)
         sided += read_back.sided
         assert sample.expected is not None
@@ -354,7 +354,7 @@ def test_expected_spans_are_as_many_as_there_are_spans_on_average(engine: Transf
     for severity in ("minor", "major"):
         spans, expected = [], []
         for sample in done:
-            read = parser.annotations([sample.text])[0]
+            read = parser.parse(sample.text).annotation
             assert isinstance(read, Annotation)
             assert sample.expected is not None
             spans.append(read.count(severity))

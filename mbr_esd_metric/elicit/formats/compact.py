@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast
 
-from mbr_esd_metric.core.annotation import Annotation, Severity, Side
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.grounded import grounded_spans
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
 
 NONE = "none"
 #: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the
@@ -66,23 +66,11 @@ class CompactParser(PlainParser):
     def read(self, text: str) -> Parsed | Invalid:
         answer = text.strip(" \n")
         if answer == NONE:
-            return Parsed(Annotation())
-        errors = _errors(answer, self.source is not None)
+            return Parsed(EMPTY)
+        errors = _errors(answer, self.source is not None, len(text) - len(text.lstrip(" \n")))
         if isinstance(errors, Invalid):
             return errors
-        return self.located([error for error, _ in errors]) if errors else Invalid("an empty answer")
-
-    def said(self, text: str) -> Said:
-        before = len(text) - len(text.lstrip(" \n"))
-        errors = _errors(text.strip(" \n"), self.source is not None)
-        if isinstance(errors, Invalid):
-            return {}
-        found: Said = {}
-        spans = self.places(error for error, _ in errors)
-        for span, (_, (start, end)) in zip(spans, errors, strict=True):
-            if span is not None:
-                found.setdefault(span.key, ((before + start, before + end),))
-        return found
+        return self.located(errors) if errors else Invalid("an empty answer")
 
 
 class CompactFormat(AnswerFormat):
@@ -139,8 +127,8 @@ def answers(errors: Sequence[str]) -> str:
     return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
 
-def _errors(answer: str, both: bool) -> list[tuple[Written, tuple[int, int]]] | Invalid:
-    """Each error, and where it stands, with the blank before it."""
+def _errors(answer: str, both: bool, before: int) -> list[tuple[Written, tuple[int, int]]] | Invalid:
+    """Each error, and where it stands, with the blank before it, behind the characters `before` the answer."""
     errors: list[tuple[Written, tuple[int, int]]] = []
     at = 0
     while at < len(answer):
@@ -155,7 +143,7 @@ def _errors(answer: str, both: bool) -> list[tuple[Written, tuple[int, int]]] | 
         at = found.end()
         side: Side = "source" if found[1] else "translation"
         words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], found[3])
-        errors.append((Written(cast("Severity", found[2]), words, side), (start, at)))
+        errors.append((Written(cast("Severity", found[2]), words, side), (before + start, before + at)))
     return errors
 
 

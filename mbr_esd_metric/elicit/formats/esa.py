@@ -7,11 +7,12 @@ score 71
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats.compact import CompactOmissionsFormat, CompactParser
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed
 
 _V1 = """\
 You check translations as a professional annotator. First mark the errors in the translation below, and what it leaves \
@@ -37,17 +38,11 @@ class EsaParser(CompactParser):
     """Reads the line of errors and the line of the score; both have to be there."""
 
     def read(self, text: str) -> Parsed | Invalid:
-        errors, _, score = text.strip(" \n").rpartition("\n")
-        return super().read(errors) if _SCORE.fullmatch(score) else Invalid("no line with a score")
-
-    def said(self, text: str) -> Said:
-        """The score's line says no span."""
-        return super().said(text.rstrip(" \n").rpartition("\n")[0])
-
-    def stated(self, text: str) -> float | None:
-        """``25 (score / 100 - 1)``."""
-        found = _SCORE.fullmatch(text.strip(" \n").rpartition("\n")[2])
-        return None if found is None else int(found[1]) / 4 - 25
+        errors, _, score = text.rstrip(" \n").rpartition("\n")
+        number = _SCORE.fullmatch(score)
+        if number is None:
+            return Invalid("no line with a score")
+        return replace(super().read(errors), stated=int(number[1]) / 4 - 25)
 
 
 class EsaFormat(CompactOmissionsFormat):

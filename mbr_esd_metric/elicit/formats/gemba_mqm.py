@@ -13,6 +13,7 @@ counts what a person would not (`gemba_score`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
@@ -20,7 +21,7 @@ from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats.json import answer_category
 from mbr_esd_metric.elicit.gemba_prompt import gemba_mqm_prompt
 from mbr_esd_metric.elicit.grounded import grounded_spans
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written, is_omission
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written, is_omission
 from mbr_esd_metric.elicit.prompt import Prompt
 
 NO_ERROR = "no-error"
@@ -59,23 +60,12 @@ class GembaMqmParser(PlainParser):
     """Reads lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
-        errors = self._errors(text)
-        return errors if isinstance(errors, Invalid) else self.located([error for error, _ in errors])
-
-    def said(self, text: str) -> Said:
-        """A span is said by its line. Its list says how bad it is, so the severity has no words of its own."""
+        """A span is said by its line. Its list says how bad it is, so the severity has no words of its own. Texts that
+        cannot be read have GEMBA's own score as well."""
         errors = self._errors(text)
         if isinstance(errors, Invalid):
-            return {}
-        found: Said = {}
-        for span, (_, place) in zip(self.places(error for error, _ in errors), errors, strict=True):
-            if span is not None:
-                found.setdefault(span.key, (place,))
-        return found
-
-    def stated(self, text: str) -> float:
-        """GEMBA's own score of the answer, in [-25, 0]."""
-        return gemba_score(text)
+            return Invalid(errors.reason, gemba_score(text))
+        return replace(self.located(errors), stated=gemba_score(text))
 
     def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
         """Each error, and where its line stands."""

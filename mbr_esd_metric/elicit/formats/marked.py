@@ -22,7 +22,7 @@ from typing import NamedTuple
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
 from mbr_esd_metric.elicit.grounded import escaped, pieces
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser
 from mbr_esd_metric.elicit.prompt import Prompt
 
 #: Mark -> what it says of the word before it.
@@ -85,21 +85,24 @@ class MarkedParser(PlainParser):
     """Reads marked answers; every word of the translation has to be there, with its mark, and then of the source."""
 
     def __init__(
-        self, translation: str, location: str = "first", source: str | None = None, unplaced: bool = False
+        self,
+        translation: str,
+        location: str = "first",
+        source: str | None = None,
+        unplaced: bool = False,
+        ranges: bool = False,
     ) -> None:
-        super().__init__(translation, location, source, unplaced)
+        super().__init__(translation, location, source, unplaced, ranges)
         self._units: list[tuple[Side, str, Word]] = [("translation", unit.text, unit) for unit in words_of(translation)]
         for number, unit in enumerate(words_of(source or "") if self._units else ()):
             self._units.append(("source", unit.text if number else BETWEEN + unit.text, unit))
 
     def read(self, text: str) -> Parsed | Invalid:
-        read = self._spans(text)
-        return read if isinstance(read, Invalid) else Parsed(Annotation(span for span, _ in read))
-
-    def said(self, text: str) -> Said:
         """A span is said by the marks of its words."""
         read = self._spans(text)
-        return {} if isinstance(read, Invalid) else {span.key: marks for span, marks in read}
+        if isinstance(read, Invalid):
+            return read
+        return Parsed(Annotation(span for span, _ in read), ranges={span.key: marks for span, marks in read})
 
     def _spans(self, text: str) -> list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] | Invalid:
         """Each span, and where its marks stand."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from mbr_esd_metric.elicit.formats.marked import MarkedOmissionsFormat, MarkedParser
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, Said
+from mbr_esd_metric.elicit.parse import Invalid, Parsed
 
 _SCORE = re.compile(r"\nScore: (-?[0-9]{1,2}(?:\.[0-9]{1,6})?)\Z")
 
@@ -14,16 +15,10 @@ class TagsParser(MarkedParser):
     """Reads tags, and the score behind them, which may be absent."""
 
     def read(self, text: str) -> Parsed | Invalid:
-        return super().read(_SCORE.sub("", text))
-
-    def said(self, text: str) -> Said:
-        """The score says no span."""
-        return super().said(_SCORE.sub("", text))
-
-    def stated(self, text: str) -> float | None:
-        """An MQM score."""
-        found = _SCORE.search(text)
-        return None if found is None else max(-25.0, min(0.0, float(found[1])))
+        score = _SCORE.search(text)
+        if score is None:
+            return super().read(text)
+        return replace(super().read(text[: score.start()]), stated=max(-25.0, min(0.0, float(score[1]))))
 
 
 class TagsFormat(MarkedOmissionsFormat):

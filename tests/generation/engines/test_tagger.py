@@ -118,9 +118,10 @@ def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine)
 
     for one in sampled(engine, request()):
         assert re.fullmatch(FORMAT.grammar(TRANSLATION, source=SOURCE), one.text or "")
-        annotation = parser.annotations([one.text or ""])[0]
+        parsed = parser.parse(one.text)
+        annotation = parsed.annotation
         assert FORMAT.answer(annotation, TRANSLATION, SOURCE)[0] == (one.text or "").rpartition("\n")[0]  # type: ignore[arg-type]
-        score = parser.stated(one.text or "")
+        score = parsed.stated
         assert score is not None
         assert -25 <= score <= 0
 
@@ -140,7 +141,7 @@ def test_a_long_pair_is_read_in_parts(engine: TaggerEngine) -> None:
 @pytest.mark.parametrize("text", ["😀 👩‍🚀!", "我喜欢北京。", "a\tb\n c"])
 def test_every_script_is_read(engine: TaggerEngine, text: str) -> None:
     (one,) = sampled(engine, request(text, text, 1))
-    assert FORMAT.parser(text, source=text).annotations([one.text or ""])[0] is not None
+    assert FORMAT.parser(text, source=text).parse(one.text) is not None
 
 
 def test_the_score_is_mixed_as_the_configuration_says(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Said, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
 
@@ -18,10 +18,7 @@ class Parser(PlainParser):
     def read(self, text: str) -> Parsed | Invalid:
         if text != "fine" and not re.fullmatch(f"({_ERROR.pattern})+", text):
             return Invalid("no words in brackets")
-        return self.located([Written("major", words) for words in _ERROR.findall(text)])
-
-    def said(self, text: str) -> Said:
-        return {}
+        return self.located([(Written("major", error[1]), error.span()) for error in _ERROR.finditer(text)])
 
 
 class Bracketed(AnswerFormat):
