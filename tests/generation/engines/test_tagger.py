@@ -171,3 +171,39 @@ def test_it_is_a_model_as_any_other(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="format=tags"):
         load_metric(f"{folder}?format=json").predict([{"src": SOURCE, "mt": TRANSLATION}], progress_bar=False)
     assert json.loads((folder / "config.json").read_text())["mbr_esd_metric"] == {}
+
+
+def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from mbr_esd_metric.generation.engines import tagger
+
+    base, ours = tmp_path / "base", tmp_path / "ours"
+    for place in (base, ours):
+        place.mkdir()
+    state = load_file(folder / "model.safetensors")
+    words = "bert.embeddings.word_embeddings.weight"
+    save_file({words: state.pop(words)}, base / "model.safetensors")
+    for path in folder.glob("tokenizer*"):
+        shutil.copy(path, base)
+    for name in [name for name, values in state.items() if values.dim() == 2 and "layer" in name]:
+        scale = state[name].abs().amax(1) / 127
+        state[f"{name}.scale"], state[name] = scale, (state[name] / scale[:, None]).round().to(torch.int8)
+    save_file(state, ours / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    config["mbr_esd_metric"] = {"embeddings": "other/base"}
+    (ours / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EngineError, match="'other/base', which is not one of ours"):
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+    monkeypatch.setattr(tagger, "EMBEDDED", {"other/base": None})
+    monkeypatch.setattr(tagger, "embedded_weights", lambda name: base)
+    whole, packed = (
+        TaggerEngine(EngineOptions(model=str(one), device="cpu", dtype="float32")) for one in (folder, ours)
+    )
+    for mine, its in zip(packed._read(request())[0], whole._read(request())[0], strict=True):
+        assert mine == pytest.approx(its, abs=0.05)
