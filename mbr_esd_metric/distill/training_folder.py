@@ -173,7 +173,7 @@ def write_training_folder(
 
 def _base(card: ModelCard) -> str:
     """The hub id or the folder of the weights to train; with an adapter, of those that it is merged into."""
-    from mbr_esd_metric.generation.merged import merged_folder
+    from mbr_esd_metric.generation.pretrained import merged_folder
 
     options = card.engine_options("transformers")
     return options.model if card.adapter is None else str(merged_folder(options))
