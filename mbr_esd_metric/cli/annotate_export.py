@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.report.sheet import OpinionColumn, Sheet
+    from mbr_esd_metric.report.rating_table import RatingColumn, RatingTable
 
 _EPILOG = """\
 examples:
@@ -118,14 +118,14 @@ def _test_set(args: argparse.Namespace) -> TestSet | None:
     return load_test_set(args.data, args.test_set, args.lp, choice=SystemChoice(outliers=True), blind=True)
 
 
-def _prefilling(sheet: Sheet, name: str | None) -> OpinionColumn | None:
+def _prefilling(sheet: RatingTable, name: str | None) -> RatingColumn | None:
     """The column whose spans are marked beforehand."""
     if name == "none":
         return None
     columns = {
         column.name: column
         for column in sheet.columns
-        if any(opinion is not None and opinion.annotation is not None for opinion in column.opinions)
+        if any(opinion is not None and opinion.annotation is not None for opinion in column.ratings)
     }
     if name is not None:
         if name not in columns:
@@ -137,7 +137,7 @@ def _prefilling(sheet: Sheet, name: str | None) -> OpinionColumn | None:
 
 
 def _marked(
-    sheet: Sheet, column: OpinionColumn | None, by: Recalibration | None, least: float | None
+    sheet: RatingTable, column: RatingColumn | None, by: Recalibration | None, least: float | None
 ) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
     from mbr_esd_metric.core.annotation import Annotation
@@ -147,7 +147,7 @@ def _marked(
             raise OptionError("--min-confidence and --calibration change nothing where no span is marked beforehand")
         return [None] * len(sheet.rows)
     found: list[Annotation | None] = []
-    for text, opinion in zip(sheet.rows, column.opinions, strict=True):
+    for text, opinion in zip(sheet.rows, column.ratings, strict=True):
         annotation = None if opinion is None else opinion.annotation
         if annotation is not None and by is not None:
             annotation = by.annotation(annotation)
@@ -162,7 +162,7 @@ def _marked(
 
 
 def _documents(
-    sheet: Sheet, annotations: Sequence[Annotation | None], args: argparse.Namespace, test_set: TestSet | None
+    sheet: RatingTable, annotations: Sequence[Annotation | None], args: argparse.Namespace, test_set: TestSet | None
 ) -> list[Screen]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""

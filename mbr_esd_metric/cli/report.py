@@ -14,7 +14,7 @@ from mbr_esd_metric.errors import OptionError, number_of, useless
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mbr_esd_metric.report.sheet import Sheet
+    from mbr_esd_metric.report.rating_table import RatingTable
 
 #: Fields of `DecisionOptions` that say how candidates are read.
 _READING = ("location", "format")
@@ -62,7 +62,7 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
     return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
-def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> Sheet:
+def read_inputs(args: argparse.Namespace, metrics: Sequence[str] | None) -> RatingTable:
     """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
     from mbr_esd_metric.report.inputs import Source, read_sheet
 
@@ -101,6 +101,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _title(args: argparse.Namespace, sheet: Sheet) -> str:
+def _title(args: argparse.Namespace, sheet: RatingTable) -> str:
     names = ", ".join(column.name for column in sheet.columns)
     return f"{args.test_set} {args.lp[0]}: {names}" if args.test_set else f"Error spans: {names}"

@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
         columns = {column.name: column for column in sheet.columns}
         if args.worst not in columns:
             raise unknown("column", args.worst, columns)
-        opinions = columns[args.worst].opinions
-        scores = [(found.score(args.mqm), row) for row in rows if (found := opinions[row]) is not None]
+        ratings = columns[args.worst].ratings
+        scores = [(found.score(args.mqm), row) for row in rows if (found := ratings[row]) is not None]
         rows = [row for _, row in sorted((score, row) for score, row in scores if score is not None)]
     color = args.color == "always" or (args.color == "auto" and wants_color(sys.stdout))
     print("\n".join(show(sheet, row, color=color, weights=args.mqm) for row in rows[: args.limit]), end="")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.sheet import CandidateColumn, OpinionColumn, Sheet
+from mbr_esd_metric.report.rating_table import CandidateColumn, RatingColumn, RatingTable
 
 #: How segments can be chosen, with what each needs.
 STRATEGIES: Mapping[str, str] = {
@@ -33,7 +33,7 @@ def prioritised(
     segments: Sequence[Sequence[int]],
     budget: int,
     by: str,
-    sheet: Sheet,
+    sheet: RatingTable,
     annotations: Sequence[Annotation | None],
     seed: int,
 ) -> list[int]:
@@ -61,18 +61,18 @@ def prioritised(
     return sorted(order[:budget])
 
 
-def _errors(sheet: Sheet, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
+def _errors(sheet: RatingTable, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
     return np.array([np.nan if one is None else -mqm_score(one) for one in annotations])
 
 
-def _metrics(sheet: Sheet, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
+def _metrics(sheet: RatingTable, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
     scores = [_standard(column) for column in sheet.columns if not column.human]
     scores = [one for one in scores if not np.isnan(one).all()]
     return np.array(scores).var(axis=0) if len(scores) > 1 else np.full(len(sheet.rows), np.nan)
 
 
-def _standard(column: OpinionColumn) -> npt.NDArray[np.float64]:
-    own = np.array([np.nan if one is None or one.own is None else one.own for one in column.opinions])
+def _standard(column: RatingColumn) -> npt.NDArray[np.float64]:
+    own = np.array([np.nan if one is None or one.own is None else one.own for one in column.ratings])
     known = own[~np.isnan(own)]
     if not len(known):
         return own
@@ -80,7 +80,7 @@ def _standard(column: OpinionColumn) -> npt.NDArray[np.float64]:
     return (own - mean) / (deviation or 1.0)
 
 
-def _disagreement(sheet: Sheet, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
+def _disagreement(sheet: RatingTable, annotations: Sequence[Annotation | None]) -> npt.NDArray[np.float64]:
     if not sheet.candidates:
         return np.full(len(sheet.rows), np.nan)
     found: npt.NDArray[np.float64] = np.mean([_variances(column) for column in sheet.candidates], axis=0)

@@ -22,17 +22,17 @@ from mbr_esd_metric.metaeval.calibration import (
 )
 from mbr_esd_metric.report.curves import Curve
 from mbr_esd_metric.report.plots import plot_curves
-from mbr_esd_metric.report.sheet import Opinion, Sheet
+from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 
-def sheet_predicted(sheet: Sheet, level: CalibrationLevel = "span") -> dict[str, Predicted]:
+def sheet_predicted(sheet: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
-    human = [[[_translation(o) for o in column.opinions]] for column in sheet.columns if column.human]
+    human = [[[_translation(o) for o in column.ratings]] for column in sheet.columns if column.human]
     lengths = [[len(text.translation) for text in sheet.rows]]
     found: dict[str, Predicted] = {}
     for column in sheet.columns:
-        given = [_translation(opinion) for opinion in column.opinions]
+        given = [_translation(opinion) for opinion in column.ratings]
         spans = [span for annotation in given if annotation for span in annotation]
         if column.human or not human or not spans or any(span.confidence is None for span in spans):
             continue
@@ -58,20 +58,20 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
     )
 
 
-def rated_sources(sheet: Sheet, name: str) -> list[str]:
+def rated_sources(sheet: RatingTable, name: str) -> list[str]:
     """The sources of the rows that both a human and this column say something of, in order."""
     humans = [column for column in sheet.columns if column.human]
     column = next(column for column in sheet.columns if column.name == name)
     return [
         text.source
         for at, text in enumerate(sheet.rows)
-        if (opinion := column.opinions[at]) is not None
+        if (opinion := column.ratings[at]) is not None
         and opinion.annotation is not None
-        and any((o := h.opinions[at]) is not None and o.annotation is not None for h in humans)
+        and any((o := h.ratings[at]) is not None and o.annotation is not None for h in humans)
     ]
 
 
-def calibration_table(sheet: Sheet, by: Recalibration | None = None) -> Table:
+def calibration_table(sheet: RatingTable, by: Recalibration | None = None) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[TableRow] = []
     for level in CALIBRATION_LEVELS:
@@ -103,7 +103,7 @@ def calibration_table(sheet: Sheet, by: Recalibration | None = None) -> Table:
     return table_of("calibration of confidences", rows, notes)
 
 
-def reliability_tables(sheet: Sheet) -> list[Table]:
+def reliability_tables(sheet: RatingTable) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
     tables = []
     for name, found in sheet_predicted(sheet).items():
@@ -125,7 +125,7 @@ def reliability_tables(sheet: Sheet) -> list[Table]:
 PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
 
 
-def calibration_curves(sheet: Sheet) -> Mapping[str, Sequence[Curve]]:
+def calibration_curves(sheet: RatingTable) -> Mapping[str, Sequence[Curve]]:
     """The curves of `PANELS`; each has at most 200 points."""
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
@@ -139,7 +139,7 @@ def calibration_curves(sheet: Sheet) -> Mapping[str, Sequence[Curve]]:
     return panels
 
 
-def calibration_plot(sheet: Sheet) -> Any:
+def calibration_plot(sheet: RatingTable) -> Any:
     """The figure of these curves, which are those of spans and not of characters."""
     curves = calibration_curves(sheet)
     return plot_curves(
@@ -148,7 +148,7 @@ def calibration_plot(sheet: Sheet) -> Any:
     )
 
 
-def calibration_html(sheet: Sheet) -> str:
+def calibration_html(sheet: RatingTable) -> str:
     """Reliability of every metric with confidences, as HTML for the viewer's page; "" where there is none."""
     found = sheet_predicted(sheet)
     if not found:
@@ -178,6 +178,6 @@ def calibration_html(sheet: Sheet) -> str:
     return "".join([*parts, "</details>"])
 
 
-def _translation(opinion: Opinion | None) -> Annotation | None:
+def _translation(opinion: SegmentRating | None) -> Annotation | None:
     """The spans of the translation; those of the source are compared with nothing here."""
     return None if opinion is None or opinion.annotation is None else opinion.annotation.on("translation")

@@ -15,7 +15,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import NoValidCandidateError
-from mbr_esd_metric.report.sheet import AnnotationCount, Distribution, Text
+from mbr_esd_metric.report.rating_table import AnnotationCount, Distribution, Text
 
 
 def distribution(

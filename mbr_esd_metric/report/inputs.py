@@ -25,7 +25,7 @@ from mbr_esd_metric.files.records import CandidateRecord, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
 from mbr_esd_metric.report.distribution import distribution
-from mbr_esd_metric.report.sheet import CandidateLayer, Layer, Opinion, Sheet, Text, join
+from mbr_esd_metric.report.rating_table import CandidateInput, RatingInput, RatingTable, SegmentRating, Text, join
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
@@ -74,7 +74,7 @@ def read_sheet(
     metrics: Sequence[str] | None = (),
     given: Mapping[str, str] = {},
     decide: bool = False,
-) -> Sheet:
+) -> RatingTable:
     """All inputs side by side; human ratings first.
 
     Args:
@@ -89,8 +89,8 @@ def read_sheet(
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
             with different texts.
     """
-    layers: list[Layer] = []
-    candidates: list[CandidateLayer] = []
+    layers: list[RatingInput] = []
+    candidates: list[CandidateInput] = []
     texts: dict[tuple[str, str], Text] = {}
     decisions: list[Source] = []
     notes: list[str] = []
@@ -159,10 +159,10 @@ def kind_of_input(path: Path) -> Kind:
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "rater": "mqm"}
 
 
-def comet_layer(source: Source) -> Layer:
+def comet_layer(source: Source) -> RatingInput:
     """What `read_comet_json` reads."""
-    opinions = [
-        Opinion(
+    ratings = [
+        SegmentRating(
             Text(row.id, row.place.system, row.place.source, row.place.translation),
             row.annotation,
             row.score,
@@ -172,16 +172,16 @@ def comet_layer(source: Source) -> Layer:
         )
         for row in read_comet_json(source.path)
     ]
-    return Layer(source.label, opinions)
+    return RatingInput(source.label, ratings)
 
 
-def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Layer:
+def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> RatingInput:
     """Decisions. `texts` has the translations by (system, id), because decisions do not contain them.
 
     Raises:
         InputError: a decision whose translation is not in `texts`, or whose error spans do not fit it.
     """
-    opinions = []
+    ratings = []
     for record in read_decisions(source.path):
         text = texts.get((record.system or "", record.id))
         if text is None:
@@ -196,13 +196,13 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Lay
                     f"{source.path}: segment {record.id}: the error span {said!r} does not stand at {span.start} of "
                     f"{whole[:60]!r}; give the candidates file that the decisions were made from"
                 )
-        opinions.append(Opinion(text, record.annotation, record.score, record.mqm))
-    return Layer(source.label, opinions)
+        ratings.append(SegmentRating(text, record.annotation, record.score, record.mqm))
+    return RatingInput(source.label, ratings)
 
 
 def candidate_layer(
     source: Source, given: Mapping[str, str] = {}
-) -> tuple[CandidateLayer, dict[tuple[str, str], Text], Layer]:
+) -> tuple[CandidateInput, dict[tuple[str, str], Text], RatingInput]:
     """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions.
 
     Raises:
@@ -210,7 +210,7 @@ def candidate_layer(
     """
     distributions = []
     texts: dict[tuple[str, str], Text] = {}
-    opinions = []
+    ratings = []
     options = file_options(source.path, given, "--{} {}".format)
     for record, decision in decided_records(source.path, options):
         text = _text(record)
@@ -222,15 +222,15 @@ def candidate_layer(
         texts[text.system, text.id] = text
         distributions.append(distribution(text, record.candidates, options))
         if decision is None:
-            opinions.append(Opinion(text, None, data_warning="no candidate can be read"))
+            ratings.append(SegmentRating(text, None, data_warning="no candidate can be read"))
         elif math.isnan(decision.score):
-            opinions.append(Opinion(text, None))
+            ratings.append(SegmentRating(text, None))
         else:
-            opinions.append(Opinion(text, decision.annotation, decision.score, decision.mqm))
-    return CandidateLayer(source.label, distributions), texts, Layer(source.label, opinions)
+            ratings.append(SegmentRating(text, decision.annotation, decision.score, decision.mqm))
+    return CandidateInput(source.label, distributions), texts, RatingInput(source.label, ratings)
 
 
-def mqm_layers(source: Source) -> list[Layer]:
+def mqm_layers(source: Source) -> list[RatingInput]:
     """Human MQM: one layer for each rater, or "human 1", "human 2" if several raters divided the segments among them.
 
     In the second case, a segment's raters are in the order of their names, and the category of each error names the
@@ -243,7 +243,7 @@ def mqm_layers(source: Source) -> list[Layer]:
     raters = sorted({rater for ratings in by_text.values() for rater, _ in ratings})
     each = max(len(ratings) for ratings in by_text.values())
     named = {rater: rater for rater in raters} if len(raters) <= each else {}
-    layers: dict[str, list[Opinion]] = {}
+    layers: dict[str, list[SegmentRating]] = {}
     for text, ratings in by_text.items():
         for number, (rater, annotation) in enumerate(sorted(ratings, key=lambda pair: pair[0]), 1):
             name = named.get(rater) or (f"human {number}" if each > 1 else "human")
@@ -254,14 +254,14 @@ def mqm_layers(source: Source) -> list[Layer]:
                     replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation
                 )
             )
-            layers.setdefault(name, []).append(Opinion(text, signed))
+            layers.setdefault(name, []).append(SegmentRating(text, signed))
     prefix = f"{source.name} " if source.name else ""
-    return [Layer(prefix + name, layers[name], human=True) for name in sorted(layers)]
+    return [RatingInput(prefix + name, layers[name], human=True) for name in sorted(layers)]
 
 
 def _layout_layers(
     test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str] | None, notes: list[str]
-) -> list[Layer]:
+) -> list[RatingInput]:
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
     layers = [_rated(test_set, found, None, human=True) for found in human]
@@ -284,15 +284,15 @@ def _texts(test_set: TestSet) -> list[Text]:
     ]
 
 
-def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float]] | None, human: bool) -> Layer:
-    opinions = []
+def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float]] | None, human: bool) -> RatingInput:
+    rated = []
     for text in _texts(test_set):
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
         score = own[text.system][at] if own else None
         if annotation is not None or score is not None:
-            opinions.append(Opinion(text, annotation, score))
-    return Layer(ratings.name, opinions, human)
+            rated.append(SegmentRating(text, annotation, score))
+    return RatingInput(ratings.name, rated, human)
 
 
 def _without_endings(file: str) -> str:

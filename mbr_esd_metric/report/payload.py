@@ -19,13 +19,13 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.report.sheet import AnnotationCount, CandidateColumn, OpinionColumn, Sheet
+from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateColumn, RatingColumn, RatingTable
 
 #: A lone surrogate is no character. Two of them would become one character in JavaScript, and offsets would move.
 _LONE = re.compile("[\ud800-\udfff]")
 
 
-def payload(sheet: Sheet, weights: str | MqmWeights = "paper") -> dict[str, Any]:
+def payload(sheet: RatingTable, weights: str | MqmWeights = "paper") -> dict[str, Any]:
     """The page's data as plain lists."""
     systems = list(dict.fromkeys(text.system for text in sheet.rows))
     sources = list(dict.fromkeys(text.source for text in sheet.rows))
@@ -56,19 +56,19 @@ def _clean(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
-def _column(column: OpinionColumn, categories: dict[str, int]) -> dict[str, Any]:
+def _column(column: RatingColumn, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
     own: list[float | None] = []
     parts = {
         row: [(one.start, one.end, one.score) for one in opinion.parts]
-        for row, opinion in enumerate(column.opinions)
+        for row, opinion in enumerate(column.ratings)
         if opinion is not None and opinion.parts
     }
-    mqm = [None if opinion is None else opinion.stored_mqm for opinion in column.opinions]
+    mqm = [None if opinion is None else opinion.stored_mqm for opinion in column.ratings]
     spans: dict[str, list[Any]] = {
         name: [] for name in ("start", "length", "major", "category", "confidence", "source")
     }
-    for opinion in column.opinions:
+    for opinion in column.ratings:
         own.append(None if opinion is None else opinion.own)
         if opinion is None or opinion.annotation is None:
             count.append(None)

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import printable
-from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
+from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -30,7 +30,7 @@ def wants_color(stream: _Stream) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "paper") -> str:
+def show(sheet: RatingTable, row: int, *, color: bool, weights: str | MqmWeights = "paper") -> str:
     """One row of the sheet: source, then for each column its score, the marked translation and its errors."""
     text = sheet.rows[row]
     bold, dim, reset = (_BOLD, _DIM, _RESET) if color else ("", "", "")
@@ -39,7 +39,7 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
     if text.source:
         lines.append(f"{dim}source{reset}  {visible(text.source)}")
     for column in sheet.columns:
-        opinion = column.opinions[row]
+        opinion = column.ratings[row]
         if opinion is None:
             continue
         lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(opinion, weights)))
@@ -70,7 +70,7 @@ def show(sheet: Sheet, row: int, *, color: bool, weights: str | MqmWeights = "pa
     return "\n".join(lines) + "\n"
 
 
-def _facts(opinion: Opinion, weights: str | MqmWeights) -> Iterator[str]:
+def _facts(opinion: SegmentRating, weights: str | MqmWeights) -> Iterator[str]:
     """The score, the MQM score beside it, and what the pair was warned of."""
     score, mqm = opinion.score(weights), opinion.mqm(weights)
     yield "no score" if score is None else f"score {score:.4f}"

@@ -16,10 +16,10 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.report.calibration_tables import calibration_html
 from mbr_esd_metric.report.payload import encode_payload, payload
-from mbr_esd_metric.report.sheet import Sheet
+from mbr_esd_metric.report.rating_table import RatingTable
 
 
-def render_page(sheet: Sheet, title: str, weights: str | MqmWeights = "paper") -> str:
+def render_page(sheet: RatingTable, title: str, weights: str | MqmWeights = "paper") -> str:
     """The page as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = _program()

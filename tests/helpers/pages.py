@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.report.sheet import Opinion, Sheet, Text
+from mbr_esd_metric.report.rating_table import RatingTable, Text
+from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 from mbr_esd_metric.report.viewer import render_page
 
 #: As few of Chromium's own errands as can be: the log of requests must hold ours alone.
@@ -46,7 +47,7 @@ class Page:
         self._folder = folder
 
     def open(
-        self, sheet: Sheet, title: str = "A report", width: int = 1280, height: int = 860, weights: str = "paper"
+        self, sheet: RatingTable, title: str = "A report", width: int = 1280, height: int = 860, weights: str = "paper"
     ) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
@@ -136,9 +137,9 @@ def random_annotation(rng: random.Random, length: int, confident: bool) -> Annot
     return Annotation(spans)
 
 
-def random_opinions(texts: list[Text], seed: int, confident: bool) -> list[Opinion]:
+def random_ratings(texts: list[Text], seed: int, confident: bool) -> list[Rating]:
     rng = random.Random(seed)
-    return [Opinion(text, random_annotation(rng, len(text.translation), confident)) for text in texts]
+    return [Rating(text, random_annotation(rng, len(text.translation), confident)) for text in texts]
 
 
 def some_texts(count: int, seed: int = 0, systems: int = 4) -> list[Text]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.report.sheet import Layer, Sheet, join
-from tests.helpers.pages import Page, browser, random_opinions, some_texts
+from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, join
+from tests.helpers.pages import Page, browser, random_ratings, some_texts
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +25,13 @@ def page(chromium: Any, tmp_path: Path) -> Page:
 
 
 @pytest.fixture
-def sheet() -> Sheet:
+def sheet() -> RatingTable:
     """40 translations, a human and two metrics with confidences."""
     texts = some_texts(40)
     return join(
         [
-            Layer("human", random_opinions(texts, 1, confident=False), human=True),
-            Layer("metric", random_opinions(texts, 2, confident=True)),
-            Layer("another", random_opinions(texts, 3, confident=True)),
+            RatingInput("human", random_ratings(texts, 1, confident=False), human=True),
+            RatingInput("metric", random_ratings(texts, 2, confident=True)),
+            RatingInput("another", random_ratings(texts, 3, confident=True)),
         ]
     )

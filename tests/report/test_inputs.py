@@ -26,7 +26,7 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.report.distribution import distribution
 from mbr_esd_metric.report.inputs import Source, kind_of_input, read_sheet
 from mbr_esd_metric.report.payload import payload
-from mbr_esd_metric.report.sheet import Sheet, Text
+from mbr_esd_metric.report.rating_table import RatingTable, Text
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -52,9 +52,9 @@ def decisions(tmp_path: Path) -> Path:
     return path
 
 
-def annotations(sheet: Sheet, name: str) -> list[Annotation | None]:
+def annotations(sheet: RatingTable, name: str) -> list[Annotation | None]:
     column = next(column for column in sheet.columns if column.name == name)
-    return [opinion.annotation if opinion else None for opinion in column.opinions]
+    return [opinion.annotation if opinion else None for opinion in column.ratings]
 
 
 def test_output_of_comet_score(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
     sheet = read_sheet([Source(path)])
     assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
     assert annotations(sheet, "xcomet") == [Annotation([ErrorSpan(0, 4, "major")]), Annotation()]
-    assert [o.own for o in sheet.columns[0].opinions if o] == [0.5, 1.0]
+    assert [o.own for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
 
 
 def test_scores_without_a_single_span_are_scores_only(tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_real_raters(mqm_folder: Path) -> None:
     assert [column.name for column in sheet.columns] == ["human 1", "human 2", "human 3"]
     assert all(column.human for column in sheet.columns)
     # Three raters a translation, whoever of the ten they were.
-    assert all(opinion is not None for column in sheet.columns for opinion in column.opinions)
-    signed = [span.category for o in sheet.columns[0].opinions if o and o.annotation for span in o.annotation]
+    assert all(opinion is not None for column in sheet.columns for opinion in column.ratings)
+    signed = [span.category for o in sheet.columns[0].ratings if o and o.annotation for span in o.annotation]
     assert all(re.search(r"\(rater\d+\)$", category or "") for category in signed)
 
 
@@ -251,10 +251,10 @@ def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: 
     assert [len(a) for a in annotations(sheet, "spans-src") if a is not None] == [1, 0, 1]
     (span,) = annotations(sheet, "spans-src")[2] or ()
     assert (span.start, span.end, span.severity, span.category, span.confidence) == (0, 3, "major", "accuracy", 0.25)
-    assert [o.own for o in sheet.columns[0].opinions if o] == [0.8, 1, 0.5]
+    assert [o.own for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
     named = read_sheet([], test_set, metrics=["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
-    assert [o.own for o in named.columns[0].opinions if o] == [3, 4, 5]
+    assert [o.own for o in named.columns[0].ratings if o] == [3, 4, 5]
     arguments = ["show", "--data", str(layout.data), "--test-set", "tiny", "--lp", "en-de"]
     assert main(arguments) == 0
     assert "[ein](major)s" in capsys.readouterr().out

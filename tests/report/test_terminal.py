@@ -6,7 +6,17 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Text, join
+from mbr_esd_metric.report.rating_table import (
+    AnnotationCount,
+    CandidateInput,
+    Distribution,
+    RatingInput,
+    Text,
+    join,
+)
+from mbr_esd_metric.report.rating_table import (
+    SegmentRating as Rating,
+)
 from mbr_esd_metric.report.terminal import mark, show, wants_color
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
@@ -24,8 +34,8 @@ def test_a_segment() -> None:
         text, 4, 2, 1, [(10, 0, 0)], [AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None)]
     )
     sheet = join(
-        [Layer("m", [Opinion(text, ANNOTATION, 0.5)]), Layer("n", [Opinion(text, None, 0.75)])],
-        [CandidateLayer("c", [said])],
+        [RatingInput("m", [Rating(text, ANNOTATION, 0.5)]), RatingInput("n", [Rating(text, None, 0.75)])],
+        [CandidateInput("c", [said])],
     )
     assert show(sheet, 0, color=False) == (
         "7 · sys\n"
@@ -46,7 +56,7 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
     missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
     annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).missing(["minor"])
     said = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
-    sheet = join([Layer("m", [Opinion(text, annotation)])], [CandidateLayer("c", [said])])
+    sheet = join([RatingInput("m", [Rating(text, annotation)])], [CandidateInput("c", [said])])
     assert show(sheet, 0, color=False) == (
         "7\n"
         "source  the source\n"
@@ -65,13 +75,13 @@ def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
     text = Text("7", "", "", "Ja. Nein, 😀.")
     annotation = Annotation([ErrorSpan(4, 8, "minor"), ErrorSpan(2, 5, "major")])
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
-    shown = show(join([Layer("m", [Opinion(text, annotation, 0.98, parts=parts)])]), 0, color=False)
+    shown = show(join([RatingInput("m", [Rating(text, annotation, 0.98, parts=parts)])]), 0, color=False)
     assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown
 
 
 def test_no_text_drives_the_terminal() -> None:
     text = Text("\x1b[2J", "", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
-    shown = show(join([Layer("m\x1b", [Opinion(text, Annotation())])]), 0, color=False)
+    shown = show(join([RatingInput("m\x1b", [Rating(text, Annotation())])]), 0, color=False)
     assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in shown)
     assert "d␛]0;title␇⏎e" in shown
 

@@ -6,8 +6,19 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.report.sheet import AnnotationCount, CandidateLayer, Distribution, Layer, Opinion, Sheet, Text, join
-from tests.helpers.pages import Page, random_opinions, some_texts
+from mbr_esd_metric.report.rating_table import (
+    AnnotationCount,
+    CandidateInput,
+    Distribution,
+    RatingInput,
+    RatingTable,
+    Text,
+    join,
+)
+from mbr_esd_metric.report.rating_table import (
+    SegmentRating as Rating,
+)
+from tests.helpers.pages import Page, random_ratings, some_texts
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +28,7 @@ HOSTILE = (
 )
 
 
-def test_opens_from_disk_without_a_request(page: Page, sheet: Sheet) -> None:
+def test_opens_from_disk_without_a_request(page: Page, sheet: RatingTable) -> None:
     page.open(sheet, "Plain & simple <report>")
     assert [url.split("/")[-1] for url in page.requests() if not url.startswith("data:")] == ["report.html"]
     assert page.log() == []
@@ -33,10 +44,10 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     said = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(marked, 2, -1.0)])
     sheet = join(
         [
-            Layer(f"human {HOSTILE}", [Opinion(text, marked), Opinion(other, Annotation())], human=True),
-            Layer(f"metric {HOSTILE}", [Opinion(text, marked), Opinion(other, Annotation())]),
+            RatingInput(f"human {HOSTILE}", [Rating(text, marked), Rating(other, Annotation())], human=True),
+            RatingInput(f"metric {HOSTILE}", [Rating(text, marked), Rating(other, Annotation())]),
         ],
-        [CandidateLayer(f"candidates {HOSTILE}", [said])],
+        [CandidateInput(f"candidates {HOSTILE}", [said])],
     )
     page.open(sheet, f"title {HOSTILE}")
     page.js("document.querySelectorAll('#detail summary').forEach(s => s.click())")
@@ -52,7 +63,7 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     assert page.log() == []
 
 
-def test_a_scroll_that_is_told_after_the_tab_changed(page: Page, sheet: Sheet) -> None:
+def test_a_scroll_that_is_told_after_the_tab_changed(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
     page.js("document.querySelector('#detail mark').focus()")
     assert not page.js("return document.getElementById('tip').hidden")
@@ -64,7 +75,7 @@ def test_a_scroll_that_is_told_after_the_tab_changed(page: Page, sheet: Sheet) -
     assert page.log() == []
 
 
-def test_the_policy_stops_scripts_that_are_not_ours(page: Page, sheet: Sheet) -> None:
+def test_the_policy_stops_scripts_that_are_not_ours(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
     page.js("const s = document.createElement('script'); s.textContent = 'window.broken = 1'; document.body.append(s)")
     assert page.js("return window.broken") is None
@@ -84,7 +95,7 @@ def test_the_policy_stops_scripts_that_are_not_ours(page: Page, sheet: Sheet) ->
 )
 def test_offsets_count_code_points(page: Page, translation: str, span: tuple[int, int], direction: str) -> None:
     annotation = Annotation([ErrorSpan(*span, "major", "accuracy", 0.4)])
-    page.open(join([Layer("metric", [Opinion(Text("1", "", "source", translation), annotation)])]))
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "source", translation), annotation)])]))
     assert page.texts("#detail .body mark") == [translation[slice(*span)]]
     assert page.text("#detail .card:nth-child(2) .body") == translation
     assert (
@@ -99,7 +110,7 @@ ANNOTATED = Annotation([ErrorSpan(2, 4, "minor")])
 
 def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
     annotation = Annotation([ErrorSpan(0, 9, "minor", "style", 0.25), ErrorSpan(4, 13, "major", None, 0.75)])
-    page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
     assert page.texts("#detail .body mark") == ["0123", "45678", "9abc"]
     assert page.js("return [...document.querySelectorAll('#detail .body mark')].map(m => m.className)") == [
         "minor",
@@ -122,8 +133,8 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
 def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     annotation = Annotation([ErrorSpan(2, 4, "minor"), ErrorSpan(4, 10, "major", None, None, "source")])
     text = Text("1", "", "the source", "0123456789")
-    unplaced = Opinion(text, annotation.missing(["minor"]))
-    page.open(join([Layer("metric", [unplaced]), Layer("human", [Opinion(text, ANNOTATED)], human=True)]))
+    unplaced = Rating(text, annotation.missing(["minor"]))
+    page.open(join([RatingInput("metric", [unplaced]), RatingInput("human", [Rating(text, ANNOTATED)], human=True)]))
     card = "#detail section[aria-label=metric] "
     assert page.texts(card + "mark") == ["23", "source"]
     assert page.texts(card + "li") == ["23 — minor", "source — major · omission", "nowhere — minor · omission"]
@@ -135,7 +146,7 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
 def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
     text = Text("1", "", "", "Ja. Nein, 😀.")
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
-    page.open(join([Layer("m", [Opinion(text, Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)])]))
+    page.open(join([RatingInput("m", [Rating(text, Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)])]))
     assert page.texts("#detail .sentences .score") == ["1.00", ".96"]
     assert page.texts("#detail .sentences .body") == ["Ja.", "Nein, 😀."]
     assert page.texts("#detail .sentences mark") == ["Nein"]
@@ -146,7 +157,7 @@ def test_confidence_is_opacity(page: Page) -> None:
     spans = [(0, "major", 0.1), (2, "major", 0.6), (4, "major", 1.0), (6, "major", None)]
     spans += [(at + 8, "minor", confidence) for at, _, confidence in spans]
     annotation = Annotation(ErrorSpan(at, at + 1, severity, None, sure) for at, severity, sure in spans)
-    page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
     drawn = page.js(
         "return [...document.querySelectorAll('#detail .body mark')]"
         ".map(m => getComputedStyle(m).backgroundColor.match(/[\\d.]+/g).map(Number))"
@@ -161,7 +172,7 @@ def test_confidence_is_opacity(page: Page) -> None:
 
 def test_the_category_is_shown_on_hover(page: Page) -> None:
     annotation = Annotation([ErrorSpan(4, 9, "minor", "style/awkward", 0.25)])
-    page.open(join([Layer("metric", [Opinion(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
     hidden = "return document.getElementById('tip').hidden"
     assert page.js(hidden) is True
     page.hover("#detail .body mark")
@@ -173,7 +184,9 @@ def test_the_category_is_shown_on_hover(page: Page) -> None:
 
 def test_the_tooltip_stays_where_the_focus_scrolls(page: Page) -> None:
     long = "many words " * 400
-    page.open(join([Layer("metric", [Opinion(Text("1", "", "", long), Annotation([ErrorSpan(4000, 4010, "major")]))])]))
+    page.open(
+        join([RatingInput("metric", [Rating(Text("1", "", "", long), Annotation([ErrorSpan(4000, 4010, "major")]))])])
+    )
     page.js("document.querySelector('#detail .body mark').focus()")
     page.frame()
     page.frame()
@@ -183,7 +196,7 @@ def test_the_tooltip_stays_where_the_focus_scrolls(page: Page) -> None:
     assert page.js("return document.getElementById('tip').hidden") is True
 
 
-def test_keyboard(page: Page, sheet: Sheet) -> None:
+def test_keyboard(page: Page, sheet: RatingTable) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.open(sheet)
@@ -204,7 +217,7 @@ def test_keyboard(page: Page, sheet: Sheet) -> None:
     assert page.js("return document.activeElement.id") == "find"
 
 
-def test_everything_has_a_name(page: Page, sheet: Sheet) -> None:
+def test_everything_has_a_name(page: Page, sheet: RatingTable) -> None:
     """In the accessibility tree every control has a name, and the roles are those that a screen reader knows."""
     page.open(sheet)
     roles: dict[str, list[str]] = {}
@@ -234,7 +247,7 @@ def test_what_the_candidates_said(page: Page) -> None:
         [(2, 0, 0), (2, 3, 2), (4, 0, 0)],
         [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)],
     )
-    page.open(join([Layer("metric", [Opinion(text, major)])], [CandidateLayer("samples", [said])]))
+    page.open(join([RatingInput("metric", [Rating(text, major)])], [CandidateInput("samples", [said])]))
     page.js("document.querySelector('#detail .heat span').focus()")
     assert page.texts("#tip div") == ["3 of 4 candidates mark this (75%)", "2 of them as major"]
     assert page.text("#detail .heat") == "abcdefgh"
@@ -244,7 +257,14 @@ def test_what_the_candidates_said(page: Page) -> None:
 
 def test_scores_without_spans(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
-    page.open(join([Layer("spans", [Opinion(text, Annotation(), 0.75)]), Layer("plain", [Opinion(text, None, 0.5)])]))
+    page.open(
+        join(
+            [
+                RatingInput("spans", [Rating(text, Annotation(), 0.75)]),
+                RatingInput("plain", [Rating(text, None, 0.5)]),
+            ]
+        )
+    )
     cards = page.texts("#detail .card")
     assert "score 0.7500 · MQM 0" in cards[1]
     assert "score 0.5000" in cards[2]
@@ -253,7 +273,7 @@ def test_scores_without_spans(page: Page) -> None:
 def test_a_blank_translation_keeps_its_score(page: Page) -> None:
     blank, text = Text("1", "", "source", " "), Text("2", "", "source", "abcdefgh")
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
-    page.open(join([Layer("a", [Opinion(blank, Annotation(), 0.0), Opinion(text, spans, 0.96)])]))
+    page.open(join([RatingInput("a", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])]))
     assert page.numbers()["scores"] == [[0, 0.96]]
     (card,) = page.texts("#detail .card")[1:]
     assert "MQM -25" in card.replace("\u2212", "-")
@@ -263,7 +283,7 @@ def test_a_blank_translation_keeps_its_score(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_fits_the_screen(page: Page, sheet: Sheet, width: int) -> None:
+def test_fits_the_screen(page: Page, sheet: RatingTable, width: int) -> None:
     page.open(sheet, width=width)
     assert page.js("return document.documentElement.scrollWidth") <= width
     page.js("document.querySelector('.row').click()")
@@ -281,8 +301,8 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
     texts = some_texts(50_000, systems=20)
     sheet = join(
         [
-            Layer("human", random_opinions(texts, 1, confident=False), human=True),
-            Layer("metric", random_opinions(texts, 2, confident=True)),
+            RatingInput("human", random_ratings(texts, 1, confident=False), human=True),
+            RatingInput("metric", random_ratings(texts, 2, confident=True)),
         ]
     )
     # The best of three: the machine may be busy with other things.
@@ -326,7 +346,7 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_calibration_can_be_read_whole(page: Page, sheet: Sheet, width: int) -> None:
+def test_the_calibration_can_be_read_whole(page: Page, sheet: RatingTable, width: int) -> None:
     """Its triangle stood at the very edge, cut off."""
     page.open(sheet, width=width)
     left = page.js("const s = document.querySelector('#calibration summary').getBoundingClientRect(); return s.left")

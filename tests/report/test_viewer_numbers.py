@@ -12,8 +12,9 @@ from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
-from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
-from tests.helpers.pages import Page, random_opinions, some_texts
+from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.report.rating_table import SegmentRating as Rating
+from tests.helpers.pages import Page, random_ratings, some_texts
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +24,7 @@ def kept(annotation: Annotation, threshold: float) -> Annotation:
     return Annotation.of_rater(s for s in annotation if s.confidence is None or s.confidence >= threshold)
 
 
-def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "paper") -> None:
+def check_numbers(page: Page, sheet: RatingTable, threshold: float, weights: str = "paper") -> None:
     """Every score and similarity in the page equals Python's."""
     numbers = page.numbers()
     assert numbers["lambda"] == threshold
@@ -31,7 +32,7 @@ def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "pa
     for at, column in enumerate(sheet.columns):
         similar = {"softf1": [], "f1": [], "softdice": []}
         for row, text in enumerate(sheet.rows):
-            opinion, gold = column.opinions[row], sheet.columns[human].opinions[row]
+            opinion, gold = column.ratings[row], sheet.columns[human].ratings[row]
             if opinion is None:
                 assert numbers["scores"][at][row] is None
                 assert numbers["agreements"][at][row] is None
@@ -49,7 +50,7 @@ def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "pa
                 similar[name].append(value)
         for name, values in similar.items():
             assert numbers["figures"][at][name] == pytest.approx(math.fsum(values) / len(values), abs=1e-9)
-        annotations = [kept(o.annotation, threshold) for o in column.opinions if o is not None]
+        annotations = [kept(o.annotation, threshold) for o in column.ratings if o is not None]
         assert numbers["figures"][at]["major"] == sum(a.count("major") for a in annotations)
         assert numbers["figures"][at]["minor"] == sum(a.count("minor") for a in annotations)
 
@@ -57,11 +58,13 @@ def check_numbers(page: Page, sheet: Sheet, threshold: float, weights: str = "pa
 def test_slider_equals_python(page: Page) -> None:
     """Overlapping spans and astral characters included; 0.7 is a value that spans have exactly."""
     texts = some_texts(200)
-    metric = random_opinions(texts, 2, confident=True)
-    metric[0] = Opinion(
+    metric = random_ratings(texts, 2, confident=True)
+    metric[0] = Rating(
         texts[0], Annotation([ErrorSpan(0, 5, "major", None, 0.7), ErrorSpan(2, 9, "minor", None, 0.69)])
     )
-    sheet = join([Layer("human", random_opinions(texts, 1, confident=False), human=True), Layer("metric", metric)])
+    sheet = join(
+        [RatingInput("human", random_ratings(texts, 1, confident=False), human=True), RatingInput("metric", metric)]
+    )
     page.open(sheet)
     check_numbers(page, sheet, 0)
     for threshold in (0.7, 1, 0.35):
@@ -85,8 +88,8 @@ def test_slider_equals_python_on_real_segments(page: Page, mqm_folder: Path) -> 
     ]
     sheet = join(
         [
-            Layer("rater", [Opinion(text, ratings[0]) for text, ratings in chosen], human=True),
-            Layer("metric", [Opinion(text, a) for (text, _), a in zip(chosen, metric, strict=True)]),
+            RatingInput("rater", [Rating(text, ratings[0]) for text, ratings in chosen], human=True),
+            RatingInput("metric", [Rating(text, a) for (text, _), a in zip(chosen, metric, strict=True)]),
         ]
     )
     page.open(sheet)
@@ -95,19 +98,19 @@ def test_slider_equals_python_on_real_segments(page: Page, mqm_folder: Path) -> 
         check_numbers(page, sheet, threshold)
 
 
-def test_slider_equals_python_with_googles_weights(page: Page, sheet: Sheet) -> None:
+def test_slider_equals_python_with_googles_weights(page: Page, sheet: RatingTable) -> None:
     """Minor punctuation and non-translation weigh what they weigh in Python."""
     page.open(sheet, weights="google")
     for threshold in (0, 0.5):
         page.set("lambda", threshold)
         check_numbers(page, sheet, threshold, "google")
     page.set("lambda", 0)
-    annotations = [opinion.annotation for column in sheet.columns for opinion in column.opinions if opinion]
+    annotations = [opinion.annotation for column in sheet.columns for opinion in column.ratings if opinion]
     scores = [score for column in page.numbers()["mqm"] for score in column]
     assert sum(abs(s - mqm_score(a)) > 0.5 for s, a in zip(scores, annotations, strict=True)) > 10
 
 
-def test_systems_are_ranked_with_intervals(page: Page, sheet: Sheet) -> None:
+def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
     page.js("document.getElementById('tab-overview').click()")
     numbers = page.numbers()
@@ -115,7 +118,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: Sheet) -> None:
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
             scores = [
                 unit_score(mqm_score(o.annotation))
-                for o, t in zip(column.opinions, sheet.rows, strict=True)
+                for o, t in zip(column.ratings, sheet.rows, strict=True)
                 if t.system == system["name"]
             ]
             mean = sum(scores) / len(scores)
@@ -132,14 +135,14 @@ def test_a_system_without_an_error_is_ranked_first(page: Page) -> None:
     """A mean of 0 is the best; a system that the metric does not score comes last."""
     good, bad, other = (Text("1", name, "source", f"translation {name}") for name in ("good", "bad", "other"))
     major = Annotation([ErrorSpan(0, 3, "major")])
-    human = Layer("human", [Opinion(text, Annotation()) for text in (other, bad, good)], human=True)
-    page.open(join([human, Layer("metric", [Opinion(bad, major), Opinion(good, Annotation())])]))
+    human = RatingInput("human", [Rating(text, Annotation()) for text in (other, bad, good)], human=True)
+    page.open(join([human, RatingInput("metric", [Rating(bad, major), Rating(good, Annotation())])]))
     page.js("document.getElementById('tab-overview').click()")
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == ["good", "bad", "other"]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")[2].endswith("–")
 
 
-def test_sweep_in_the_overview(page: Page, sheet: Sheet) -> None:
+def test_sweep_in_the_overview(page: Page, sheet: RatingTable) -> None:
     """The chart's lines are those of Python: lowest and highest value of SoftF1 over the thresholds."""
     page.open(sheet)
     page.js("document.getElementById('tab-overview').click()")
@@ -148,7 +151,7 @@ def test_sweep_in_the_overview(page: Page, sheet: Sheet) -> None:
         for step in range(11):
             values = [
                 soft_f1(kept(o.annotation, step / 10), gold.annotation, len(o.text.translation))
-                for o, gold in zip(column.opinions, sheet.columns[0].opinions, strict=True)
+                for o, gold in zip(column.ratings, sheet.columns[0].ratings, strict=True)
             ]
             means.append(sum(values) / len(values))
     labels = page.texts("#panel-overview figure:first-child text")[:3]

@@ -7,17 +7,18 @@ import pytest
 from mbr_esd_metric import soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.report.sheet import Layer, Opinion, Sheet, Text, join
+from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 from tests.helpers.pages import Page, some_texts
 
 pytestmark = pytest.mark.browser
 
 
-def test_filters_and_sorting(page: Page, sheet: Sheet) -> None:
+def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
     metric = next(column for column in sheet.columns if column.name == "metric")
-    annotations = [opinion.annotation for opinion in metric.opinions if opinion]
-    human = [opinion.annotation for opinion in sheet.columns[0].opinions if opinion]
+    annotations = [opinion.annotation for opinion in metric.ratings if opinion]
+    human = [opinion.annotation for opinion in sheet.columns[0].ratings if opinion]
     page.set("show", "major")
     assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if a.count("major")]
     page.set("show", "minor")
@@ -77,7 +78,7 @@ def test_sorting_by_system_and_text(page: Page) -> None:
         ("system 2", "apple 9", "b"),
     ]
     texts = [Text(str(number), *text) for number, text in enumerate(given, 1)]
-    page.open(join([Layer("metric", [Opinion(text, Annotation()) for text in texts])]))
+    page.open(join([RatingInput("metric", [Rating(text, Annotation()) for text in texts])]))
     for sort, ids in (("system", "324615"), ("text", "246531"), ("order", "123456")):
         page.set("sort", sort)
         assert "".join(texts[row].id for row in page.numbers()["rows"]) == ids, sort
@@ -87,8 +88,15 @@ def test_rows_without_a_score_come_last(page: Page) -> None:
     """A metric that is silent on the second text, and has no spans for the first."""
     texts = some_texts(4)
     major = Annotation([ErrorSpan(0, 3, "major")])
-    metric = [Opinion(texts[0], None, 0.5), Opinion(texts[2], Annotation()), Opinion(texts[3], major)]
-    page.open(join([Layer("human", [Opinion(t, Annotation()) for t in texts], human=True), Layer("metric", metric)]))
+    metric = [Rating(texts[0], None, 0.5), Rating(texts[2], Annotation()), Rating(texts[3], major)]
+    page.open(
+        join(
+            [
+                RatingInput("human", [Rating(t, Annotation()) for t in texts], human=True),
+                RatingInput("metric", metric),
+            ]
+        )
+    )
     for sort, rows in (
         ("worst", [0, 3, 2, 1]),
         ("best", [2, 3, 0, 1]),

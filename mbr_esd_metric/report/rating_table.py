@@ -34,7 +34,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class SegmentRating:
     """What a layer says of one translation.
 
     Attributes:
@@ -80,11 +80,11 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class RatingInput:
     """What one metric, or one human rater, says."""
 
     name: str
-    opinions: Sequence[Opinion]
+    ratings: Sequence[SegmentRating]
     human: bool = False
 
 
@@ -130,7 +130,7 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateLayer:
+class CandidateInput:
     """The candidates that one model sampled."""
 
     name: str
@@ -138,12 +138,12 @@ class CandidateLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class OpinionColumn:
+class RatingColumn:
     """A layer on the rows of a sheet; None for rows that it does not have."""
 
     name: str
     human: bool
-    opinions: Sequence[Opinion | None]
+    ratings: Sequence[SegmentRating | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class CandidateColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class RatingTable:
     """Translations as rows, metrics and raters as columns.
 
     Attributes:
@@ -164,13 +164,13 @@ class Sheet:
     """
 
     rows: Sequence[Text]
-    columns: Sequence[OpinionColumn]
+    columns: Sequence[RatingColumn]
     candidates: Sequence[CandidateColumn]
     unmatched: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
 
 
-def join(layers: Iterable[Layer], candidates: Iterable[CandidateLayer] = ()) -> Sheet:
+def join(layers: Iterable[RatingInput], candidates: Iterable[CandidateInput] = ()) -> RatingTable:
     """Put layers side by side. Rows are in the order of first appearance, and no row is left out.
 
     Raises:
@@ -183,20 +183,20 @@ def join(layers: Iterable[Layer], candidates: Iterable[CandidateLayer] = ()) -> 
         if names.count(name) > 1:
             raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     rows = _Rows()
-    placed = [rows.place([opinion.text for opinion in layer.opinions]) for layer in layers]
+    placed = [rows.place([opinion.text for opinion in layer.ratings]) for layer in layers]
     sampled = [rows.place([d.text for d in layer.distributions]) for layer in candidates]
     if not rows.texts:
         raise InputError("there is no segment to show; give at least one file with segments")
     columns = []
     for layer, at in zip(layers, placed, strict=True):
-        opinions: list[Opinion | None] = [None] * len(rows.texts)
-        for row, opinion in zip(at, layer.opinions, strict=True):
+        ratings: list[SegmentRating | None] = [None] * len(rows.texts)
+        for row, opinion in zip(at, layer.ratings, strict=True):
             try:
                 _check(opinion)
             except InputError as error:
                 raise InputError(f"{layer.name}, segment {opinion.text.id}: {error}") from None
-            opinions[row] = opinion
-        columns.append(OpinionColumn(layer.name, layer.human, opinions))
+            ratings[row] = opinion
+        columns.append(RatingColumn(layer.name, layer.human, ratings))
     strips = []
     for said, at in zip(candidates, sampled, strict=True):
         distributions: list[Distribution | None] = [None] * len(rows.texts)
@@ -204,10 +204,10 @@ def join(layers: Iterable[Layer], candidates: Iterable[CandidateLayer] = ()) -> 
             distributions[row] = distribution.on(rows.texts[row])
         strips.append(CandidateColumn(said.name, distributions))
     named = [(layer.name, at) for layer, at in zip(layers, placed, strict=True)]
-    return Sheet(rows.texts, columns, strips, _unmatched(named, len(rows.texts)))
+    return RatingTable(rows.texts, columns, strips, _unmatched(named, len(rows.texts)))
 
 
-def _check(opinion: Opinion) -> None:
+def _check(opinion: SegmentRating) -> None:
     if opinion.own is not None and not math.isfinite(opinion.own):
         raise InputError(f"the score {opinion.own} is no number")
     if opinion.annotation is None:
