@@ -59,7 +59,8 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
             raise OptionError(
                 "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"
             )
-    if card.candidates is not None or (card.unit == "segment" and card.context == "segment"):
+    stored = any(one.candidates is not None for one in (card, *card.others))
+    if stored or (card.unit == "segment" and card.context == "segment"):
         return Units(segments, [_whole(segment) for segment in segments])
     units: list[Segment] = []
     found: list[Sequence[Part]] = []

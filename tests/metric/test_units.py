@@ -30,7 +30,7 @@ from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, units_of
-from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION
+from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 ONE = Segment("The dog barks.", "Der Hund bellt.", "line 1")
@@ -133,8 +133,10 @@ def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, ground
 def test_a_walk_reads_the_sentence_and_its_source_alone() -> None:
     card = load_card("mbr-esd-small?unit=sentence")
     units = units_of(card, [TEXT]).units
-    assert all(unit.context is None for unit in units)
-    assert units[0].source == "Good morning, dear friends."
+    # The very requests of the sentences one by one: cost is that of as many segments.
+    alone = [Segment(source, translation, "x") for source, translation in pairs(TRANSLATION)]
+    assert [(u.source, u.translation, u.context) for u in units] == [(u.source, u.translation, None) for u in alone]
+    assert units_of(card, alone).units == alone
     with pytest.raises(OptionError, match="context=document changes nothing"):
         units_of(replace(card, context="document"), [TEXT])
 
@@ -165,6 +167,8 @@ def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
 
 
 def test_a_file_of_candidates_has_whole_segments(card: ModelCard) -> None:
+    stored = replace(card, candidates="some.jsonl")
+    assert units_of(stored, [TEXT]).units == units_of(replace(card, others=(stored,)), [TEXT]).units == [TEXT]
     with pytest.raises(OptionError, match="whole segments"):
         list(sample(card, [TEXT]))
     (found,) = sample(replace(card, unit="auto"), [TEXT])
