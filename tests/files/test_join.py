@@ -156,5 +156,5 @@ def test_decisions_meet_their_candidates(tmp_path: Path) -> None:
     write_records(path, [record("A", 0, "eins"), record("B", 0, "zwei")])
     assert main(["decide", str(path), "-o", str(out), "--quiet"]) == 0
     sheet = read_sheet([Source(out), Source(path)])
-    assert [o.annotation for o in sheet.columns[0].opinions if o] == [r.annotation for r in read_decisions(out)]
+    assert [o.annotation for o in sheet.columns[0].ratings if o] == [r.annotation for r in read_decisions(out)]
     assert np.array([d is not None for d in sheet.candidates[0].distributions]).all()

@@ -84,7 +84,7 @@ def test_no_error_anywhere_is_written_as_error_spans(comet_command: Command, fil
     assert score(comet_command, files, "--to_json", "out.json").status == 0
     [rows] = json.loads(Path("out.json").read_text(encoding="utf-8")).values()
     assert [row["errors"] for row in rows] == [[], [], []]
-    assert all(o.annotation is not None for o in comet_layer(Source(Path("out.json"))).opinions)
+    assert all(o.annotation is not None for o in comet_layer(Source(Path("out.json"))).ratings)
 
 
 @pytest.mark.parametrize("which", ["sources", "translations"])
