@@ -227,10 +227,10 @@ def drawn(walk: EncodedWalk, row: Row) -> Drawn:
 def trainable(base: str, adapter: str, bf16: bool) -> Any:
     """A model with an adapter that is trained further; frozen weights in bfloat16 where that is fast."""
     import torch
-    from mbr_esd_metric.generation.quiet import quiet_peft
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
+    from mbr_esd_metric.generation.pretrained import quiet_peft
     from mbr_esd_metric.generation.threads import wait_passively
 
     wait_passively()
