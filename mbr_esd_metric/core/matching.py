@@ -1,17 +1,15 @@
 """Optimal one-to-one matching of error spans for MPP: which spans are paired so that the F-score is highest.
 
 A pair of spans earns one credit towards precision and another towards recall, and the F-score is the harmonic
-mean of the two sums, so no single assignment problem gives the best matching. Two facts still make it exact and fast:
+mean of the two sums, so no single assignment problem gives the best matching. Two facts still make it fast, and exact
+but for ties of many equal spans:
 
 * For every t in [0, 1], ``H(P, R) = 2 P R / (P + R) <= 2 (t^2 P + (1 - t)^2 R)``, with equality at t = R / (P
   + R). So an assignment problem with credits weighted by t^2 and (1 - t)^2 bounds the F-score of *all* matchings.
   Mostly its own solution reaches the bound and so is the best one.
 * If not, assignments are listed in order of decreasing weighted credit (Murty 1968) until the bound falls below the
   best F-score found.
-* Equal spans have many equal matchings, which would all be listed. So after a few, the components of competing spans
-  are solved one by one: spans are taken in turn, and only the sums that no others beat are kept for each number of
-  partners left of each kind. This is exact. Where even that is too much, as with dozens of spans that all overlap, the
-  best of `_LISTED` matchings counts.
+* Equal spans have many equal matchings, which would all be listed; the best of the first `_LISTED` counts.
 
 If many pairs of annotations are compared, small problems are enumerated instead, all at once. Only matchings that no
 other one beats in both sums of credits are kept. The sums of independent problems are added.
@@ -39,10 +37,8 @@ _Node: TypeAlias = tuple[float, int, Floats, frozenset[tuple[int, int]], tuple[I
 _TOLERANCE = 1e-12
 #: Most matchings of competing spans to enumerate: all of seven spans with seven, or of four with nine.
 _ENUMERATED = 5040
-#: Matchings that are listed before components are solved one by one, and where that is too much.
-_TRIED, _LISTED = 16, 200
-#: Most sums that are kept at once while a component is solved.
-_KEPT = 2_000
+#: Most matchings that are listed.
+_LISTED = 200
 #: Matchings enumerated at once.
 _SUMS = 1 << 17
 #: Most options to list.
@@ -76,10 +72,6 @@ def best_matching(precision: Floats, recall: Floats) -> tuple[float, float]:
     constant = t * t * total_p + (1 - t) ** 2 * total_r
     for number, (value, pairs) in enumerate(_ranked_assignments(t * t * p + (1 - t) ** 2 * r)):
         if 2 * (value + constant) < best[0] - _TOLERANCE or number == _LISTED:
-            break
-        if number == _TRIED and (sums := _by_components(p, r, (total_p, total_r), best[0])) is not None:
-            for sum_p, sum_r in zip(*sums, strict=True):
-                best = _better_of(sum_p, sum_r, best)
             break
         best = _better_of(total_p + float(p[pairs].sum()), total_r + float(r[pairs].sum()), best)
     return best[2], best[3]
@@ -260,79 +252,6 @@ def _better_of(sum_p: float, sum_r: float, best: tuple[float, ...]) -> tuple[flo
         if abs(value - other) > _TOLERANCE:
             return key if value > other else best
     return best
-
-
-def _by_components(
-    precision: Floats, recall: Floats, start: tuple[float, float], least: float
-) -> tuple[list[float], list[float]] | None:
-    """P and R of the matchings that no other one beats in both; None if there are too many on the way.
-
-    Args:
-        precision, recall: credits of the pairs of spans, (candidate's spans, support's spans).
-        start: P and R of the pairs that compete with no other.
-        least: an F-score that some matching has; those that cannot reach it are left out.
-    """
-    edges = (precision > 0) | (recall > 0)
-    of_c, of_s = (labels[:, 0] for labels in _components(edges[..., None]))
-    fronts = []
-    for label in sorted(set(of_c[edges.any(1)].tolist())):
-        cells = np.ix_(of_c == label, of_s == label)
-        front = _component_front(precision[cells], recall[cells])
-        if front is None:
-            return None
-        fronts.append(front)
-    p, r = np.array([start[0]]), np.array([start[1]])
-    for at, (more_p, more_r) in enumerate(fronts):
-        if len(p) * len(more_p) > _KEPT:
-            return None
-        p, r = np.add.outer(p, more_p).ravel(), np.add.outer(r, more_r).ravel()
-        most_p = p + sum(float(rest[0].max()) for rest in fronts[at + 1 :])
-        most_r = r + sum(float(rest[1].max()) for rest in fronts[at + 1 :])
-        able = 2 * most_p * most_r >= (least - _TOLERANCE) * (most_p + most_r)
-        p, r = _pruned(p[able], r[able])
-    return p.tolist(), r.tolist()
-
-
-def _component_front(precision: Floats, recall: Floats) -> tuple[Floats, Floats] | None:
-    """The sums of credits of the matchings of one component that no other one beats in both; None if too many."""
-    kinds, capacity = np.unique(np.concatenate([precision, recall]), axis=1, return_counts=True)
-    p, r = kinds[: len(precision)], kinds[len(precision) :]
-    order = np.lexsort(np.concatenate([p, r], axis=1).T)
-    p, r = p[order], r[order]
-    edges = (p > 0) | (r > 0)
-    # Number of partners left of each kind, and the kind of the span before, if it is equal -> sums.
-    found: dict[tuple[tuple[int, ...], int], tuple[Floats, Floats]] = {
-        (tuple(capacity.tolist()), -1): (np.zeros(1), np.zeros(1))
-    }
-    for span in range(len(p)):
-        again = span + 1 < len(p) and bool((p[span] == p[span + 1]).all() and (r[span] == r[span + 1]).all())
-        needed = np.atleast_1d(edges[span + 1 :].any(0))
-        parts: dict[tuple[tuple[int, ...], int], list[tuple[Floats, Floats]]] = {}
-        for (left, last), (sum_p, sum_r) in found.items():
-            for kind in (-1, *np.flatnonzero(edges[span]).tolist()):
-                # Equal spans take partners in the order of their kinds; a span without one comes first.
-                if kind < last or (kind >= 0 and not left[kind]):
-                    continue
-                rest = tuple((count - (at == kind)) if needed[at] else 0 for at, count in enumerate(left))
-                gain = (p[span, kind], r[span, kind]) if kind >= 0 else (0.0, 0.0)
-                parts.setdefault((rest, kind if again else -1), []).append((sum_p + gain[0], sum_r + gain[1]))
-        found = {
-            state: _pruned(np.concatenate([one for one, _ in sums]), np.concatenate([one for _, one in sums]))
-            for state, sums in parts.items()
-        }
-        if sum(len(sums) for sums, _ in found.values()) > _KEPT:
-            return None
-    return _pruned(
-        np.concatenate([one for one, _ in found.values()]), np.concatenate([one for _, one in found.values()])
-    )
-
-
-def _pruned(p: Floats, r: Floats) -> tuple[Floats, Floats]:
-    """The sums that no others beat in both; those that differ by rounding alone count as equal."""
-    order = np.lexsort((-r, -np.round(p, 11)))
-    best = np.maximum.accumulate(np.append(-np.inf, r[order][:-1]))
-    kept = order[r[order] > best + _TOLERANCE]
-    return p[kept], r[kept]
 
 
 def _assign(weights: Floats) -> tuple[Indices, Indices]:
