@@ -116,7 +116,7 @@ def write_submission(
     if not rows:
         raise OptionError(f"{metric or 'gold'} has no translation of the chosen systems; choose others")
     if error_free is not None:
-        rows = _told(rows, error_free)
+        rows = _with_error_free(rows, error_free)
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
     SUBMISSION_FORMATS[form].write(Path(path), rows, replace(about, systems=systems, gold=metric is None))
@@ -219,7 +219,7 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
     return places
 
 
-def _told(rows: Sequence[SubmissionRow], model: ErrorFreeModel) -> list[SubmissionRow]:
+def _with_error_free(rows: Sequence[SubmissionRow], model: ErrorFreeModel) -> list[SubmissionRow]:
     """The rows, with whether each is without error; one without a translation is not."""
     judged = [Judged(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
     said = model.clean(judged).tolist()
