@@ -38,11 +38,8 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for n, text in enumerate(B)
     ]
     data = {
-        "A.txt": [{"src": s, "mt": t, "COMET": 1.0} for s, t in zip(SOURCES, A, strict=True)],
-        "B.txt": [
-            {"src": s, "mt": t, "COMET": 0.5} | ({"errors": e} if e else {})
-            for s, t, e in zip(SOURCES, B, errors, strict=True)
-        ],
+        "A.txt": [{"src": s, "mt": t, "COMET": 1.0, "errors": []} for s, t in zip(SOURCES, A, strict=True)],
+        "B.txt": [{"src": s, "mt": t, "COMET": 0.5, "errors": e} for s, t, e in zip(SOURCES, B, errors, strict=True)],
     }
     path = tmp_path / "out.json"
     path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
