@@ -149,7 +149,7 @@ def test_the_table_of_decision_options_is_whole() -> None:
     table = dict(
         re.findall(r"^\| `--([\w-]+)` \| (.*) \|$", (ROOT / "docs/decide.md").read_text(encoding="utf-8"), re.M)
     )
-    flags = {name: {"format": "answers"}.get(name, name.replace("_", "-")) for name in FIELDS}
+    flags = {name: name.replace("_", "-") for name in FIELDS}
     assert set(table) == set(flags.values())
     for name, option in FIELDS.items():
         named = set(re.findall(r"`([\w-]+)`", table[flags[name]]))
