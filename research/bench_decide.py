@@ -216,7 +216,7 @@ def profile(n: int, length: int) -> None:
         parsed = [parser.parse(text) for text in record.texts]
         annotations = [one.annotation for one in parsed if isinstance(one, Parsed)]
         at = step("reading and locating answers", at)
-        folded = Hypotheses(annotations, record.columns.logprobs, record.texts)  # type: ignore[arg-type]
+        folded = Hypotheses(annotations, record.columns.logprobs, record.texts)
         at = step("folding duplicates", at)
         decision = choose(DecisionProblem(folded, length, similarity), Mbr())
         at = step("utilities and choice", at)

@@ -26,7 +26,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import sample
 from mbr_esd_metric.metric.plan import Segment
 
-Drawn = list[tuple[Segment, Sequence[Candidate]]]
+Drawn = Sequence[tuple[Segment, Sequence[Candidate]]]
 
 
 def row(name: str, drawn: Drawn, seconds: float) -> str:

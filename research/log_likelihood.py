@@ -105,8 +105,8 @@ def _tokens(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
     text = tokenizer.apply_chat_template(
         answer.request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
     )
-    encode = lambda part: list(tokenizer(part, add_special_tokens=False)["input_ids"])  # noqa: E731
-    return encode(text), [*encode(answer.text), tokenizer.eos_token_id]
+    prompt, tokens = (list(tokenizer(part, add_special_tokens=False)["input_ids"]) for part in (text, answer.text))
+    return prompt, [*tokens, tokenizer.eos_token_id]
 
 
 def by_transformers(options: EngineOptions) -> Scorer:

@@ -307,7 +307,8 @@ class Trainer:
         self.parameters = [group["params"][0] for group in self.optimizer.param_groups]
         self.mean = [p.detach().clone() for p in self.parameters]
         self.seen: dict[str, int] = {}
-        self.rate, self.updates, self.losses = rate, 0, defaultdict(lambda: [0.0, 0])
+        self.rate, self.updates = rate, 0
+        self.losses: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
 
     def update(self, batch: Sequence[Encoded], share: float) -> None:
         import torch
