@@ -13,8 +13,8 @@ is the chain's likeliest path.
 
 A candidate ends with a score, which ``score=given`` takes: ``-min(25, exp(z) - 1)``. Without more in the model's
 configuration, it is the expected number of spans in MQM points. Our own models have a section ``mbr_esd_metric`` there:
-``embeddings`` (an embedded model whose embeddings the folder lacks), ``persistence``, and ``score``, the weights of z:
-`Features` says of what.
+``embeddings`` (an embedded model whose embeddings the folder lacks), ``persistence``, ``odds`` (by which the odds of
+minor and major are multiplied in candidates), and ``score``, the weights of z: `Features` says of what.
 
 A pair of more tokens than the model has positions is read part by part, cut between aligned sentences; penalties add.
 """
@@ -27,11 +27,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.elicit.sentences import Part, parts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
@@ -39,9 +39,6 @@ from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, R
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
 from mbr_esd_metric.generation.pretrained import bf16_works, loading, placement, problem_of
 from mbr_esd_metric.generation.threads import wait_passively
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.elicit.answer_format import Walk
 
 _TAGS = ("ok", "minor", "major")
 _SECTION = "mbr_esd_metric"
@@ -116,6 +113,7 @@ class TaggerEngine(Engine):
             raise EngineError(f"the tokenizer of {options.model} does not say where tokens stand; save a fast one")
         section = getattr(config, _SECTION, None) or {}
         self._persistence = float(section.get("persistence", _PERSISTENCE))
+        self._odds = float(section.get("odds", 1.0))
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
         if unknown := set(self._mix) - {"intercept", *Features.__dataclass_fields__}:
             raise EngineError(
@@ -143,15 +141,17 @@ class TaggerEngine(Engine):
             if request.walk is None:
                 raise EngineError("engine=tagger answers with a tag for each word; give format=tags")
             chances, features = self._read(request)
+            chances = chances * [1.0, self._odds, self._odds]
+            chances /= chances.sum(1, keepdims=True)
             between = len(request.walk.units)
             score = self._score(features)
             texts = [chances[:between], chances[between:]]
             paths = _Paths([_Chain(some, self._persistence, sampling) for some in texts if len(some)])
             if sampling.greedy:
-                samples = (_candidate(request.walk, paths.likeliest(), paths, score),) * request.n
+                samples = (_candidate(request, paths.likeliest(), paths, score),) * request.n
             else:
                 samples = tuple(
-                    _candidate(request.walk, paths.drawn(f"{sampling.seed}/{request.key}/{index}"), paths, score)
+                    _candidate(request, paths.drawn(f"{sampling.seed}/{request.key}/{index}"), paths, score)
                     for index in range(request.first, request.first + request.n)
                 )
             yield Generated(request.key, request.first, samples)
@@ -335,9 +335,10 @@ class _Chain:
             tags.append(int(before[tags[-1]]))
         return tags[::-1]
 
-    def logprob(self, tags: Sequence[int]) -> float:
+    def logprobs(self, tags: Sequence[int]) -> list[float]:
+        """Of each tag, given the one before it."""
         first = math.log(self._exact[0, 0, tags[0]])
-        return first + sum(math.log(self._exact[i, a, b]) for i, (a, b) in enumerate(pairwise(tags), 1))
+        return [first, *(math.log(self._exact[i, a, b]) for i, (a, b) in enumerate(pairwise(tags), 1))]
 
 
 def _transitions(chances: Chances, persistence: float) -> Any:
@@ -367,11 +368,17 @@ class _Paths:
     def likeliest(self) -> list[list[int]]:
         return [chain.likeliest() for chain in self._chains]
 
-    def logprob(self, paths: Sequence[Sequence[int]]) -> float:
-        return sum(chain.logprob(path) for chain, path in zip(self._chains, paths, strict=True))
+    def logprobs(self, paths: Sequence[Sequence[int]]) -> list[float]:
+        return [one for chain, path in zip(self._chains, paths, strict=True) for one in chain.logprobs(path)]
 
 
-def _candidate(walk: Walk, paths: Sequence[Sequence[int]], chains: _Paths, score: float) -> Candidate:
+def _candidate(request: Request, paths: Sequence[Sequence[int]], chains: _Paths, score: float) -> Candidate:
+    walk = request.walk
+    assert walk is not None
     tags = [tag for path in paths for tag in path]
-    text = "".join(piece + walk.marks[tag] for piece, tag in zip(walk.pieces, tags, strict=True))
-    return Candidate(f"{text}\nScore: {score:.4f}", logprob=chains.logprob(paths), tokens=len(tags))
+    said = [piece + walk.marks[tag] for piece, tag in zip(walk.pieces, tags, strict=True)]
+    text, each = "".join((*said, f"\nScore: {score:.4f}")), chains.logprobs(paths)
+    by_token = None
+    if request.token_logprobs:  # a word and its tag count as one token
+        by_token = TokenLogprobs.spelling([one.encode("utf-8", "surrogatepass") for one in said], each, "".join(said))
+    return Candidate(text, logprob=sum(each), tokens=len(tags), token_logprobs=by_token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,11 @@ def test_the_likeliest_path_is_the_likeliest() -> None:
     rng = np.random.default_rng(0)
     chances = rng.dirichlet([1, 1, 1], 5)
     chain = _Chain(chances, 0.9, GREEDY)
-    best = max(itertools.product(range(3), repeat=5), key=chain.logprob)
+    best = max(itertools.product(range(3), repeat=5), key=lambda path: sum(chain.logprobs(path)))
     assert tuple(chain.likeliest()) == best
-    assert sum(math.exp(chain.logprob(path)) for path in itertools.product(range(3), repeat=5)) == pytest.approx(1)
+    assert sum(math.exp(sum(chain.logprobs(path))) for path in itertools.product(range(3), repeat=5)) == pytest.approx(
+        1
+    )
 
 
 def test_samples_have_the_probabilities_that_they_say(engine: TaggerEngine) -> None:
@@ -129,6 +132,9 @@ def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine)
 def test_greedy_is_one_candidate_at_least_as_likely_as_any_sample(engine: TaggerEngine) -> None:
     greedy = sampled(engine, request(n=2), GREEDY)
     assert greedy[0] == greedy[1]
+    (known,) = sampled(engine, replace(request(n=1), token_logprobs=True), GREEDY)
+    assert known.token_logprobs is not None
+    assert sum(known.token_logprobs.logprobs) == pytest.approx(known.logprob)
     assert all((one.logprob or 0) <= (greedy[0].logprob or 0) + 1e-9 for one in sampled(engine, request()))
 
 
@@ -150,6 +156,16 @@ def test_the_score_is_mixed_as_the_configuration_says(tmp_path: Path) -> None:
     assert (one.text or "").endswith("\nScore: -2.0000")
     with pytest.raises(EngineError, match="'luck'"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1}))))
+
+
+def test_odds_make_errors_likelier(tmp_path: Path) -> None:
+    def logprob(**section: float) -> float:
+        engine = TaggerEngine(EngineOptions(model=str(made(tmp_path, **section)), device="cpu"))
+        (one,) = sampled(engine, request(n=1), GREEDY)
+        assert set(one.text or "") >= {"=" if section.get("odds", 1) < 1 else "+"}
+        return one.logprob or 0.0
+
+    assert logprob(odds=1e-4) > logprob(odds=1.0) < logprob(odds=1e4)
 
 
 def test_other_labels_are_refused_by_name(tmp_path: Path) -> None:
