@@ -13,7 +13,7 @@ margin. Embeddings of tokens and positions stay as they are.
 
 The learning rate depends on the time alone: the run ends when it is to end. Every five minutes a checkpoint is written,
 whole or not at all; the same command goes on from it. Runs side by side (`--exchange`, each with a seed of its own)
-take the mean of each other's weights every ten updates. In the end the mean of the weights is in `model/`.
+take the mean of each other's weights every ten updates. In the end the model is in `model/`, for `engine=tagger`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import argparse
 import datetime
 import math
 import random
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -305,7 +306,6 @@ class Trainer:
             groups.append({"params": [parameter], "share": share, "weight_decay": decay})
         self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
         self.parameters = [group["params"][0] for group in self.optimizer.param_groups]
-        self.mean = [p.detach().clone() for p in self.parameters]
         self.seen: dict[str, int] = {}
         self.rate, self.updates = rate, 0
         self.losses: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
@@ -348,9 +348,6 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.updates += 1
-        if self.updates % 5 == 0:
-            weight = max(0.01, 1 / (1 + self.updates / 5))
-            torch._foreach_lerp_(self.mean, [p.detach() for p in self.parameters], weight)
         for name, value in parts.items():
             self.losses[name][0] += float(value.detach())
             self.losses[name][1] += 1
@@ -369,7 +366,6 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         return {
             "parameters": [p.detach() for p in self.parameters],
-            "mean": self.mean,
             "optimizer": self.optimizer.state_dict(),
             "updates": self.updates,
         }
@@ -380,24 +376,14 @@ class Trainer:
         with torch.no_grad():
             for own, known in zip(self.parameters, state["parameters"], strict=True):
                 own.copy_(known)
-        self.mean, self.updates = state["mean"], state["updates"]
+        self.updates = state["updates"]
         self.optimizer.load_state_dict(state["optimizer"])
 
-    def save_mean(self, folder: Path, base: Path) -> None:
-        import shutil
-
-        import torch
-
-        kept = [p.detach().clone() for p in self.parameters]
-        with torch.no_grad():
-            for own, mean in zip(self.parameters, self.mean, strict=True):
-                own.copy_(mean)
+    def save(self, folder: Path, base: Path) -> None:
+        """Write a folder that `engine=tagger` reads."""
         self.model.save_pretrained(folder)
         for path in [*base.glob("tokenizer*"), *base.glob("special_tokens*")]:
             shutil.copy(path, folder)
-        with torch.no_grad():
-            for own, known in zip(self.parameters, kept, strict=True):
-                own.copy_(known)
 
 
 def main() -> None:
@@ -452,7 +438,7 @@ def main() -> None:
             losses = ", ".join(f"{name} {a / n:.3f}" for name, (a, n) in sorted(trainer.losses.items()))
             print(f"{trainer.updates} updates, {rows} rows, {share:.1%}: {losses}", flush=True)
             trainer.losses.clear()
-    trainer.save_mean(args.output / "model", args.base)
+    trainer.save(args.output / "model", args.base)
     print(f"{args.output / 'model'}: {trainer.updates} updates, {rows} rows")
 
 

@@ -50,7 +50,7 @@ def test_an_original_becomes_better_than_what_was_made_of_it(tmp_path: Path) -> 
     for number in range(40):
         trainer.update(batch, number / 80)
     assert trainer.losses["margin"][0] / 40 < 0.7
-    trainer.save_mean(tmp_path / "out", tmp_path)
+    trainer.save(tmp_path / "out", tmp_path)
     state, updates = trainer.state(), trainer.updates
     again = train_encoder.Trainer(tmp_path, 1e-2, 1.0)
     again.load(state)
