@@ -97,7 +97,7 @@ def out(
         code = main([word.replace("KIND", kind) for word in words])
         said = capsys.readouterr()
         assert code == 0, said.err
-        printed, noted = (re.sub(rf"\b{kind}\b", "KIND", text) for text in (said.out, said.err))
+        printed, noted = (re.sub(rf"\b{kind}\b|(?<=candidates:)\w+", "KIND", text) for text in (said.out, said.err))
         return printed, noted
 
     return run

@@ -13,8 +13,7 @@ import pytest
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
-from mbr_esd_metric.generation import registry
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
@@ -50,7 +49,7 @@ class Recorder(StubEngine):
 
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
-    monkeypatch.setattr(registry, "engine_class", lambda name: Recorder)
+    monkeypatch.setattr(ENGINES, "get", lambda name: Recorder)
     run_instead(Recorder, monkeypatch)
     for name, value in (("asked", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
         monkeypatch.setattr(Recorder, name, value)

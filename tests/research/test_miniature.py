@@ -27,7 +27,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, bio_mqm: Path) -> Path:
     """A finished run, made in two parts: what the first left must not be made again by the second."""
     folder, tables = tmp_path_factory.mktemp("miniature"), bio_mqm.parent
     miniature(folder, tables, "--stages", "data", "sft")
-    adapter = folder / "sft" / "adapter" / "adapter_model.safetensors"
+    adapter = folder / "sft" / "lora" / "adapter_model.safetensors"
     before = adapter.stat().st_mtime_ns
     assert not (folder / "wmt23.candidates.jsonl").exists()
     miniature(folder, tables)
@@ -83,7 +83,17 @@ def test_the_distilled_folder_scores_with_the_stock_command(work: Path, tmp_path
     (tmp_path / "s.txt").write_text("Here are two.\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("Hier sind zwei.\n", encoding="utf-8")
     done = subprocess.run(
-        [str(command), "-s", "s.txt", "-t", "t.txt", "--model", f"{work / 'dpo'}?engine=transformers", "--gpus", "0"],
+        [
+            str(command),
+            "-s",
+            "s.txt",
+            "-t",
+            "t.txt",
+            "--model",
+            f"{work / 'dpo' / 'lora'}?engine=transformers",
+            "--gpus",
+            "0",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
