@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_given_once, check_output
-from mbr_esd_metric.files.streams import read_segments, write_whole
+from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     """Add FILE, ``-s``, ``-t`` and ``--lp``."""
     parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
     parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
+    parser.add_argument("--quoted", action="store_true", help="cells of a TSV as FILE are quoted as in CSV")
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument(
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
@@ -84,7 +83,7 @@ class Texts:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
         if args.documents:
             raise useless(f"--documents {args.documents}", f"{args.document}, which says it itself")
-        document = read_document(args.document, every=args.all)
+        document = read_document(args.document, every=args.all, quoted=args.quoted)
         if note := _left_out(document):
             print(f"note: {args.document}: {note}", file=sys.stderr)
         texts = [unit.translation for unit in document.units]
@@ -97,8 +96,9 @@ class Texts:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
         if args.output:
             raise useless(f"-o {args.output}", "plain texts")
-        if args.all:
-            raise useless("--all", "plain texts")
+        for option in ("all", "quoted"):
+            if getattr(args, option):
+                raise useless(f"--{option}", "plain texts")
         check_given_once(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
@@ -158,7 +158,9 @@ class Texts:
     def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
         """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
         if table:
-            write_whole(table, _csv(data, [self.id(number) for number in range(1, len(self.sources) + 1)]))
+            from mbr_esd_metric.adapters.documents.table import write_errors
+
+            write_errors(table, _error_rows(data, [self.id(number) for number in range(1, len(self.sources) + 1)]))
         if self.document is not None and output:
             from mbr_esd_metric.adapters.documents import Checked
             from mbr_esd_metric.core.annotation import Annotation
@@ -205,16 +207,13 @@ def _errors(row: WrittenSegment) -> list[dict[str, Any]]:
     return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
 
 
-def _csv(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+def _error_rows(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]) -> Iterator[list[Any]]:
+    """The cells of each error, in the order of `ERROR_COLUMNS`."""
     fields = ("severity", "category", "side", "start", "end", "text", "confidence")
-    writer.writerow(["system", "id", *fields, "source", "translation"])
     for path, rows in data.items():
         for name, row in zip(ids, rows, strict=True):
             for error in _errors(row):
-                writer.writerow([path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]])
-    return text.getvalue()
+                yield [path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]]
 
 
 def read_document_names(path: str, beside: str, count: int) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +20,9 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.documents import Checked, Document, read_document
 from mbr_esd_metric.adapters.documents.markup import Content
+from mbr_esd_metric.adapters.documents.table import write_errors
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, OptionError
 
 ONE = """<?xml version="1.0" encoding="UTF-8"?>\r
 <!-- a comment --><xliff version='1.2'   xmlns="urn:oasis:names:tc:xliff:document:1.2">
@@ -232,12 +235,69 @@ def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, d
     texts = ["=SUM(A1)", "+1", "-1", "@me", '=HYPERLINK("x")', 'say "it"', "two\nlines", "a,b\tc", "'", " =x "]
     content = io.StringIO(newline="")
     csv.writer(content, delimiter=delimiter).writerows([["source", "target"], *zip(texts, texts, strict=True)])
-    table = _read(tmp_path, name, content.getvalue())
+    (tmp_path / name).write_bytes(content.getvalue().encode())
+    table = read_document(tmp_path / name, quoted=delimiter == "\t")
     assert [unit.translation for unit in table.units] == [text.strip() for text in texts]
     _mark(table, _nothing(table), tmp_path / f"o{name}")
     with (tmp_path / f"o{name}").open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter=delimiter))
     assert rows[1:] == [[text, text, "0.5", "[]"] for text in texts]
+
+
+def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
+    """One that is never closed swallows no line."""
+    content = 'source\ttarget\nA dog\t"Ein Hund\nA cat\tEine "Katze"\nYes\t"Ja"\n'
+    table = _read(tmp_path, "t.tsv", content)
+    assert [unit.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
+    _mark(table, _words(table, u2="Katze"), tmp_path / "o.tsv")
+    lines = (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[:2] for line in lines] == [line.split("\t") for line in content.splitlines()]
+    assert json.loads(lines[2].split("\t")[3])[0]["start"] == 6
+    with pytest.raises(OptionError, match="--quoted changes nothing with"):
+        read_document(_read(tmp_path, "t.csv", "source,target\na,b\n").path, quoted=True)
+
+
+@pytest.mark.parametrize("ending", ["\n", "\n\n", "\r\n\r\n", "\n \n"])
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_blank_last_lines_and_the_byte_order_mark(tmp_path: Path, name: str, delimiter: str, ending: str) -> None:
+    content = "\ufeffsource,target\nA dog,Ein Hund".replace(",", delimiter) + ending
+    table = _read(tmp_path, name, content)
+    assert [unit.translation for unit in table.units] == ["Ein Hund"]
+    _mark(table, _nothing(table), tmp_path / f"o{name}")
+    written = (tmp_path / f"o{name}").read_bytes()
+    assert written.decode().splitlines()[0] == delimiter.join(("\ufeffsource", "target", "score", "errors"))
+    assert len(written.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_a_second_run_replaces_the_columns_of_the_first(tmp_path: Path, name: str) -> None:
+    """Wherever they stand; another column called score stays."""
+    content = "score,source,target\n-1.25,A dog,Ein Hund\n".replace(",", "\t" if name.endswith("tsv") else ",")
+    for there, output in ((_read(tmp_path, name, content).path, "1"), (tmp_path / f"1{name}", "2")):
+        table = read_document(there)
+        _mark(table, _words(table, u1="Hund"), tmp_path / (output + name))
+    once = (tmp_path / f"1{name}").read_bytes()
+    assert once.startswith(content.splitlines()[0].encode())
+    assert (tmp_path / f"2{name}").read_bytes() == once
+    moved = _read(tmp_path, "m.csv", "score,errors,source,target\n1.0,[],A dog,Ein Hund\n")
+    _mark(moved, _nothing(moved), tmp_path / "n.csv")
+    assert (tmp_path / "n.csv").read_text("utf-8").splitlines()[1] == "0.5,[],A dog,Ein Hund"
+
+
+_FORMULAS = st.text("'=+-@\t ab1", max_size=4)
+
+
+@given(st.lists(st.tuples(_FORMULAS, _FORMULAS), min_size=1), st.floats(-2, 2))
+def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[str, str]], number: float) -> None:
+    texts = [*texts, ("=1+1", "'-x"), ("@a", "\tb"), ("-1", "+1")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "e.csv")
+        write_errors(path, [["f", f"i{s}", "major", "", "", 0, 1, t, number, f"a{s}", t] for s, t in texts])
+        with path.open(encoding="utf-8", newline="") as file:
+            _, *rows = csv.reader(file)
+        assert not any(cell.startswith(tuple("=+-@\t\r")) for row in rows for cell in (*row[:8], *row[9:]))
+        assert {float(row[8]) for row in rows} == {number}
+        assert [unit.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
 
 
 @pytest.mark.parametrize(
@@ -258,8 +318,18 @@ def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, d
         # The time grew with the square of the depth: minutes for 1 MB.
         ("p.xlf", '<xliff version="1.2">' + "\n<g>" * 100_000, "line 201: more than 200 elements inside one another"),
         ("p.docx", "", "give a file that ends in .xlf"),
+        ("t.csv", "source;target\nA dog;Ein Hund\n", "line 1: columns are divided by ';'"),
+        ("t.csv", '"source";"target"\n', "line 1: columns are divided by ';'"),
+        ("t.tsv", "source,target\n", "line 1: columns are divided by ','"),
+        (
+            "t.tsv",
+            'source\ttarget\nA dog\t"Ein\nHund"\n',
+            "t.tsv, line 3: 1 columns, and 2 in the header; perhaps",
+        ),
+        ("t.tsv", '"source"\t"target"\n', "(--quoted)"),
+        ("t.csv", "source,target\nA dog,Ein Hund\n\nA cat,Eine Katze\n", "line 3: 0 columns, and 2 in the header"),
         ("t.csv", "a,b\n", "line 1: no column source or src"),
-        ("t.csv", "source,target\na\n", "row 1: 1 columns, and 2 in the header"),
+        ("t.csv", "source,target\na\n", "line 2: 1 columns, and 2 in the header"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, content: str, said: str) -> None:
