@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import multiprocessing
 import random
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +117,26 @@ def test_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytes
     for name, workers in (("one", 1), ("two", 2)):
         assert run(source, "-o", tmp_path / name, "--workers", workers) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_the_workers_of_a_run_that_fails_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even while somebody holds the exception; otherwise they would end in the middle of the interpreter's own end."""
+    monkeypatch.setattr(module, "_BLOCK", 2000)
+    path = tmp_path / "candidates.jsonl"
+    write_records(path, records(400))
+    with pytest.raises(OSError, match="No space left") as held:
+        decide_file(path, "/dev/full", DecisionOptions(), workers=2)
+    assert multiprocessing.active_children() == []
+    assert held.value.errno == errno.ENOSPC
+
+
+def test_a_run_with_workers_ends_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "candidates.jsonl"
+    write_records(path, records(3))
+    command = [sys.executable, "-m", "mbr_esd_metric", "decide", path, "-o", tmp_path / "out", "--workers", "2"]
+    for _ in range(5):
+        done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
