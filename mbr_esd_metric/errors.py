@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 #: What every command says if its run ends early.
-KEPT = "what was computed is kept; repeat the command to go on from there"
+KEPT = "what was sampled is kept; repeat the command to go on from there"
 
 
 #: Control characters, line ends, characters that turn the direction of writing, and halves of surrogate pairs.
