@@ -250,7 +250,7 @@ def test_a_result_that_would_replace_an_input(comet_command: Command, files: Fil
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_disk(comet_command: Command, files: Files) -> None:
     done = score(comet_command, files, "--to_json", "/dev/full")
-    assert "No space left on device; what was computed is kept" in done.error
+    assert "No space left on device; what was sampled is kept" in done.error
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_real_translations(systems: list[tuple[str, str]]) -> None:
     _, err = first.communicate()
     assert first.returncode == 130, err
     assert "Traceback" not in err
-    assert "comet-score: interrupted; what was computed is kept" in err
+    assert "comet-score: interrupted; what was sampled is kept" in err
     assert not Path("never.json").exists()
     kept = set(stored(store))
     assert 0 < len(kept) < 16 * len(systems)

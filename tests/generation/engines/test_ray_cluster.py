@@ -84,7 +84,7 @@ def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monk
     monkeypatch.setattr(module, "_PATIENCE", 0)
     asked = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
     found: list[Generated] = []
-    with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was computed is kept"):
+    with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was sampled is kept"):
         found.extend(RayEngine(stub).generate(asked, SAMPLING))
     assert sorted(samples_of(found)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
     assert len(found) == 10
