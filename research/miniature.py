@@ -96,7 +96,7 @@ SIZES = {
         pair_n=8,
         max_tokens=64,
         sft={"learning_rate": 2e-3, "warmup_steps": 2, "per_device_train_batch_size": 4, "num_train_epochs": 1},
-        dpo={"learning_rate": 1e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "num_train_epochs": 1},
+        dpo={"learning_rate": 5e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "num_train_epochs": 3},
         rounds={"learning_rate": 2e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "max_steps": 2},
         looped=(4, 4),
     ),

@@ -87,10 +87,10 @@ class Sampler:
 
     def _generate(self, parts: Sequence[Request], left: dict[str, int], bar: tqdm[Any]) -> None:
         if self._engine is None:
-            bar.set_description(f"loading {self._plan.card.model or self._plan.engine}")
+            bar.set_description(f"loading {self._plan.card.model or self._plan.engine}", refresh=sys.stderr.isatty())
             self._engine = self._plan.engine_class(self._plan.options)
             self._held.callback(self._engine.close)
-            bar.set_description("sampling")
+            bar.set_description("sampling", refresh=False)
         candidates, tokens, wanted = 0, 0, sum(left.values())
         began = time.monotonic()
         for generated in self._engine.generate(parts, self._plan.sampling):

@@ -51,7 +51,7 @@ class Outcome:
     def error(self) -> str:
         """The error's line; there is exactly one, and no traceback."""
         lines = [line for line in self.err.splitlines() if line.startswith("comet-")]
-        assert len(lines) == 1, self.err
+        assert len(lines) == 1, repr(self.err)
         assert "Traceback" not in self.err
         assert self.status != 0
         return lines[0]
