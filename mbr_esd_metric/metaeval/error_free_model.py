@@ -267,7 +267,7 @@ def cross_validated(
     ways = {name: np.zeros(len(judged), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
     for part in sorted(set(folds.tolist())):
         learn, test = np.flatnonzero(folds != part), np.flatnonzero(folds == part)
-        own, other = [judged[at] for at in learn], [judged[at] for at in test]
+        own, other = [judged[at] for at in learn.tolist()], [judged[at] for at in test.tolist()]
         try:
             model = ErrorFreeModel.fit(own, gold[learn].tolist(), precision)
         except InputError as error:
