@@ -60,7 +60,7 @@ def test_samples_are_those_of_one_machine_and_kept(tmp_path: Path, monkeypatch: 
     found = list(sample(spread, SEGMENTS))
     assert len(kept) == 1
     assert sum(asked) == 2 * 18 - kept[0]
-    assert [len(samples) for _, samples, _ in found] == [18, 18]
+    assert [len(samples) for _, samples in found] == [18, 18]
     assert found == list(sample(here, SEGMENTS))
 
 
