@@ -17,7 +17,7 @@ import running
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.progress import Progress
+from mbr_esd_metric.files.streams import Progress
 from mbr_esd_metric.metaeval.synthetic import EDITS, decline_ratio
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, campaign
     from mbr_esd_metric.files.paths import check_output, file_name
-    from mbr_esd_metric.files.recalibration_file import read_recalibration
+    from mbr_esd_metric.files.records import read_recalibration
     from mbr_esd_metric.files.streams import json_text, write_whole
     from mbr_esd_metric.report.inputs import Source, read_sheet
 

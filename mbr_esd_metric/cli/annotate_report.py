@@ -18,11 +18,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
     from mbr_esd_metric.adapters.ratings import read_person_ratings
-    from mbr_esd_metric.files.paths import check_given_once
+    from mbr_esd_metric.files.paths import check_distinct
     from mbr_esd_metric.report.people import people_tables
     from mbr_esd_metric.report.tables import render_all
 
-    check_given_once(args.ratings, "ratings")
+    check_distinct(args.ratings, "ratings")
     ratings = [one for path in args.ratings for one in read_person_ratings(path)]
     print(render_all(people_tables(ratings, args.ratings, args.seed), args.table), end="")
     return 0

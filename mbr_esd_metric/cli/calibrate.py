@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.files.recalibration_file import read_recalibration, write_recalibration
+    from mbr_esd_metric.files.records import read_recalibration, write_recalibration
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         calibration_table,

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row a system, best first, then one a pair of systems."""
-    from mbr_esd_metric.files.paths import check_given_once
+    from mbr_esd_metric.files.paths import check_distinct
 
     level = args.fail_if_worse
     if level is not None and not 0 < level < 1:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.common and level is None:
         raise OptionError("--common is for a gate; give --fail-if-worse as well")
     check_gate(args, None if level is None else "--fail-if-worse")
-    check_given_once(args.files, "scores")
+    check_distinct(args.files, "scores")
     systems = _systems(args.files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]

@@ -119,12 +119,12 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[str | None]]:
     """The model, and the language pair of each input where it is given; arguments are checked before any work."""
     from mbr_esd_metric.distill.training_folder import question_of
     from mbr_esd_metric.elicit.prompt import language_names
-    from mbr_esd_metric.files.paths import check_folder, check_given_once, check_output
+    from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
     from mbr_esd_metric.metric.cards import load_card
 
     card = load_card(args.model)
     question_of(card)
-    check_given_once(args.inputs, "files")
+    check_distinct(args.inputs, "files")
     check_folder(args.output)
     for part in ("train", "validation"):
         if (path := Path(args.output, f"{part}.jsonl")).exists():

@@ -48,9 +48,9 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
         InputError: as `check_output`.
         OptionError: JUnit XML without a gate, or one path for two files.
     """
-    from mbr_esd_metric.files.paths import check_given_once, check_output
+    from mbr_esd_metric.files.paths import check_distinct, check_output
 
-    check_given_once([path for path in (args.summary, args.junit, *outputs) if path], "output")
+    check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
 
     for path in (args.summary, args.junit):
         if path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mbr_esd_metric.cli.analysis import add_measure_arguments, add_metrics, check_outputs, measuring_of, put_out
 from mbr_esd_metric.cli.data import load_test_sets
 from mbr_esd_metric.errors import OptionError, unknown, useless
-from mbr_esd_metric.files.progress import Progress
+from mbr_esd_metric.files.streams import Progress
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.meta_info import Status

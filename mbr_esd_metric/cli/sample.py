@@ -91,13 +91,13 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
-    from mbr_esd_metric.files.paths import check_given_once, short_names
+    from mbr_esd_metric.files.paths import check_distinct, short_names
     from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.metric.plan import Segment
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
-    check_given_once(args.translations, "translations", "-t ")
+    check_distinct(args.translations, "translations", "-t ")
     systems = short_names(args.translations, lambda file: Path(file).stem)
     sources = read_segments(args.sources)
     return [

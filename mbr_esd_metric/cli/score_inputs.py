@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
-from mbr_esd_metric.files.paths import check_given_once, check_output
+from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
 
@@ -99,7 +99,7 @@ class Texts:
         for option in ("all", "quoted"):
             if getattr(args, option):
                 raise useless(f"--{option}", "plain texts")
-        check_given_once(args.translations, "translations", "-t ")
+        check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
         documents = (

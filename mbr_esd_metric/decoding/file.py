@@ -30,7 +30,6 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, corpus_segment, decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.paths import check_output
-from mbr_esd_metric.files.progress import progress_bar
 from mbr_esd_metric.files.records import (
     CandidateRecord,
     DecisionRecord,
@@ -39,7 +38,7 @@ from mbr_esd_metric.files.records import (
     raw_records,
     read_candidates,
 )
-from mbr_esd_metric.files.streams import open_binary, whole_file
+from mbr_esd_metric.files.streams import open_binary, progress_bar, whole_file
 
 #: Workers get blocks of about this many bytes.
 _BLOCK = 1 << 21

@@ -1,4 +1,4 @@
-"""Which record of a file belongs to which translation. Everything that joins files uses this.
+"""The translation to which each record of a file belongs, for everything that joins files.
 
 Files name their segments differently. So records are joined by source and translation, ignoring white space at the
 end, and by system.
@@ -38,9 +38,9 @@ class Join(Generic[_T]):
 
     def __init__(self, records: Iterable[tuple[SegmentKey, _T]], systems: Collection[str]) -> None:
         self._records: dict[tuple[str, str, str], list[_T]] = {}
-        known = set(systems)
+        names = set(systems)
         for place, record in records:
-            system = place.system if place.system in known else ""
+            system = place.system if place.system in names else ""
             self._records.setdefault((system, *place.texts), []).append(record)
 
     def all_of(self, place: SegmentKey) -> Sequence[_T]:
@@ -48,14 +48,10 @@ class Join(Generic[_T]):
         return self._records.get((place.system, *place.texts)) or self._records.get(("", *place.texts), [])
 
     def find(self, place: SegmentKey, occurrence: int = 0) -> _T | None:
-        """The record of a translation, or None.
-
-        Args:
-            place: the translation.
-            occurrence: the number of equal places before it; if there are fewer records, the last one is taken.
-        """
-        found = self.all_of(place)
-        return found[min(occurrence, len(found) - 1)] if found else None
+        """The record of a translation, or None; of equal translations, `occurrence` of which come before it, the last
+        one where there are fewer records."""
+        records = self.all_of(place)
+        return records[min(occurrence, len(records) - 1)] if records else None
 
 
 def occurrences(places: Iterable[SegmentKey]) -> list[int]:

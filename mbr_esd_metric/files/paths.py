@@ -35,11 +35,8 @@ def file_name(name: str, what: str, ending: str = "") -> str:
         size = len(whole.encode())
     except UnicodeEncodeError:
         size = 0
-    if not 0 < size <= _LONGEST_NAME or not name or name.startswith(".") or set(name) & set("/\\"):
-        problem = True
-    else:
-        problem = any(unicodedata.category(character) == "Cc" for character in name)
-    if problem:
+    controls = any(unicodedata.category(character) == "Cc" for character in name)
+    if not 0 < size <= _LONGEST_NAME or not name or name.startswith(".") or set(name) & set("/\\") or controls:
         raise InputError(
             f"{what} {name!r} becomes a file's name: it takes no slash, backslash, control character or leading dot, "
             f"and at most {_LONGEST_NAME} bytes with its ending; give it another name"
@@ -64,29 +61,22 @@ def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
         raise InputError(f"{path} cannot be written: the folder does not exist; make it first")
     if not target.exists():
         return
-    for given in inputs:
-        if given is None or not Path(given).exists():
+    for source in inputs:
+        if source is None or not Path(source).exists():
             continue
-        if target.samefile(given) or Path(given).resolve() in target.resolve().parents:
+        if target.samefile(source) or Path(source).resolve() in target.resolve().parents:
             raise InputError(f"{path} is an input, which the output would replace; write to another file")
 
 
-def check_folder(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check, before any work, that a folder exists or can be made, and is no input.
-
-    Raises:
-        InputError: the path, or one above it, is a file; or it is an input.
-    """
+def check_folder(path: str | Path) -> None:
+    """Raise `InputError` where a path, or one above it, is a file and so no folder can be made."""
     target = Path(path)
-    there = next(place for place in (target, *target.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise InputError(f"{path} cannot be a folder: {there} is a file; give another name")
-    given = [Path(each) for each in inputs if each is not None]
-    if target.exists() and any(each.exists() and target.samefile(each) for each in given):
-        raise InputError(f"{path} is an input, which the output would replace; write to another folder")
+    existing = next(place for place in (target, *target.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        raise InputError(f"{path} cannot be a folder: {existing} is a file; give another name")
 
 
-def check_given_once(paths: Sequence[str], what: str, option: str = "") -> None:
+def check_distinct(paths: Sequence[str], what: str, option: str = "") -> None:
     """Check that no file is named twice. It would count twice.
 
     Raises:
@@ -105,13 +95,13 @@ def short_names(paths: Iterable[str | Path], shorten: Callable[[str], str]) -> l
     """
     forms = [_endings(Path(path), shorten) for path in paths]
     return [
-        next((form for form in own if not any(form in other for other in forms if other is not own)), own[-1])
-        for own in forms
+        next((form for form in names if not any(form in other for other in forms if other is not names)), names[-1])
+        for names in forms
     ]
 
 
 def _endings(path: Path, shorten: Callable[[str], str]) -> list[str]:
-    """What a path can be called, from its shortened file name to the whole path."""
+    """The names of a path, from its shortened file name to the whole path."""
     *folders, file = path.parts or (str(path),)
     return [
         "/".join((*folders[at:], last)) for at in range(len(folders), -1, -1) for last in (shorten(file) or file, file)

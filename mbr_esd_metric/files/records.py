@@ -2,26 +2,21 @@
 
 Candidates, a line a segment::
 
-    {"id": "7", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
+    {"id": "7", "system"?, "lp"?, "src": "...", "mt": "...", "format"?, "decision"?: {"rule": "mbr", ...},
+     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "model"?, "tokens"?, "expected"?}, ...]}
 
-`system` may be absent. ``"lp": "en-de"`` is the language pair that the prompt named. ``"decision": {"rule": "mbr",
-"score": "expected", ...}`` names the options by which the candidates are decided, unless others are given. ``"format":
-"compact"`` beside `mt` names the answer format of the texts; where nothing says it, they are JSON, or what the reader
-is told. A candidate may have ``"truncated": true``, those of several models ``"model": NAME``, an only candidate
-``"tokens": [[bytes, log-probability], ...]``, of which confidences of its spans are made, and those of `format=marked`
-``"expected": [minor, major, missing, words, surprisal]``, the numbers of error spans that the model expected and what
-goes with them (`ExpectedSpans`; the last three may be absent), of which `score=conditional` is made. The `*.gen.json`
-of the authors' released code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well.
-Decisions, a line a segment::
+`lp` is the language pair that the prompt named, `format` the answer format of the texts (by default JSON), and
+`decision` the options by which they are decided. An only candidate may have ``"tokens": [[bytes, log-probability],
+...]``, of which confidences of its spans are made, and those of `format=marked` ``"expected": [minor, major, missing,
+words, surprisal]`` (`ExpectedSpans`; the last three may be absent). The `*.gen.json` of the authors' released code, one
+object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
 
-`score` is in [0, 1] and `mqm` in [-25, 0]; in a line without `mqm`, `score` is the latter.
-
-`omissions` are spans with offsets into the source, where there are any; `unplaced` are the severities of omissions
-without a place, where they count. `expected_utility` is that of the chosen candidate. Readers stream: memory is that
-of one segment.
+`score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `unplaced` the
+severities of omissions without a place. `expected_utility` is that of the chosen candidate. Memory holds one segment of
+JSON lines, and a whole `*.gen.json`.
 """
 
 from __future__ import annotations
@@ -37,14 +32,13 @@ from typing import Any, cast
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import unit_score
+from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.files.gen_json import released_items, released_segment
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
-from mbr_esd_metric.files.untrusted import decoded, finite
+from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
+from mbr_esd_metric.files.untrusted import decoded, finite, read_json, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class CandidateRecord:
     Attributes:
         id: names the segment; in a released-code file its number in its system, from 1.
         src, mt: source and translation.
-        columns: what is known of the candidates: each has a text, and all or none a model.
+        columns: the candidates: each has a text, and all or none a model.
         system: whose translation it is, if the file says.
         decision: option -> value, by which the candidates are decided; None if the file does not say it.
         lp: the language pair that the prompt named, such as "en-de", if the file says.
@@ -70,18 +64,18 @@ class CandidateRecord:
 
     @property
     def texts(self) -> Sequence[str]:
-        """What the model wrote, one for each candidate."""
+        """The model's answer of each candidate."""
         return cast("Sequence[str]", self.columns.texts)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        said, nothing = self.columns, (None,) * len(self.columns)
-        models, expected = said.models or nothing, said.expected or nothing
+        columns, nothing = self.columns, (None,) * len(self.columns)
+        models, expected = columns.models or nothing, columns.expected or nothing
         return tuple(
-            Candidate(text, None, logprob, cut, model, said.token_logprobs, spans, said.format)
+            Candidate(text, None, logprob, cut, model, columns.token_logprobs, spans, columns.format)
             for text, logprob, cut, model, spans in zip(
-                said.texts, said.logprobs, said.truncated, models, expected, strict=True
+                columns.texts, columns.logprobs, columns.truncated, models, expected, strict=True
             )
         )
 
@@ -92,7 +86,7 @@ class CandidateRecord:
 
     @property
     def label(self) -> str:
-        """How messages name the segment."""
+        """The segment's name in messages."""
         return f"segment {self.id!r}" + (f" of system {self.system!r}" if self.system is not None else "")
 
     @classmethod
@@ -102,29 +96,23 @@ class CandidateRecord:
         Raises:
             InputError: says which key is wrong and what belongs there.
         """
-        if not isinstance(value, dict):
-            raise InputError(f"give one JSON object a segment, not {_kind(value)}")
-        if "candidates" not in value and "spans" in value:
+        record = _object(value)
+        if "candidates" not in record and "spans" in record:
             raise InputError("this is a decision; give the file of the candidates that it was chosen from")
-        src, mt = _text(value, "src"), _text(value, "mt")
-        candidates = value.get("candidates")
-        if not isinstance(candidates, list):
-            raise InputError(_wrong(value, "candidates", "a list of {text, logprob}"))
+        src, mt = _typed(record, "src", str), _typed(record, "mt", str)
+        candidates = _typed(record, "candidates", list)
         for number, candidate in enumerate(candidates, 1):
             if not isinstance(candidate, dict):
                 raise InputError(f"candidate {number} is {_kind(candidate)}; give an object with text and logprob")
         texts = tuple([candidate.get("text") for candidate in candidates])
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
-        if not set(map(type, texts)) <= {str}:
-            index = next(i for i, text in enumerate(texts) if not isinstance(text, str))
-            raise InputError(f"candidate {index + 1}: {_wrong(candidates[index], 'text', 'a string')}")
+        for number, candidate in enumerate(candidates if not set(map(type, texts)) <= {str} else (), 1):
+            with reading(f"candidate {number}"):
+                _typed(candidate, "text", str)
         if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
-        for key in ("system", "lp"):
-            if value.get(key) is not None and not isinstance(value[key], str):
-                raise InputError(_wrong(value, key, "a string"))
         by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
         models = None
         if candidates and "model" in candidates[0]:
@@ -134,17 +122,15 @@ class CandidateRecord:
         expected = None
         if any("expected" in candidate for candidate in candidates):
             expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
-        identifier, form = _identifier(value), _format(value.get("format"))
-        columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, expected, form)
-        decision = _decision(value.get("decision"))
-        return cls(identifier, src, mt, columns, value.get("system"), decision, value.get("lp"))
+        columns = CandidateColumns(
+            texts, logprobs, truncated, None, models, by_token, expected, _format(_typed(record, "format", str, True))
+        )
+        system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
+        return cls(_identifier(record), src, mt, columns, system, _decision(record.get("decision")), lp)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         columns = self.columns
-        system = {} if self.system is None else {"system": self.system}
-        form = {} if columns.format is None else {"format": columns.format}
-        lp = {} if self.lp is None else {"lp": self.lp}
         candidates: list[dict[str, Any]] = [
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
@@ -158,9 +144,17 @@ class CandidateRecord:
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
-        decision = {} if self.decision is None else {"decision": dict(self.decision)}
-        texts = {"src": self.src, "mt": self.mt, **lp}
-        return {"id": self.id, **system, **texts, **form, **decision, "candidates": candidates}
+        value = {
+            "id": self.id,
+            "system": self.system,
+            "src": self.src,
+            "mt": self.mt,
+            "lp": self.lp,
+            "format": columns.format,
+            "decision": None if self.decision is None else dict(self.decision),
+            "candidates": candidates,
+        }
+        return {key: one for key, one in value.items() if one is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +188,7 @@ class DecisionRecord:
 
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
-        """What the file says of a decision."""
+        """The record of a decision on the candidates of a record."""
         sides = {"translation": record.mt, "source": record.src}
         return cls(
             record.id,
@@ -218,64 +212,47 @@ class DecisionRecord:
         Raises:
             InputError: says which key is wrong and what belongs there.
         """
-        if not isinstance(value, dict):
-            raise InputError(f"give one JSON object a segment, not {_kind(value)}")
-        spans = value.get("spans")
-        if not isinstance(spans, list):
-            raise InputError(_wrong(value, "spans", "a list"))
-        omissions = value.get("omissions", [])
-        if not isinstance(omissions, list) or not all(isinstance(one, dict) for one in omissions):
-            raise InputError(_wrong(value, "omissions", "a list of objects"))
-        annotation = Annotation([*spans, *({**one, "side": "source"} for one in omissions)])
-        for key, kinds in (("system", str), ("mqm_sd", int | float)):
-            if value.get(key) is not None and (not isinstance(value[key], kinds) or isinstance(value[key], bool)):
-                raise InputError(_wrong(value, key, "a string" if kinds is str else "a number"))
-        annotation = annotation.missing(_severities(value.get("unplaced", [])))
-        texts = {("translation", s.get("start"), s.get("end")): s.get("text", "") for s in spans}
-        texts |= {("source", s.get("start"), s.get("end")): s.get("text", "") for s in omissions}
-        unknown = {key for key in ("index", "expected_utility") if key in value and value[key] is None}
-        of_mqm = "mqm" if "mqm" in value else "score"
-        for key in ("score", of_mqm, "expected_utility"):
-            if key not in unknown and (isinstance(value.get(key), bool) or not isinstance(value.get(key), int | float)):
-                raise InputError(_wrong(value, key, "a number"))
-        for key in ("index", "valid", "distinct", "invalid"):
-            if key not in unknown and type(value.get(key)) is not int:
-                raise InputError(_wrong(value, key, "a whole number"))
+        record = _object(value)
+        spans = _typed(record, "spans", list)
+        omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
+        annotation = Annotation([*spans, *omissions]).missing(_severities(record.get("unplaced", [])))
+        words = {
+            (side, one.get("start"), one.get("end")): str(one.get("text", ""))
+            for side, each in zip(SIDES, (spans, omissions), strict=True)
+            for one in each
+        }
+        utility, index = record.get("expected_utility", ""), record.get("index", "")
         return cls(
-            _identifier(value),
-            value["index"],
-            finite(value["score"]) if of_mqm == "mqm" else unit_score(finite(value["score"])),
-            finite(value[of_mqm]),
+            _identifier(record),
+            None if index is None else _typed(record, "index", int),
+            finite(_typed(record, "score", float)),
+            finite(_typed(record, "mqm", float)),
             annotation,
-            tuple(str(texts[span.side, span.start, span.end]) for span in annotation),
-            math.nan if value["expected_utility"] is None else finite(value["expected_utility"]),
-            value["valid"],
-            value["distinct"],
-            value["invalid"],
-            value.get("system"),
-            value.get("mqm_sd"),
+            tuple(words[span.side, span.start, span.end] for span in annotation),
+            math.nan if utility is None else finite(_typed(record, "expected_utility", float)),
+            _typed(record, "valid", int),
+            _typed(record, "distinct", int),
+            _typed(record, "invalid", int),
+            _typed(record, "system", str, True),
+            _typed(record, "mqm_sd", float, True),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
-        system = {} if self.system is None else {"system": self.system}
-        deviation = {} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
-            said = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
-            spans[span.side].append({**said, "text": text, "confidence": span.confidence})
-        omissions = {"omissions": spans["source"]} if spans["source"] else {}
-        unplaced = {"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}
+            place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
+            spans[span.side].append({**place, "text": text, "confidence": span.confidence})
         return {
             "id": self.id,
-            **system,
+            **({} if self.system is None else {"system": self.system}),
             "index": self.index,
             "score": self.score,
             "mqm": self.mqm,
-            **deviation,
+            **({} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}),
             "spans": spans["translation"],
-            **omissions,
-            **unplaced,
+            **({"omissions": spans["source"]} if spans["source"] else {}),
+            **({"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}),
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
             "valid": self.valid,
             "distinct": self.distinct,
@@ -299,13 +276,11 @@ def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
     Raises:
         InputError: begins with `where`.
     """
-    try:
+    with reading(where):
         if isinstance(value, bytes):
             return CandidateRecord.from_json(decoded(value))
         system, number, candidates = value
         return _released(system, number, candidates)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
@@ -317,7 +292,7 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
         InputError: the file has one JSON value over several lines, as COMET writes it.
     """
     if plain_name(path).endswith(".gen.json"):
-        for system, number, candidates in released_items(path):
+        for system, number, candidates in _released_items(path):
             yield f"{path}, system {system!r}, segment {number}", [system, number, candidates]
         return
     with open_binary(path) as file:
@@ -340,10 +315,9 @@ def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                try:
-                    yield DecisionRecord.from_json(decoded(line))
-                except InputError as error:
-                    raise InputError(f"{path}, line {number}: {error}") from None
+                with reading(f"{path}, line {number}"):
+                    record = DecisionRecord.from_json(decoded(line))
+                yield record
 
 
 def write_records(path: str | Path, records: Iterable[CandidateRecord | DecisionRecord]) -> None:
@@ -358,8 +332,46 @@ def json_line(value: Mapping[str, Any]) -> bytes:
     return json_text(value).encode() + b"\n"
 
 
+def read_recalibration(path: str | Path) -> Recalibration:
+    """The recalibration in a file such as a model folder's `calibration.json`.
+
+    Raises:
+        InputError: no such file, or something else in it.
+    """
+    value = read_json(Path(path).expanduser())
+    with reading(str(path)):
+        return Recalibration.from_json(value)
+
+
+def write_recalibration(path: str | Path, recalibration: Recalibration) -> None:
+    """Write it, whole or not at all."""
+    write_whole(path, json.dumps(recalibration.to_json(), indent=1) + "\n")
+
+
+def _released_items(path: str | Path) -> Iterator[tuple[str, int, Any]]:
+    """System, number from 1 and candidates of each segment of a `*.gen.json`, in order.
+
+    Raises:
+        InputError: it is no object with a list of segments a system.
+    """
+    systems = read_json(path)
+    if not isinstance(systems, dict) or not all(isinstance(segments, list) for segments in systems.values()):
+        raise InputError(f"{path}: give the released code's {{system: [[[text, logprob, mt, src], ...], ...]}}")
+    for system, segments in systems.items():
+        for number, candidates in enumerate(segments, 1):
+            yield system, number, candidates
+
+
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:
-    src, mt, texts, logprobs = released_segment(candidates)
+    if not isinstance(candidates, list) or not candidates:
+        raise InputError("give a list of [text, logprob, mt, src] that is not empty")
+    for place, item in enumerate(candidates, 1):
+        if not isinstance(item, list) or len(item) != 4 or not all(isinstance(item[i], str) for i in (0, 2, 3)):
+            raise InputError(f"candidate {place} is not [text, logprob, mt, src]")
+        if item[2:] != candidates[0][2:]:
+            raise InputError(f"candidate {place} has another mt or src than candidate 1")
+    mt, src = candidates[0][2:]
+    texts, logprobs = tuple(item[0] for item in candidates), tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
     return CandidateRecord(str(number), src, mt, CandidateColumns(texts, logprobs, (False,) * len(texts)), system)
 
@@ -417,33 +429,34 @@ def _decision(value: object) -> Mapping[str, str] | None:
     raise InputError('"decision" is an object of options and their values, such as {"rule": "mbr"}')
 
 
-def _format(name: object) -> str | None:
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise InputError(f'"format" is {_kind(name)}; give the name of an answer format')
+def _format(name: str | None) -> str | None:
     try:
-        return get_format(name).name
+        return None if name is None else get_format(name).name
     except OptionError as error:
         raise InputError(f'"format": {error}') from None
 
 
 def _identifier(value: Mapping[str, Any]) -> str:
     identifier = value.get("id")
-    if isinstance(identifier, str) or type(identifier) is int:
-        return str(identifier)
-    raise InputError(_wrong(value, "id", "a string or a whole number"))
+    return str(identifier) if type(identifier) is int else str(_typed(value, "id", str))
 
 
-def _text(value: Mapping[str, Any], key: str) -> str:
-    text = value.get(key)
-    if not isinstance(text, str):
-        raise InputError(_wrong(value, key, "a string"))
-    return text
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"give a JSON object, not {_kind(value)}")
+    return value
 
 
-def _wrong(value: Mapping[str, Any], key: str, wanted: str) -> str:
-    return f'"{key}" is {_kind(value[key])}, not {wanted}' if key in value else f'no "{key}"; give {wanted}'
+_WANTED = {str: "a string", int: "a whole number", float: "a number", list: "a list"}
+
+
+def _typed(value: Mapping[str, Any], key: str, kind: type, optional: bool = False) -> Any:
+    """The value of a key, of that type (a whole number is a number too); None where an optional one is missing."""
+    one = value.get(key)
+    if (one is None and optional) or type(one) is kind or (kind is float and type(one) is int):
+        return one
+    wanted = _WANTED[kind]
+    raise InputError(f'"{key}" is {_kind(one)}, not {wanted}' if key in value else f'no "{key}"; give {wanted}')
 
 
 def _kind(value: object) -> str:

@@ -1,4 +1,5 @@
-"""Reading and writing files: compressed by suffix, line by line, completely or not at all."""
+"""Files, compressed by suffix, read line by line and written whole or not at all, by one at a time; and progress on
+standard error."""
 
 from __future__ import annotations
 
@@ -8,15 +9,23 @@ import gzip
 import io
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from mbr_esd_metric.errors import InputError, MissingDependencyError
 
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
 _CHUNK = 1 << 20
+#: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
+WAIT_SECONDS = 2.0
+#: Seconds between two lines of progress where standard error is no terminal; shorter work says nothing there.
+LINE_PAUSE = 30.0
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -179,3 +188,60 @@ def _zstandard() -> Any:
     except ImportError:
         raise MissingDependencyError("zstandard", "zstd", "reading and writing .zst files") from None
     return zstandard
+
+
+@contextmanager
+def locked(path: str | Path, what: str) -> Iterator[None]:
+    """A lock file of one holder at a time, which the system releases however a process ends.
+
+    Raises:
+        InputError: another process, or another place in this one, holds it; `what` it writes is in the message.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=WAIT_SECONDS)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError(
+            f"another process is writing {what} at this moment; wait until it has ended, or write to another file"
+        ) from None
+    try:
+        yield
+    finally:
+        Path(path).unlink(missing_ok=True)  # while it is held: who waits for it sees that it is gone
+        lock.release()
+
+
+def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
+    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`.
+
+    In a log file or a pipe it is a line now and then.
+    """
+    from tqdm import tqdm
+
+    if not sys.stderr.isatty():
+        options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
+    return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)
+
+
+class Progress:
+    """The share of a computation that is done, whose steps are known only when it begins, and the time left."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def done(self, more: int, total: int) -> None:
+        """Add steps, of a total. Steps that turn out not to be needed count as done."""
+        if self._bar is None:
+            form = "{l_bar}{bar}| {elapsed}, {remaining} left"
+            self._bar = progress_bar(self._doing, total=total, bar_format=form)
+        self._bar.update(more)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,4 +1,7 @@
-"""The one reader of JSON that came from elsewhere: a value, or an `InputError` that says why it is none."""
+"""Readers of JSON and YAML that came from elsewhere: a value, or an `InputError` that says why there is none.
+
+Not msgspec: it takes the last of a key that is given twice, so that one reader would see another value than the next.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from mbr_esd_metric.files.streams import numbered_lines
 
 #: The most digits of a whole number: any that is shorter can become a float.
 _DIGITS = 300
+#: The most bytes of a YAML file, and characters of a key or value.
+LARGEST_YAML = 1 << 16
+_LONGEST_VALUE = 1000
 
 
 class _NoJson(ValueError):
@@ -22,12 +28,11 @@ class _NoJson(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Of a key given twice the decoder keeps the last, so that one reader takes the one and another the other.
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
         raise _NoJson(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
-    return found
+    return value
 
 
 def _whole(text: str) -> int:
@@ -67,6 +72,12 @@ def decoded(text: str | bytes, *, writable: bool = False) -> Any:
         fix = "" if isinstance(error, _NoJson) else "; give one JSON object a line"
         raise InputError(f"not JSON ({error}){fix}") from None
     return value
+
+
+def read_json(path: str | Path, *, writable: bool = False) -> Any:
+    """The value of a JSON file, plain or compressed; errors as of `decoded`, with the path."""
+    with reading(str(path)):
+        return decoded("\n".join(line for _, line in numbered_lines(path)), writable=writable)
 
 
 def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
@@ -130,3 +141,43 @@ def text_of(item: Mapping[str, Any], key: str) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise InputError(f"{key!r} is {type(value).__name__}, not a text")
+
+
+def read_flat_yaml(path: Path) -> dict[str, str | None]:
+    """Key -> value of a YAML file with a key and a plain value a line, such as a model folder's ``hparams.yaml``.
+
+    Values are text: numbers as they are written, "true" and "false" in lower case, null as None. YAML makes no value of
+    the file, so no tag calls a converter, and no alias is expanded.
+
+    Raises:
+        InputError: no file of UTF-8, too large, no YAML, or anything but keys with plain values; names file and key.
+    """
+    import yaml
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_YAML + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST_YAML:
+        raise InputError(f"{path} has more than {LARGEST_YAML} bytes; it holds one option a line and no more")
+    try:
+        root = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
+    values: dict[str, str | None] = {}
+    for key, value in root.value if isinstance(root, yaml.MappingNode) else [(root, root)]:
+        if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode) or key is value:
+            raise InputError(f"{path}: no plain value; write one option a line, such as n: 16, and nothing nested")
+        name, text = printable(key.value), value.value
+        if name in values:
+            raise InputError(f"{path}: {name} is given twice; keep one line")
+        if len(text) > _LONGEST_VALUE or (text != printable(text) and "\n" not in text):
+            raise InputError(f"{path}: no option has such a value: {text[:60]!r}; write it on the line of its key")
+        plain = value.style is None
+        values[name] = None if plain and text in _NULL else text.lower() if plain and text in _BOOLEANS else text
+    return values
+
+
+_NULL = ("", "~", "null", "Null", "NULL")
+_BOOLEANS = ("True", "TRUE", "False", "FALSE")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import InputError, OptionError, printable
-from mbr_esd_metric.files.flat_yaml import LARGEST, read_flat
+from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -21,7 +21,7 @@ def is_model_folder(path: str | Path) -> bool:
     if not hparams.is_file():
         return False
     with hparams.open("rb") as file:
-        return CLASS_IDENTIFIER.encode() in file.read(LARGEST)
+        return CLASS_IDENTIFIER.encode() in file.read(LARGEST_YAML)
 
 
 def folder_card(folder: Path) -> ModelCard:
@@ -32,7 +32,7 @@ def folder_card(folder: Path) -> ModelCard:
         OptionError: an unknown option, or a value that it does not take; names the file.
     """
     path = folder / "hparams.yaml"
-    hparams = read_flat(path)
+    hparams = read_flat_yaml(path)
     if hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
         raise InputError(f"{path} needs the line class_identifier: {CLASS_IDENTIFIER}")
     description = printable(hparams.pop("description", None) or f"model folder {folder}")

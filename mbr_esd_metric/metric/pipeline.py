@@ -17,7 +17,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
-from mbr_esd_metric.files.recalibration_file import read_recalibration
+from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.adaptive import rounds, settled
 from mbr_esd_metric.metric.card import ModelCard

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import say
-from mbr_esd_metric.files.progress import progress_bar
+from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.generation.engine import Engine, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.data_warnings import language_note

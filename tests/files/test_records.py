@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from mbr_esd_metric.files.records import (
     json_line,
     read_candidates,
     read_decisions,
+    read_recalibration,
     write_records,
 )
 from mbr_esd_metric.files.streams import numbered_lines
@@ -84,23 +84,17 @@ def test_decisions_round_trip(tmp_path: Path) -> None:
     assert row.annotation == Annotation(spans[: len(row.annotation)])
 
 
-def test_released_code_files_stream(tmp_path: Path) -> None:
-    rng = random.Random(0)
+def test_released_code_files(tmp_path: Path) -> None:
     systems = {
-        name: [
-            [[f'text {rng.random()} ]], [[ \\ " ü', -rng.random(), f"mt {k}", "src"] for _ in range(1 + k % 3)]
-            for k in range(n)
-        ]
-        for name, n in (("A", 700), ('B "x"', 0), ("C", 3))
+        name: [[[f'text {k} ]], [[ \\ " ü', -1.0 - k, f"mt {k}", "src"] for _ in range(1 + k % 3)] for k in range(n)]
+        for name, n in (("A", 20), ('B "x"', 0), ("C", 3))
     }
-    for indent in (None, 1):
-        path = tmp_path / "x.en-de.gen.json"
-        path.write_text(json.dumps(systems, indent=indent, ensure_ascii=indent is None), encoding="utf-8")
-        read = list(read_candidates(path))
-        names = [("A", str(k + 1)) for k in range(700)] + [("C", str(k + 1)) for k in range(3)]
-        assert [(r.system, r.id) for r in read] == names
-        assert [list(r.texts) for r in read[:700]] == [[c[0] for c in segment] for segment in systems["A"]]
-        assert (read[-1].mt, read[-1].src) == ("mt 2", "src")
+    path = tmp_path / "x.en-de.gen.json"
+    path.write_text(json.dumps(systems, indent=1), encoding="utf-8")
+    records = list(read_candidates(path))
+    assert [(r.system, r.id) for r in records] == [(s, str(k + 1)) for s in systems for k in range(len(systems[s]))]
+    assert [list(r.texts) for r in records[:20]] == [[c[0] for c in segment] for segment in systems["A"]]
+    assert (records[-1].mt, records[-1].src) == ("mt 2", "src")
     path.write_text("{}")
     assert list(read_candidates(path)) == []
 
@@ -112,9 +106,9 @@ def test_released_code_files_stream(tmp_path: Path) -> None:
         ('{"A": [[["t", -1, "m", "s"], ["t", -1, "n", "s"]]]}', "candidate 2 has another mt or src than candidate 1"),
         ('{"A": [[["t", -1, "m", "s"]], []]}', "system 'A', segment 2: give a list"),
         ('{"A": [[["t", "x", "m", "s"]]]}', "logprob"),
-        ('{"A": [[["t", -1, "m", "s"]', "not JSON from character"),
-        ('{"A": 3}', r"expected '\['"),
-        ("[]", r"expected '\{'"),
+        ('{"A": [[["t", -1, "m", "s"]', "not JSON"),
+        ('{"A": 3}', "give the released code's"),
+        ("[]", "give the released code's"),
     ],
 )
 def test_broken_released_code_files(tmp_path: Path, content: str, message: str) -> None:
@@ -231,3 +225,11 @@ def test_expected_spans_that_cannot_be_are_refused(tmp_path: Path, counts: objec
     path = write(tmp_path / "c.jsonl", RECORD, value)
     with pytest.raises(InputError, match=r'c\.jsonl, line 2: candidate 2: "expected" is .*, not the numbers of minor'):
         list(read_candidates(path))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1, "a": 2}', "NaN", '{"a": 1' + "0" * 5000 + "}", "", "[]"])
+def test_what_is_no_recalibration_is_one_line_that_names_the_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"calibration\.json"):
+        read_recalibration(path)

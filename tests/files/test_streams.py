@@ -1,16 +1,21 @@
-"""Text files, line by line."""
+"""Text files, line by line; one writer at a time; bars on a terminal, and a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines, read_segments, whole_file, write_whole
+from mbr_esd_metric.files import streams
+from mbr_esd_metric.files.streams import locked, numbered_lines, progress_bar, read_segments, whole_file, write_whole
 
 
 @pytest.mark.parametrize("content", [b"a\rb\n", b"a\n\rb\n", b"a\r\r\n"])
@@ -80,3 +85,49 @@ def test_a_failure_keeps_the_old_file_and_its_permissions(tmp_path: Path) -> Non
     assert path.read_text(encoding="utf-8") == "old"
     write_whole(path, "new")
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_lock_ends_with_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    program = (
+        "import sys, time\nfrom mbr_esd_metric.files.streams import locked\n"
+        "with locked(sys.argv[1], 'x'):\n    print('held', flush=True)\n    time.sleep(600)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    monkeypatch.setattr(streams, "WAIT_SECONDS", 0.1)
+    with pytest.raises(InputError, match="is writing x"), locked(path, "x"):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    monkeypatch.setattr(streams, "WAIT_SECONDS", 60)
+    with locked(path, "x"):  # it may take a moment to end
+        pass
+    holder.wait()
+    assert list(tmp_path.iterdir()) == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_short_work_says_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, shown, lines in ((Terminal(), True, True), (io.StringIO(), True, False), (Terminal(), False, False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        for _ in progress_bar("reading", iterable=range(3), shown=shown):
+            time.sleep(0.1)
+        assert ("reading" in stream.getvalue()) is lines
+
+
+def test_long_work_says_how_far_it_is_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(streams, "LINE_PAUSE", 0.2)
+    with progress_bar("sampling", "segment", total=10, done=4) as bar:
+        for _ in range(5):
+            time.sleep(0.1)
+            bar.update(1)
+    lines = capsys.readouterr().err.split("\r")
+    assert "9/10" in lines[-1]
+    assert len([line for line in lines if "sampling" in line]) < 5

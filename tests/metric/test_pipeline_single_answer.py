@@ -17,7 +17,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.files.recalibration_file import write_recalibration
+from mbr_esd_metric.files.records import write_recalibration
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.files.recalibration_file import read_recalibration
+from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot

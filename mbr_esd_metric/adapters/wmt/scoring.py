@@ -20,9 +20,7 @@ from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, MissingCandidatesError
-from mbr_esd_metric.files.lock import locked
-from mbr_esd_metric.files.progress import progress_bar
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.files.streams import locked, progress_bar, write_whole
 
 _T = TypeVar("_T")
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, first_of, number_of, say
-from mbr_esd_metric.files.lock import locked
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
