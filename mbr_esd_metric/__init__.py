@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_autoload import install as _install
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.comet.autoload import install as _install
 
 if TYPE_CHECKING:
     from mbr_esd_metric import metaeval
@@ -105,4 +105,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_install()
+_install(everywhere=True)

@@ -6,7 +6,6 @@ module changes both from outside, and only in a process where a command loads a 
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import codecs
 import os
@@ -15,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from mbr_esd_metric.errors import KEPT, InputError, MbrEsdError
 from mbr_esd_metric.files.paths import check_output
@@ -26,16 +25,7 @@ _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compa
 
 
 def running() -> tuple[str, Any] | None:
-    """Name and parsed arguments of the calling COMET command, or None if COMET is used as a library.
-
-    They are read from the process's own command line. Where that does not name every file (``-d``, or a program that
-    calls the command with a line of its own), they are in a local variable of the command.
-    """
-    program = next((name for name in _COMMANDS.values() if Path(sys.argv[0]).name in (name, f"{name}.exe")), None)
-    if program is not None:
-        given, _ = _parser().parse_known_args(sys.argv[1:])
-        if given.sources is not None and given.translations:
-            return program, given
+    """Name and parsed arguments of the calling COMET command, or None if COMET is used as a library."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         # The name in the spec is right under `python -m comet.cli.score` too, where the module is called __main__.
@@ -46,25 +36,8 @@ def running() -> tuple[str, Any] | None:
     return None
 
 
-def _parser() -> argparse.ArgumentParser:
-    """The options of COMET's commands that name files, with COMET's destinations and types."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-s", "--sources", type=_File)
-    parser.add_argument("-t", "--translations", type=_File, nargs="*")
-    parser.add_argument("-r", "--references", type=_File)
-    parser.add_argument("--to_json", default="")
-    return parser
-
-
-class _File(NamedTuple):
-    """A path as COMET's arguments have it."""
-
-    rel_path: str
-
-
 def report_errors() -> None:
-    """Under a COMET command, print one line on standard error instead of a traceback when an error is raised, and none
-    for Ctrl-C when all is written."""
+    """Under a COMET command, let an error end with one line on standard error, and Ctrl-C at the end with none."""
     command = running()
     if command is None or getattr(sys.excepthook, "mbr_esd", False):
         return
@@ -74,9 +47,9 @@ def report_errors() -> None:
         if isinstance(error, KeyboardInterrupt):
             print(f"\n{program}: interrupted; {KEPT}", file=sys.stderr)
             raise SystemExit(130)
-        own = next((cause for cause in _chain(error) if isinstance(cause, MbrEsdError)), None)
-        if own is not None:
-            print(f"{program}: error: {own}", file=sys.stderr)
+        cause = next((cause for cause in _chain(error) if isinstance(cause, MbrEsdError)), None)
+        if cause is not None:
+            print(f"{program}: error: {cause}", file=sys.stderr)
         elif isinstance(error, OSError):
             print(f"{program}: error: {error}; {KEPT}", file=sys.stderr)
         else:

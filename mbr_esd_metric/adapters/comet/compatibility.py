@@ -1,7 +1,4 @@
-"""What COMET 2.2.7 misses beside transformers 5, numpy 2 and a newer Python than it was made for: supplied in memory.
-
-COMET's files stay as they are. Nothing is done where nothing is missing.
-"""
+"""Names and behaviour that COMET 2.2.7 needs, and transformers 5, numpy 2 and a newer Python lack; set in memory."""
 
 from __future__ import annotations
 
@@ -55,21 +52,21 @@ def _number(self: json.JSONEncoder, value: Any) -> Any:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def _forking(*given: Any, num_workers: int = 0, multiprocessing_context: Any = None, **options: Any) -> Any:
+def _forking(*arguments: Any, num_workers: int = 0, multiprocessing_context: Any = None, **options: Any) -> Any:
     """A ``DataLoader`` whose workers, where it has any, are forked."""
     from torch.utils.data import DataLoader
 
     context = "fork" if num_workers else multiprocessing_context
-    return DataLoader(*given, num_workers=num_workers, multiprocessing_context=context, **options)
+    return DataLoader(*arguments, num_workers=num_workers, multiprocessing_context=context, **options)
 
 
 def _encoded(self: Any, input_ids: Any, attention_mask: Any, **_: Any) -> dict[str, Any]:
     """``XLMREncoder.forward``, with the model's outputs by name."""
-    found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True, return_dict=True)
+    output = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True, return_dict=True)
     return {
-        "sentemb": found.last_hidden_state[:, 0, :],
-        "wordemb": found.last_hidden_state,
-        "all_layers": found.hidden_states,
+        "sentemb": output.last_hidden_state[:, 0, :],
+        "wordemb": output.last_hidden_state,
+        "all_layers": output.hidden_states,
         "attention_mask": attention_mask,
     }
 
