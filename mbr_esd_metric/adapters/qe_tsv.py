@@ -167,8 +167,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             cells = _without_tab_at_the_end(cells)
         if without_source(cells):
             raise InputError(
-                f"{path}, line {number}: there are no sources here, as in a submission to the task or its gold; "
-                "`mbr-esd wmt import --name NAME` reads a submission"
+                f"{path}, line {number}: no sources, as in a submission or its gold; give the test set's table"
             )
         if cells[0] in _HEADERS or not line.strip():
             continue

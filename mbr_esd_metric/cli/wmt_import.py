@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.cli.data import given_of
 from mbr_esd_metric.cli.shared_options import add_mqm_option
-from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
-    from mbr_esd_metric.adapters.wmt.submitting import Taken
     from mbr_esd_metric.adapters.wmt.target import Target
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
@@ -207,24 +206,25 @@ def _task(args: argparse.Namespace, kind: str) -> None:
 
 def _submission(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-    from mbr_esd_metric.adapters.wmt.submitting import take_submission
+    from mbr_esd_metric.adapters.wmt.submitting import import_submission
 
     (path,) = args.files
     _check_name(args, kind)
     for test_set in _to_be_scored(args, [row.lp for row in SUBMISSION_FORMATS[kind].read(Path(path))]):
         suffix = test_set.info.standard_reference if args.uses_reference else "src"
-        done = take_submission(path, kind, test_set, f"{args.name}-{suffix}", overwrite=args.overwrite)
-        _say_taken(done, test_set)
+        done = import_submission(path, kind, test_set, f"{args.name}-{suffix}", overwrite=args.overwrite)
+        print(f"{test_set.name} {test_set.lp}: {done}")
 
 
 def _comet(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.metric_files import take_file
+    from mbr_esd_metric.adapters.wmt.metric_files import import_file
 
     if args.uses_reference:
         raise useless("--uses-reference", f"{args.files[0]}, which says whether there are references")
     _check_name(args, kind)
     for test_set in _to_be_scored(args, [None]):
-        _say_taken(take_file(args.files[0], test_set, args.name, overwrite=args.overwrite), test_set)
+        done = import_file(args.files[0], test_set, args.name, overwrite=args.overwrite)
+        print(f"{test_set.name} {test_set.lp}: {done}")
 
 
 def _check_name(args: argparse.Namespace, kind: str) -> None:
@@ -240,13 +240,3 @@ def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Itera
     for lp in _pairs(args, said):
         reference = args.reference[-1] if args.reference else None
         yield load_test_set(args.data, args.test_set, lp, reference=reference, blind=True)
-
-
-def _say_taken(done: Taken, test_set: TestSet) -> None:
-    what = "scores and error spans" if done.spans else "scores"
-    left_out = f"; left out: {number_of(done.left_out, 'row')} of other translations" if done.left_out else ""
-    print(
-        f"{test_set.name} {test_set.lp}: {done.name}, {what} of "
-        f"{number_of(done.translations, 'translation')} by {number_of(done.systems, 'system')}{left_out}"
-        + "".join(f"; {note}" for note in done.notes)
-    )

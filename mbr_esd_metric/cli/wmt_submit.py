@@ -23,14 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raters", metavar="NAME", help="with --people, which set of human ratings")
     parser.add_argument("--rated", action="store_true", help="only translations that have a gold score")
     parser.add_argument(
-        "--model-size",
-        type=int,
-        nargs=3,
-        default=[0, 0, 1],
-        metavar="N",
-        help="with qe2023: bytes on disk, parameters, models in the ensemble (0 0 1)",
-    )
-    parser.add_argument(
         "--range",
         type=float,
         nargs=2,
@@ -54,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file."""
-    from mbr_esd_metric.adapters.wmt.submissions import About
     from mbr_esd_metric.adapters.wmt.submitting import write_submission
 
     if bool(args.metric) == args.people:
@@ -64,28 +55,24 @@ def run(args: argparse.Namespace) -> int:
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":
             raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
-    disk, parameters, models = args.model_size
-    least, model = _error_free(args.error_free)
-    about = About(args.metric or "gold", disk, parameters, models, error_free=least)
     low_high = None if args.range is None else (args.range[0], args.range[1])
     written = write_submission(
         args.output,
         args.task,
         list(load_test_sets(args, blind=True)),
         args.metric,
-        about,
         raters=args.raters,
         rated=args.rated,
         score_range=low_high,
         choice=every_system(args),
-        error_free=model,
+        error_free=_error_free(args.error_free),
     )
     print(f"{args.output}: {number_of(written, 'translation')} in the format {args.task}")
     return 0
 
 
-def _error_free(given: str | None) -> tuple[float | None, ErrorFreeModel | None]:
-    """A score, or what a file says; neither where nothing is given.
+def _error_free(text: str | None) -> ErrorFreeModel | float | None:
+    """A score, or the model in a file.
 
     Raises:
         InputError: no number, and no such file.
@@ -93,9 +80,9 @@ def _error_free(given: str | None) -> tuple[float | None, ErrorFreeModel | None]
     from mbr_esd_metric.files.untrusted import finite
     from mbr_esd_metric.metaeval.error_free_model import read_error_free
 
-    if given is None:
-        return None, None
+    if text is None:
+        return None
     try:
-        return finite(given), None
+        return finite(text)
     except InputError:
-        return None, read_error_free(given)
+        return read_error_free(text)

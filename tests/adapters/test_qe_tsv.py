@@ -106,7 +106,7 @@ def test_rows_with_a_tab_at_the_end(tmp_path: Path) -> None:
 def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str) -> None:
     path = write(tmp_path, "x.tsv.gz", [*header.split("\n"), "en-de\tm\t0\tHund\t-1\t-1\tno-error" + tab])
     assert not is_qe("en-de\tm\t0\tHund\t-1\t-1\tno-error")
-    with pytest.raises(InputError, match=r"line \d: there are no sources here.*wmt import --name"):
+    with pytest.raises(InputError, match=r"line \d: no sources, as in a submission"):
         read_qe(path)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
-from mbr_esd_metric.adapters.wmt.metric_files import take_file
+from mbr_esd_metric.adapters.wmt.metric_files import import_file
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -460,14 +460,14 @@ def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, capsys: 
 def test_a_file_is_written_into_the_folder(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
     test_set = load_test_set(layout.data, "small", "en-fr")
-    done = take_file(small.xcomet, test_set, "xcomet")
+    done = import_file(small.xcomet, test_set, "xcomet")
     assert (done.name, done.systems, done.translations, done.spans) == ("xcomet-src", 3, 36, True)
     taken, mine = test_set.metric("xcomet-src"), test_set.metric("mine-src")
     assert taken.ratings is not None
     assert mine.ratings is not None
     assert taken.ratings.annotations == mine.ratings.annotations
     with pytest.raises(InputError, match="already there; choose another --name"):
-        take_file(small.xcomet, test_set, "xcomet")
+        import_file(small.xcomet, test_set, "xcomet")
     where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
     for indent, name in ((None, "flat"), (4, "indented")):  # COMET indents its file
         file = tmp_path / "xcomet.json"

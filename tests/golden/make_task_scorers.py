@@ -24,7 +24,6 @@ import pandas as pd
 
 from mbr_esd_metric.adapters.qe_tsv import unquoted
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.submissions import About
 from mbr_esd_metric.adapters.wmt.submitting import write_submission
 from tests.helpers.wmt_folder import marked_words, repeated_spans, write_folder
 
@@ -63,6 +62,17 @@ def of_the_task(wmt23: Any, table: Path, folder: Path) -> list[float]:
     return [precision, recall, f1]
 
 
+def as_in_2023(table: Path, lp: str, gold: bool) -> Path:
+    """A table of WMT25 in the form of WMT23's task: three lines on the model, or a header, then seven columns."""
+    rows = pd.read_csv(table, sep="\t", keep_default_na=False, dtype=str)
+    lines = ["\t".join(("lp", "method", "number", "translation", *SPANS))] if gold else ["0", "0", "1"]
+    for number, row in enumerate(rows.to_dict("records")):
+        lines.append("\t".join((lp, "m", str(number), row["hypothesis_segment"], *(row[name] for name in SPANS))))
+    path = table.with_suffix(".txt")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
 def main() -> None:
     wmt23 = module(Path(sys.argv[1]) / "wmt23" / "task2_evaluate.py")
     wmt25 = module(Path(sys.argv[3]) / "scripts" / "scoring" / "task2" / "scoring_esa.py")
@@ -72,17 +82,15 @@ def main() -> None:
         for lp in ("en-de", "zh-en"):
             write_folder(Path(folder), "made", lp)
             test_set = load_test_set(folder, "made", lp, reference="refA")
-            paths = {}
-            for form in ("qe2023", "wmt25-task2"):
-                for metric in (None, "spans"):
-                    paths[form, metric] = Path(folder) / f"{form}{metric}"
-                    write_submission(paths[form, metric], form, [test_set], metric, About("m"), rated=True)
-            gold = wmt23.load_annotations(paths["qe2023", None], defaultdict(list), True)
-            predicted = wmt23.load_annotations(paths["qe2023", "spans"], defaultdict(list), False)[3]
+            paths = {metric: Path(folder) / f"{metric}.tsv" for metric in (None, "spans")}
+            for metric, path in paths.items():
+                write_submission(path, "wmt25-task2", [test_set], metric, rated=True)
+            gold = wmt23.load_annotations(as_in_2023(paths[None], lp, True), defaultdict(list), True)
+            predicted = wmt23.load_annotations(as_in_2023(paths["spans"], lp, False), defaultdict(list), False)[3]
             recall, precision, f1 = wmt23.score_new(predicted, gold)[lp]
             found["wmt23"][lp] = [precision, recall, f1]
             tables = [
-                pd.read_csv(paths["wmt25-task2", m], sep="\t", keep_default_na=False, dtype={"segment_id": str})
+                pd.read_csv(paths[m], sep="\t", keep_default_na=False, dtype={"segment_id": str})
                 for m in (None, "spans")
             ]
             both = tables[1].merge(tables[0], on=KEYS, suffixes=("_pred", "_gold"))
@@ -96,7 +104,7 @@ def main() -> None:
             lengths = [len(text) for text in both["hypothesis_segment_gold"]]
             found["wmt25"][lp] = [float(v) for v in wmt25.get_char_f1(lengths, errors["gold"], errors["pred"])]
             odd = Path(folder) / "odd"
-            odd.write_text(repeated_spans(paths["wmt25-task2", "spans"].read_text(encoding="utf-8")), encoding="utf-8")
+            odd.write_text(repeated_spans(paths["spans"].read_text(encoding="utf-8")), encoding="utf-8")
             rows = pd.read_csv(odd, sep="\t", keep_default_na=False, dtype={"segment_id": str})
             again = [wmt25.get_error_list(row) for _, row in rows.merge(tables[0][KEYS], on=KEYS).iterrows()]
             found["wmt25"][f"{lp} repeated"] = [float(v) for v in wmt25.get_char_f1(lengths, errors["gold"], again)]

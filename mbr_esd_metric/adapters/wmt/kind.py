@@ -5,7 +5,7 @@
     esa             human ESA of WMT24 and WMT25, in any of the published forms, and that of `annotate import`
     cesa            human ESA of WMT26, Pearmut's log of several campaigns
     task            a task's test set, before there is gold
-    qe2023 ...      a submission, in one of the formats of `submissions`
+    wmt25-task1 ... a submission, in one of the formats of `submissions`
     comet           scores, and of some metrics error spans, as ``comet-score --to_json`` writes them
 
 WMT25's table of error spans has the same columns whether people or a metric found them. That is the one file that does
@@ -18,7 +18,7 @@ import csv
 import re
 from pathlib import Path
 
-from mbr_esd_metric.adapters.qe_tsv import is_qe, without_source
+from mbr_esd_metric.adapters.qe_tsv import is_qe
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
@@ -63,7 +63,7 @@ def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool =
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(first, lines, quoted)
+    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(first, quoted)
     if found is None and len(first.split("\t")) == 2:
         raise InputError(
             f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
@@ -106,7 +106,7 @@ def _of_record(path: Path, lines: list[str]) -> str | None:
     return "mqm" if item.get("score") is None else "esa"
 
 
-def _of_table(first: str, lines: list[str], quoted: bool) -> str | None:
+def _of_table(first: str, quoted: bool) -> str | None:
     cells = next(csv.reader([first], delimiter="\t")) if quoted else first.split("\t")
     names = set(cells)
     if names >= _WMT25:
@@ -118,12 +118,6 @@ def _of_table(first: str, lines: list[str], quoted: bool) -> str | None:
         return "people or metric" if spans else "task"
     if {"system", "source", "target", "severity"} <= names:
         return "mqm"
-    gold = cells[0] == "lp" and "source" not in names
-    if not gold and not quoted and is_qe(first):
+    if not quoted and is_qe(first):
         return "qe"
-    rows = [line.split("\t") for line in lines]
-    if (len(rows) > 3 and [len(row) for row in rows[:3]] == [1, 1, 1] and len(rows[3]) > 1) or gold:
-        return "qe2023"
-    if any(without_source(row) for row in rows):
-        return "qe2023"
     return "esa" if len(next(csv.reader([first]))) == _APPRAISE else None

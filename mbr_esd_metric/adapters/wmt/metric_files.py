@@ -15,7 +15,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted
-from mbr_esd_metric.adapters.wmt.submitting import Taken, check_new, written
+from mbr_esd_metric.adapters.wmt.submitting import ImportedMetric, check_new, store_metric
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
@@ -131,7 +131,7 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
     return rows
 
 
-def take_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> Taken:
+def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> ImportedMetric:
     """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `with_files`."""
     metric = metric_of_file(test_set, name, Path(path))
     check_new(test_set, metric.name, overwrite)
@@ -139,9 +139,10 @@ def take_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool
         system: [None if np.isnan(score) else float(score) for score in row]
         for system, row in zip(test_set.systems, metric.scores, strict=True)
     }
-    given = metric.ratings
-    spans = {s: [given.both_of(s, n) for n in range(test_set.segments)] for s in given.annotations} if given else {}
-    return written(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans)
+    stored = metric.ratings
+    numbers = range(test_set.segments)
+    spans = {s: [stored.both_of(s, n) for n in numbers] for s in stored.annotations} if stored else {}
+    return store_metric(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans)
 
 
 def _score(row: CometRow, path: Path) -> float:

@@ -280,7 +280,7 @@ class _Partial:
         first.parent.mkdir(parents=True, exist_ok=True)
         name = first.name.removesuffix(".seg.score")
         path = first.with_name(f".{name}.partial")
-        with locked(first.with_name(f".{name}.lock"), first):
+        with locked(first.with_name(f".{name}.lock"), str(first)):
             try:
                 yield cls(path, signatures)
             except MbrEsdError as error:

@@ -124,7 +124,6 @@ def test_wmt26_says_where_an_instruction_was_not_followed(tmp_path: Path, capsys
         lines.append(json.dumps(item) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
     assert main(["wmt", "import", str(path), *where, "--name", "theirs"]) == 0
-    assert f"; {len(lines)} left out: instruction fault without a span" in capsys.readouterr().out
     submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "theirs"]
     assert main([*submit, "-o", str(back)]) == 0
     written = [json.loads(line)["task1_pred"] for line in back.read_text(encoding="utf-8").splitlines()]

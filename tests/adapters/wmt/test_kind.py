@@ -29,8 +29,6 @@ BEGINNINGS = [
     ("\t".join((_WMT25, _TEXTS)), "task"),
     (json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "task1_pred": {}}), "wmt26"),
     (f"{_WMT25}\tdomain_name\tmethod\toverall", "wmt25-task1"),
-    ("100\n200\n1\nen-de\tm\t0\tHund\t-1\t-1\tno-error", "qe2023"),
-    ("lp\tmethod\tnumber\ttranslation\tstart_indices\tend_indices\terror_types", "qe2023"),
 ]
 
 
@@ -82,7 +80,10 @@ def test_a_file_of_no_known_form_is_asked_for(tmp_path: Path) -> None:
         (["--name", "X"], "--name changes nothing with {}, which is mqm"),
         (["--texts", "."], "--texts changes nothing with {}, which is mqm"),
         ([], "{} does not say its language pair; give it with --lp"),
-        (["--kind", "qe2023"], "{} is a submission to WMT23's quality estimation, task 2: spans; name its metric with"),
+        (
+            ["--kind", "wmt26"],
+            "error-free or not; name its metric with --name",
+        ),
         (["{}"], "one file of mqm is imported at a time"),
         (["--rename", "A"], "--rename A: write OLD=NEW"),
     ],
