@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mbr_esd_metric.metric.data_warnings import language_note, suggested_lp
+from mbr_esd_metric.metric.data_warnings import _checker, data_warning, language_note, suggested_lp
 
 ENGLISH = ["The bank on the corner closed last week.", "It has rained for three days."]
 GERMAN = ["Das Ufer an der Ecke schloss letzte Woche.", "Es regnet schon seit drei Tagen."]
@@ -57,3 +57,28 @@ def test_the_pair_of_real_texts() -> None:
     assert suggested_lp(ENGLISH, GERMAN) == "en-de"
     assert suggested_lp(["今日はとても良い天気です。"], ["今天天气很好。"]) == "ja-zh"
     assert suggested_lp(ENGLISH, ENGLISH) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "found"),
+    [
+        ("It costs 15 euros.", "Es kostet 51 Euro.", "with other numbers"),
+        ("It costs 1,500.50 euros.", "Es kostet 1,500.50 Euro.", None),
+        ("See https://example.com/a now.", "Siehe https://example.com/b jetzt.", "with another URL"),
+        ("Write to info@example.com.", "Schreib an info@beispiel.com.", "with another e-mail address"),
+        ("Press <b>Save</b> now.", "Klicken Sie auf Speichern.", "with other tags"),
+        ("%d files were copied.", "Die Dateien wurden kopiert.", "with other placeholders"),
+        ("Hello {name}, welcome.", "Hallo {Name}, willkommen.", "with other placeholders"),
+        ("Good morning, all of you.", "Guten Morgen allerseits.", None),
+    ],
+)
+def test_what_translate_toolkit_compares(source: str, translation: str, found: str | None) -> None:
+    pytest.importorskip("translate")
+    assert data_warning(source, translation) == found
+
+
+def test_without_translate_toolkit_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    _checker.cache_clear()
+    assert data_warning("It costs 15 euros.", "Es kostet 51 Euro.") is None
+    _checker.cache_clear()
