@@ -34,16 +34,16 @@ from paper_figures import (
     sweep_name,
     xcomet_name,
 )
+from synthetic import EDITS, SEVERITY_NAMES, decline_ratio
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
-from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, decline_ratio, lambda_sweep, spa
+from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
 from mbr_esd_metric.metaeval.bootstrap import UNITS, Units
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.sweep import LAMBDAS
-from mbr_esd_metric.metaeval.synthetic import EDITS, SEVERITY_NAMES
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from synthetic import EDITS, decline_ratio
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
@@ -35,7 +36,6 @@ from mbr_esd_metric.metaeval.calibration import (
     predicted_spans,
 )
 from mbr_esd_metric.metaeval.span_measures import SpanMeasure, span_measure
-from mbr_esd_metric.metaeval.synthetic import EDITS, decline_ratio
 from mbr_esd_metric.report.calibration_tables import cross_fitted
 
 MEASURES = (

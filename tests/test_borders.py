@@ -10,7 +10,6 @@ import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, load_metric
 from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
-from mbr_esd_metric.metaeval import decline_ratio
 
 SPAN = ErrorSpan(0, 4, "major")
 #: What a type checker would refuse.
@@ -55,10 +54,6 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_mbr_corpus_of_one_segment_names_the_way() -> None:
     with pytest.raises(OptionError, match=r"decide_corpus, or `mbr-esd decide --rule mbr-corpus`"):
         decide([Candidate(annotation=())], "text", rule="mbr-corpus")
-
-
-def test_one_similarity_needs_no_list() -> None:
-    assert decline_ratio([[SPAN]], [9], "add", "softf1") == decline_ratio([[SPAN]], [9], "add", ["softf1"])
 
 
 def test_what_leaves_comets_requirements_says_so() -> None:

@@ -23,13 +23,11 @@ from mbr_esd_metric.metaeval.significance import perm_both
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans
 from mbr_esd_metric.metaeval.sweep import SweepPoint, lambda_sweep
-from mbr_esd_metric.metaeval.synthetic import DeclineRatio, decline_ratio
 
 __all__ = [
     "AccEq",
     "Bootstrap",
     "Correlation",
-    "DeclineRatio",
     "EarlyStop",
     "Evaluation",
     "Evaluator",
@@ -45,7 +43,6 @@ __all__ = [
     "assign_ranks",
     "average_ranking",
     "correlation",
-    "decline_ratio",
     "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",

@@ -1,4 +1,4 @@
-"""Span evaluation, bootstrap, synthetic edits and lambda sweep, against plain definitions."""
+"""Span evaluation, bootstrap and lambda sweep, against plain definitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import (
     Evaluator,
     acc_eq,
-    decline_ratio,
     evaluate_spans,
     lambda_sweep,
     spa,
@@ -30,7 +29,6 @@ from mbr_esd_metric.metaeval import (
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded, span_measure
 from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator, rater_agreement
-from mbr_esd_metric.metaeval.synthetic import Edit, add_error, delete_error, free_stretches
 
 LENGTH = 30
 _CORPUS_NAMES = ("mpp-corpus", "softdice-corpus", "f1-corpus", "f1-wmt25-corpus")
@@ -274,72 +272,6 @@ def test_span_bootstrap_uses_the_measure_of_the_resample(measure: str) -> None:
     assert found.difference("b", "a") == pytest.approx(tuple(np.quantile(deltas, [0.025, 0.975])))
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_free_stretches_are_the_maximal_runs_of_unmarked_characters(seed: int) -> None:
-    annotation = annotations(np.random.default_rng(seed), 1, 1, 4)[0][0]
-    free = [all(not span.start <= i < span.end for span in annotation) for i in range(LENGTH)]
-    expected, at = [], 0
-    for is_free, run in itertools.groupby(free):
-        size = len(list(run))
-        if is_free:
-            expected.append((at, at + size))
-        at += size
-    assert free_stretches(annotation, LENGTH) == expected
-
-
-@pytest.mark.parametrize("edit", ["add", "delete"])
-def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None:
-    """As in the paper: SoftF1 always falls; F1 falls once on an empty annotation and then stays at 0."""
-    marked = [Annotation([ErrorSpan(3 * i, 3 * i + 2, "minor")]) for i in range(8)]
-    originals = [Annotation()] * 100 + marked
-    soft, hard, dice = decline_ratio(originals, [120] * 108, edit, ["softf1", "f1", "softdice"], seed=1)
-    assert (soft.similarity, soft.edit, soft.ratio, dice.ratio) == ("softf1", edit, 1.0, 1.0)
-    if edit == "add":
-        assert hard.clean.falls == 100
-        assert 1 / 6 <= hard.clean.ratio < 0.19
-        assert hard.marked.ratio == 1.0
-    else:
-        assert (hard.clean.edits, hard.marked.edits) == (0, 8)
-        assert math.isnan(hard.clean.ratio)
-
-
-def test_edits_depend_on_the_seed_and_end_where_there_is_no_room() -> None:
-    originals = [Annotation([ErrorSpan(3, 9, "minor")])] * 50
-    results = [decline_ratio(originals, [LENGTH] * 50, "add", ["f1"], seed=seed)[0] for seed in (1, 1, 2)]
-    assert results[0] == results[1]
-    assert results[0].marked.edits != results[2].marked.edits
-    full = Annotation([ErrorSpan(0, LENGTH, "major")])
-    assert decline_ratio([full], [LENGTH], "add")[0].marked.edits == 0
-    with pytest.raises(OptionError, match="a number from 1, not 0"):
-        decline_ratio([full], [LENGTH], "add", edits=0)
-
-
-def test_an_edit_counts_for_the_severity_of_its_error() -> None:
-    for severity, other in (("major", "minor"), ("minor", "major")):
-        three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
-        (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
-        assert [one.edits for one in result.by_severity[severity]] == [0, 3]  # type: ignore[index]
-        assert [one.edits for one in result.by_severity[other]] == [0, 0]  # type: ignore[index]
-
-
-def test_at_most_six_edits_each_on_top_of_the_last() -> None:
-    many = Annotation([ErrorSpan(3 * i, 3 * i + 1, "minor") for i in range(10)])
-    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"])
-    assert (result.marked.edits, result.marked.falls) == (6, 6)
-    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], edits=20)
-    assert (result.marked.edits, result.marked.falls) == (10, 10)
-
-
-def test_synthetic_inputs_are_checked() -> None:
-    with pytest.raises(OptionError, match="unknown edit 'ad'"):
-        decline_ratio([()], [3], "ad")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="1 annotations and 2 lengths"):
-        decline_ratio([()], [3, 4], "add")
-    with pytest.raises(InputError, match=r"annotation 2: error span \[0, 9\)"):
-        decline_ratio([[], [ErrorSpan(0, 9, "major")]], [3, 3], "add")
-
-
 def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     rng = np.random.default_rng(9)
     predicted, human = annotations(rng, 4, 20), annotations(rng, 4, 20)
@@ -406,8 +338,6 @@ def test_what_a_person_marks_twice_counts_twice() -> None:
         every = slice(0, 3)
         scalars = [[similarity.scalar(a, b, 12) for b in table.annotations] for a in table.annotations]
         np.testing.assert_allclose(similarity.matrix(table, every, every), scalars, atol=1e-12)
-    assert add_error(twice, 12, np.random.default_rng(0)).count("minor") >= 2  # type: ignore[union-attr]
-    assert len(delete_error(twice, np.random.default_rng(0)) or ()) == 2
 
 
 def _of_people(rng: np.random.Generator, length: int) -> Annotation:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import rater_tables
 from rater_tables import CORPUS_RULES, Item
+from synthetic import decline_ratio
 
 from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.metaeval.calibration import calibration_error
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.synthetic import decline_ratio
 
 
 @pytest.fixture(scope="module")
