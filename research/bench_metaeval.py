@@ -194,7 +194,7 @@ def board() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for lp in pairs:
             draw_board(Path(folder), lp)
-        where = ["--data", folder, "--test-set", "bench", "--lp", *pairs, "--reference", "refA", "--workers", "1"]
+        where = ["--data", folder, "--test-set", "bench", "--lp", *pairs, "--reference", "refA"]
         measures = [*DEFAULT_MEASURES, "mpp", "f1-wmt25-corpus"]
         command = [sys.executable, "-m", "mbr_esd_metric", "leaderboard", *where, "--measures", *measures]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -209,7 +209,6 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Times the meta-evaluation.")
     parser.add_argument("--matrix", action="store_true", help="25 metrics x 3 language pairs; minutes")
-    parser.add_argument("--workers", type=int, default=1, help="threads of the matrix")
     parser.add_argument("--board", action="store_true", help="only the whole board, by the command; minutes")
     args = parser.parse_args()
     if args.board:
@@ -246,12 +245,12 @@ def main() -> None:
             for lp in range(3):
                 truth, metrics = draw_scores(lp, 25)
                 named = {f"metric {i}": scores for i, scores in enumerate(metrics)}
-                ranking = rank_metrics(truth, named, statistic, DRAWS, workers=args.workers)
+                ranking = rank_metrics(truth, named, statistic, DRAWS)
                 tests += len(ranking.draws)
                 draws += sum(map(len, ranking.draws.values()))
             print(
                 f"25 metrics x 3 language pairs, {statistic}: {time.perf_counter() - start:.1f} s by the clock, "
-                f"{time.process_time() - cpu:.1f} s of CPU, {args.workers} thread(s); {tests} tests, "
+                f"{time.process_time() - cpu:.1f} s of CPU; {tests} tests, "
                 f"{draws / tests:.0f} draws each on average"
             )
 

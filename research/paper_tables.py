@@ -39,11 +39,10 @@ from synthetic import EDITS, SEVERITY_NAMES, decline_ratio
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
-from mbr_esd_metric.metaeval.bootstrap import UNITS, Units
-from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metaeval.evaluation import LAMBDAS, score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.sweep import LAMBDAS
+from mbr_esd_metric.metaeval.span_significance import UNITS, Units
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 
@@ -118,7 +117,7 @@ class Study:
             for test_set in self.test_sets
         ]
         self._evaluators = [
-            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="common")
+            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="pairs")
             for t, human in zip(self.test_sets, self._human, strict=True)
         ]
         self._candidates = PaperCandidates(self.test_sets, self._human, self.folder, self.invalid)
@@ -279,7 +278,7 @@ class Study:
                 rows.append(_Row(row_name(key), missing=lacking, paper=_paper_name(key)))
                 continue
             own = {
-                "spa": float(np.mean([spa(t.gold, m.scores, missing="common") for t, m in pairs])),
+                "spa": float(np.mean([spa(t.gold, m.scores, missing="pairs") for t, m in pairs])),
                 "acc_eq": float(np.mean([acc_eq(t.gold, m.scores).accuracy for t, m in pairs])),
             }
             spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
@@ -371,10 +370,9 @@ class Study:
         anything."""
         swept = [lambda_sweep(e, matrix) for e, matrix in zip(self._evaluators, matrices, strict=True)]
         rows = []
-        for points in zip(*swept, strict=True):
-            found = [point.evaluation for point in points]
+        for threshold in swept[0]:
+            found = [points[threshold] for points in swept]
             values = {**_means(found), **_totals((e.major, e.minor) for e in found)}
-            threshold = points[0].threshold
             rows.append(
                 _Row(sweep_name(name, threshold), values, self._unrated, sweep_name(paper, threshold) if paper else "")
             )

@@ -57,10 +57,10 @@ def add_measure_arguments(parser: argparse.ArgumentParser, default: str = " ".jo
     )
     parser.add_argument(
         "--missing",
-        choices=["common", "toolkit"],
-        default="common",
-        help="SPA, where systems are rated on different segments: on those that all have; or as mt-metrics-eval, which "
-        "needs equal numbers and compares different segments (%(default)s)",
+        choices=["pairs", "toolkit"],
+        default="pairs",
+        help="SPA, where systems are rated on different segments: each pair of systems on those that both have; or as "
+        "mt-metrics-eval, which needs equal numbers and compares different segments (%(default)s)",
     )
     parser.add_argument(
         "--spa",

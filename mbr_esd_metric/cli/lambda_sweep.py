@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
-    from mbr_esd_metric.metaeval.sweep import LAMBDAS, lambda_sweep
+    from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
     from mbr_esd_metric.report.evaluations import (
         evaluation_cells,
         evaluation_columns,
@@ -84,7 +84,7 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
                 points = lambda_sweep(evaluator, predicted, lambdas)
             except InputError as error:
                 raise InputError(f"{name}, {pair}: {error}") from None
-            swept.setdefault(name, {})[pair] = {(point.threshold,): point.evaluation for point in points}
+            swept.setdefault(name, {})[pair] = {(threshold,): point for threshold, point in points.items()}
             notes.setdefault(name, []).extend(repaired)
         # A sweep ends close to the empty annotation, so read it next to the sweep.
         nothing[pair] = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ _MEASURES_OF_PARTS = ("f1-corpus", "softdice-corpus", "mpp-corpus")
 _SPANS, _ERROR_FREE = "spans", "error-free"
 _RATERS = ("raters", "rater_aggregation", "measures")
 _SPA = ("missing", "spa")
-_TESTS = ("k", "seed", "workers")
+_TESTS = ("k", "seed")
 #: View -> the options that have an effect in it, besides those of every view.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "board": (*_RATERS, *_SPA, *_TESTS, "bootstrap", "against", "plot"),
@@ -56,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="TASKS",
-        help="the overall score of wmt22, wmt23, wmt24 or wmt25 (default: that of the test set's name); spans: their "
+        help="the overall score of wmt23, wmt24 or wmt25 (default: that of the test set's name); spans: their "
         "numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
     )
     views.add_argument("--by", choices=["domain", "document", "length"], help="a board of each part")
@@ -84,7 +83,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="segment",
         help="of error spans draws segments, with all systems, or translations, as the paper (%(default)s)",
     )
-    tests.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads (%(default)s)")
     tests.add_argument(
         "--plot", metavar="OUT.png", help="a heat map of who beats whom by each statistic, to OUT.png and OUT.svg"
     )
@@ -148,7 +146,7 @@ def _status_of(args: argparse.Namespace) -> Callable[[str], Status | None]:
 
 def _view(args: argparse.Namespace) -> tuple[str, str]:
     """The key of `_OPTIONS`, and how messages call the view."""
-    from mbr_esd_metric.metaeval.tasks import TASK_SETS
+    from mbr_esd_metric.metaeval.score_statistics import TASK_SETS
 
     if args.tasks is not None and args.by is not None:
         raise useless(f"--by {args.by}", f"--tasks {args.tasks}")
@@ -184,7 +182,6 @@ def _board(args: argparse.Namespace, _said: str) -> list[Table]:
         aggregation=measuring.aggregation,
         against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
         missing=measuring.missing,
-        workers=args.workers,
         exact=measuring.exact,
         bootstrap=args.bootstrap,
         order="name",
@@ -230,8 +227,8 @@ def _statistics(args: argparse.Namespace, said: str) -> list[Table]:
 
 def _overall(args: argparse.Namespace, said: str) -> list[Table]:
     from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
+    from mbr_esd_metric.metaeval.score_statistics import clusters, overall, testable, wmt_tasks
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-    from mbr_esd_metric.metaeval.tasks import clusters, overall, testable, wmt_tasks
     from mbr_esd_metric.report.statistics import overall_table
 
     year = args.tasks or args.test_set.split(".")[0]
@@ -251,10 +248,9 @@ def _overall(args: argparse.Namespace, said: str) -> list[Table]:
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
     ranks = None
     if draws and found.overall:
-        ranks = clusters(tasks, sets, draws, args.seed, missing=args.missing, exact=exact, workers=args.workers)
-    full = args.table in ("tsv", "json")
+        ranks = clusters(tasks, sets, draws, args.seed, missing=args.missing, exact=exact)
     title = f"{args.test_set} {', '.join(args.lp)}, tasks of {year}"
-    return [overall_table(title, found, full=full, ranks=ranks, notes=notes)]
+    return [overall_table(title, found, ranks, notes)]
 
 
 def _parts(args: argparse.Namespace, said: str) -> list[Table]:

@@ -6,8 +6,6 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 """
 
 from mbr_esd_metric.metaeval.acc_eq import AccEq, acc_eq
-from mbr_esd_metric.metaeval.bootstrap import Bootstrap, paired_bootstrap
-from mbr_esd_metric.metaeval.contest import EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.correlation import (
     Correlation,
     PairwiseAccuracy,
@@ -16,17 +14,15 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator
+from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
 from mbr_esd_metric.metaeval.omissions import OmissionScores, evaluate_omissions
 from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import perm_both
+from mbr_esd_metric.metaeval.significance import EarlyStop, PermBoth, perm_both
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans
-from mbr_esd_metric.metaeval.sweep import SweepPoint, lambda_sweep
 
 __all__ = [
     "AccEq",
-    "Bootstrap",
     "Correlation",
     "EarlyStop",
     "Evaluation",
@@ -38,7 +34,6 @@ __all__ = [
     "SpanCounts",
     "SpanEvaluator",
     "SpanScores",
-    "SweepPoint",
     "acc_eq",
     "assign_ranks",
     "average_ranking",
@@ -46,7 +41,6 @@ __all__ = [
     "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",
-    "paired_bootstrap",
     "pairwise_accuracy",
     "perm_both",
     "rank_metrics",

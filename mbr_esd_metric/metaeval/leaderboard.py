@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.bootstrap import Resampled, Units, mean_resampled
-from mbr_esd_metric.metaeval.contest import DrawsDone
 from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import STATISTICS
+from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
+from mbr_esd_metric.metaeval.span_significance import Resampled, Units, mean_resampled, rank_spans, resampled
 from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores
 
 
@@ -124,7 +122,6 @@ class LeaderboardSettings:
         against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
         missing: what SPA does if systems are rated on different segments, see `matrices.packed`.
-        workers: the number of threads.
         exact: SPA in the limit of infinitely many permutations, which no order of the systems changes; see `spa`.
         bootstrap: what a resample of the error spans draws.
         order: the order of the systems, in words; SPA depends on it unless it is exact.
@@ -136,8 +133,7 @@ class LeaderboardSettings:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     aggregation: Raters = "mean"
     against: tuple[str, ...] = ()
-    missing: Missing = "common"
-    workers: int = 1
+    missing: Missing = "pairs"
     exact: bool = False
     bootstrap: Units = "segment"
     order: str = "as-given"
@@ -246,7 +242,6 @@ class _Evaluated:
                     alpha=settings.alpha,
                     missing=settings.missing,
                     exact=settings.exact,
-                    workers=settings.workers,
                     progress=progress if statistic == "spa" else None,
                 )
             )

@@ -20,7 +20,7 @@ FloatMatrix = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
 #: What SPA does if not every system is rated on the same segments; see `packed`.
-Missing = Literal["toolkit", "common"]
+Missing = Literal["toolkit", "pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +87,21 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
 
 
 def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
-    """The rated scores alone, systems x rated segments, as SPA needs them.
+    """The rated scores, systems x segments that somebody rated, as SPA needs them.
 
-    If all systems are rated on the same segments, as in every MQM set of WMT so far, both values of `missing` drop the
-    unrated columns. Otherwise "common" keeps the segments that are rated for every system. "toolkit" does what
-    mt-metrics-eval does: it moves each system's rated scores together, so that a column may hold different segments.
+    If all systems are rated on the same segments, as in every MQM set of WMT so far, these are the rated columns.
+    Otherwise "pairs" leaves NaN where nobody rated, so that each pair of systems is compared on the segments that both
+    have. "toolkit" does what mt-metrics-eval does: it moves each system's rated scores together, so that a column may
+    hold different segments.
 
     Raises:
         InputError: with "toolkit", systems with different numbers of ratings (mt-metrics-eval either fails there or
-            mixes systems); with "common", no segment that is rated for every system; scores whose sums 32-bit numbers,
+            mixes systems); with "pairs", no segment that is rated for two systems; scores whose sums 32-bit numbers,
             with which SPA is computed, cannot hold.
+        OptionError: another word.
     """
+    if missing not in ("toolkit", "pairs"):
+        raise unknown("treatment of missing ratings", missing, ("toolkit", "pairs"))
     rated = data.rated
     for name, values in (("gold", data.gold), *data.metrics.items()):
         with np.errstate(over="ignore"):
@@ -108,22 +112,17 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
                 "3.4e38; scale the scores"
             )
     counts = rated.sum(axis=1)
-    if missing == "common" or bool((rated == rated[0]).all()):
-        columns = rated.all(axis=0)
-        if not columns.any():
-            raise InputError(
-                "no segment is rated for every system, so systems cannot be compared pair by pair; leave systems out "
-                "with --exclude, or compare different segments as mt-metrics-eval does with --missing toolkit"
-            )
-        return _select(data, lambda values: values[:, columns])
-    if missing != "toolkit":
-        raise unknown("treatment of missing ratings", missing, ("toolkit", "common"))
+    if missing == "pairs" or bool((rated == rated[0]).all()):
+        if not (rated.sum(axis=0) > 1).any():
+            raise InputError("no segment is rated for two systems, so systems cannot be compared pair by pair")
+        columns = rated.any(axis=0)
+        return _select(data, lambda values: np.where(rated, values, np.nan)[:, columns])
     if (counts != counts[0]).any():
         system = int(np.flatnonzero(counts != counts[0])[0])
         raise InputError(
-            f"system 1 has {counts[0]} rated segments and system {system + 1} has {counts[system]}; "
-            "SPA compares systems on the same segments: leave such systems out, or take the segments that all have "
-            "(missing='common'; on the command line --missing common)"
+            f"system 1 has {counts[0]} rated segments and system {system + 1} has {counts[system]}; mt-metrics-eval's "
+            "SPA needs equal numbers; compare each pair of systems on the segments that both have (missing='pairs'; on "
+            "the command line --missing pairs), or leave such systems out"
         )
     return _select(data, lambda values: values[rated].reshape(len(values), -1))
 
@@ -131,7 +130,7 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
 def _select(data: Matched, pick: Callable[[FloatMatrix], FloatMatrix]) -> Matched:
     gold = np.ascontiguousarray(pick(data.gold))
     metrics = {name: np.ascontiguousarray(pick(values)) for name, values in data.metrics.items()}
-    return Matched(gold, metrics, np.ones(gold.shape, dtype=np.bool_))
+    return Matched(gold, metrics, ~np.isnan(gold))
 
 
 def _matrix(name: str, values: npt.ArrayLike) -> FloatMatrix:

@@ -1,14 +1,16 @@
-"""What takes part in a leaderboard: the metrics of one language pair over the same translations, from any source."""
+"""The metrics of one language pair over the same translations, from any source: with error spans, or scores alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.spa import constant_metrics
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 #: Base name, and whether a reference was used. Entries of several language pairs with the same key share a row.
@@ -63,3 +65,43 @@ class MetricSet:
     def scores(self) -> list[tuple[str, Floats]]:
         """Base name and scores of each metric."""
         return [(entry.name, entry.scores) for entry in self.entries]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of gold or a metric.
+
+    Attributes:
+        segments: systems x segments, NaN if there is none; None if only systems are scored.
+        systems: one score for each system, shape (systems,), NaN if there is none; None where the means of segments
+            count.
+        documents: systems x documents, where they are scored by themselves; else the mean of the rated segments counts.
+    """
+
+    segments: FloatMatrix | None
+    systems: FloatVector | None = None
+    documents: FloatMatrix | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredSet:
+    """Scores of one language pair over the same translations.
+
+    Attributes:
+        lp: such as "en-de".
+        documents: the document of each segment.
+        gold, metrics: scores; the systems have the same order in all of them.
+        notes: what readers of a table should know.
+    """
+
+    lp: str
+    documents: tuple[str, ...]
+    gold: Scores
+    metrics: Mapping[Key, Scores]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def constant(self) -> list[str]:
+        """The metrics that say the same of every translation: `spa.constant_metrics`."""
+        scores = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
+        return [] if self.gold.segments is None else constant_metrics(self.gold.segments, scores)

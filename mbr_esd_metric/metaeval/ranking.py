@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.contest import Contest, DrawsDone, EarlyStop, PermBoth
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing
-from mbr_esd_metric.metaeval.significance import Statistic, prepare
+from mbr_esd_metric.metaeval.significance import Contest, DrawsDone, EarlyStop, PermBoth, Statistic, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,6 @@ def rank_metrics(
     stop: EarlyStop | None = EarlyStop(),  # noqa: B008
     missing: Missing = "toolkit",
     exact: bool = False,
-    workers: int = 1,
     progress: DrawsDone | None = None,
 ) -> Ranking:
     """Order `metrics` by `statistic`, test every pair, and put them in clusters.
@@ -65,7 +63,6 @@ def rank_metrics(
         alpha: two metrics differ if the p-value is at most this.
         stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
-        workers: threads.
         progress: see `Contest.tests`.
 
     Raises:
@@ -73,7 +70,7 @@ def rank_metrics(
         OptionError: for an unknown statistic.
     """
     contest = prepare(gold, dict(metrics), statistic, missing, exact)
-    return rank_contest(contest, k, seed, alpha=alpha, stop=stop, workers=workers, progress=progress)
+    return rank_contest(contest, k, seed, alpha=alpha, stop=stop, progress=progress)
 
 
 def rank_contest(
@@ -83,7 +80,6 @@ def rank_contest(
     *,
     alpha: float = 0.05,
     stop: EarlyStop | None = None,
-    workers: int = 1,
     progress: DrawsDone | None = None,
 ) -> Ranking:
     """The ranking of metrics that are prepared for tests; arguments as of `rank_metrics`."""
@@ -91,7 +87,7 @@ def rank_contest(
     tests: dict[tuple[str, str], PermBoth] = {}
     if k:
         # The test asks whether the better one beats the other.
-        outcomes = contest.tests([(b, a) for a, b in combinations(values, 2)], k, seed, stop, workers, progress)
+        outcomes = contest.tests([(b, a) for a, b in combinations(values, 2)], k, seed, stop, progress)
         tests = {(a, b): outcome for (b, a), outcome in outcomes.items()}
     p_values = _upper(values, {pair: test.p_value for pair, test in tests.items()})
     return Ranking(

@@ -1,21 +1,31 @@
-"""The statistics of scores by name, for tables of correlations and for WMT's tasks.
+"""The statistics of scores by name, and the overall score of WMT's metrics tasks, 2023 to 2025.
 
-spa, acc_eq                        as in `spa` and `acc_eq`
-doc-pearson-none, doc-kendall-item ...   the same correlations of documents, whose scores are means of their segments
-sys-accuracy                       pairwise accuracy of systems
-sys-pearson, sys-spearman, sys-kendall
-seg-pearson-item, seg-kendall-none, seg-spearman-system ...
+    spa, acc_eq                                     as in `spa` and `acc_eq`
+    sys-accuracy                                    pairwise accuracy of systems
+    sys-pearson, sys-spearman, sys-kendall
+    seg-pearson-item, seg-kendall-none, seg-spearman-system ...
+    doc-pearson-none, doc-kendall-item ...          of documents, whose scores are means of their segments
+
+    overall = sum_tasks weight * (value - lowest) / (1 - lowest)
+
+So correlations (from -1 to 1) and accuracies (from 0 to 1) have the same weight, as in mt-metrics-eval's
+``TaskSetResults.AverageCorrs``.
+
+    wmt23   pairwise accuracy of systems over all language pairs, which weighs as much as a task a pair; and for each
+            pair Pearson of systems, Pearson of segments, and acc_eq*.
+    wmt24   SPA and acc_eq* for each language pair, all alike.
+    wmt25   the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.metaeval.acc_eq import acc_eq
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
@@ -27,63 +37,14 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, Missing
-from mbr_esd_metric.metaeval.metric_set import Key
-from mbr_esd_metric.metaeval.spa import constant_metrics, spa
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
+from mbr_esd_metric.metaeval.metric_set import Key, ScoredSet, Scores
+from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic
+from mbr_esd_metric.metaeval.spa import spa
 
-#: What a statistic compares: scores of systems, documents or segments. SPA compares systems by their segments' scores.
+#: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of gold or a metric.
-
-    Attributes:
-        segments: systems x segments, NaN if there is none; None if only systems are scored.
-        systems: domain, or None for all domains -> one score for each system, shape (systems,), NaN if there is none.
-            For a domain that is missing here, the mean of the segments counts.
-        documents: systems x documents, where they are scored by themselves; else the mean of the rated segments counts.
-    """
-
-    segments: FloatMatrix | None
-    systems: Mapping[str | None, FloatVector] = field(default_factory=dict)
-    documents: FloatMatrix | None = None
-
-    def of_systems(self, domain: str | None, segments: BoolMatrix) -> FloatVector | None:
-        """Scores of systems over a domain, which has those segments; None if there are none."""
-        if domain in self.systems:
-            return self.systems[domain]
-        return None if self.segments is None else system_means(self.segments[:, segments])
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredSet:
-    """Scores of one language pair over the same translations.
-
-    Attributes:
-        lp: such as "en-de".
-        domains, documents: the domain and the document of each segment.
-        human: whether a system is a human translation, shape (systems,).
-        references: the number of references, including the standard one.
-        gold, metrics: scores; the systems have the same order in all of them.
-        notes: what readers of a table should know.
-    """
-
-    lp: str
-    domains: tuple[str, ...]
-    documents: tuple[str, ...]
-    human: BoolMatrix
-    references: int
-    gold: Scores
-    metrics: Mapping[Key, Scores]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def constant(self) -> list[str]:
-        """The metrics that say the same of every translation: `spa.constant_metrics`."""
-        there = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
-        return [] if self.gold.segments is None else constant_metrics(self.gold.segments, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +70,11 @@ class ScoreStatistic:
     def lowest(self) -> float:
         """The lowest possible value; the highest is 1."""
         return -1.0 if self.kind in COEFFICIENTS else 0.0
+
+    @property
+    def of_means(self) -> bool:
+        """Whether it compares one score a system."""
+        return self.level == "sys" and self.kind != "spa"
 
     def of_segments(
         self, gold: FloatMatrix, metric: FloatMatrix, missing: Missing = "toolkit", *, exact: bool = False
@@ -164,21 +130,13 @@ def score_statistic(name: str) -> ScoreStatistic:
 
 
 def evaluate(
-    statistic: ScoreStatistic,
-    sets: Sequence[ScoredSet],
-    *,
-    domain: str | None = None,
-    human: bool = True,
-    missing: Missing = "toolkit",
-    exact: bool = False,
+    statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, missing: Missing = "toolkit", exact: bool = False
 ) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every language pair.
 
     Args:
         statistic: what to compute.
         sets: one; several for the accuracy of systems, whose pairs are counted together.
-        domain: only these segments; None for all.
-        human: whether people's translations are compared as well.
         missing, exact: for SPA, see `matrices.packed` and `spa`.
 
     Raises:
@@ -186,92 +144,60 @@ def evaluate(
     """
     if len(sets) != 1 and statistic.kind != "accuracy":
         raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
-    found = {}
+    values = {}
     for key in sets[0].metrics:
-        if all(key in one.metrics for one in sets):
-            pairs = [_pair(statistic, one, key, domain, human) for one in sets]
-            there = [pair for pair in pairs if pair is not None]
-            if len(there) == len(pairs):
-                found[key] = _value(statistic, there, key, sets, missing, exact)
-    return found
+        pairs = [_pair(statistic, one, one.metrics[key]) for one in sets if key in one.metrics]
+        complete = [pair for pair in pairs if pair is not None]
+        if len(complete) < len(sets):
+            continue
+        try:
+            if statistic.of_means:
+                values[key] = statistic.of_systems(complete)
+            else:
+                values[key] = statistic.of_segments(*complete[0], missing, exact=exact)
+        except InputError as error:
+            raise InputError(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}: {error}") from None
+    return values
 
 
-def _value(
-    statistic: ScoreStatistic,
-    pairs: Sequence[tuple[FloatMatrix, FloatMatrix]],
-    key: Key,
-    sets: Sequence[ScoredSet],
-    missing: Missing,
-    exact: bool,
-) -> float:
-    try:
-        if statistic.level == "sys" and statistic.kind != "spa":
-            return statistic.of_systems(pairs)
-        return statistic.of_segments(*pairs[0], missing, exact=exact)
-    except InputError as error:
-        where = ", ".join(one.lp for one in sets)
-        raise InputError(f"{key[0]} in {where}, {statistic}: {error}") from None
-
-
-def _pair(
-    statistic: ScoreStatistic, data: ScoredSet, key: Key, domain: str | None, human: bool
-) -> tuple[FloatMatrix, FloatMatrix] | None:
-    """Gold and metric, of segments or of systems, where gold has something; None if one has no such scores."""
-    columns = np.array([domain is None or one == domain for one in data.domains], dtype=np.bool_)
-    rows = np.ones(len(data.human), dtype=np.bool_) if human else ~data.human
-    gold, metric = data.gold, data.metrics[key]
-    if statistic.level == "sys" and statistic.kind != "spa":
-        x, y = gold.of_systems(domain, columns), metric.of_systems(domain, columns)
-        if x is None or y is None:
-            return None
-        rows = rows & ~np.isnan(x)
-        return x[rows], y[rows]
-    if statistic.level == "doc":
-        found = _of_documents(data, gold, metric, columns)
-        if found is None:
-            return None
-        matrix, scores = found
-    elif gold.segments is None or metric.segments is None:
-        return None
+def _pair(statistic: ScoreStatistic, data: ScoredSet, metric: Scores) -> tuple[FloatMatrix, FloatMatrix] | None:
+    """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
+    if statistic.of_means:
+        both = [_of_systems(scores) for scores in (data.gold, metric)]
+    elif statistic.level == "doc":
+        both = list(_of_documents(data, metric))
     else:
-        matrix, scores = gold.segments[:, columns], metric.segments[:, columns]
-    rows = rows & ~np.isnan(matrix).all(axis=1)
-    return matrix[rows], scores[rows]
+        both = [data.gold.segments, metric.segments]
+    x, y = both
+    if x is None or y is None:
+        return None
+    rated = ~np.isnan(x) if x.ndim == 1 else ~np.isnan(x).all(axis=1)
+    return x[rated], y[rated]
 
 
-def _of_documents(
-    data: ScoredSet, gold: Scores, metric: Scores, columns: BoolMatrix
-) -> tuple[FloatMatrix, FloatMatrix] | None:
-    """Gold and metric of the documents that have one of these segments, systems x documents.
+def _of_systems(scores: Scores) -> FloatVector | None:
+    if scores.systems is not None or scores.segments is None:
+        return scores.systems
+    return system_means(scores.segments)
+
+
+def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, FloatMatrix | None]:
+    """Gold and metric of the documents, systems x documents.
 
     Gold is its own score of a document where it is stored, and the metric's then the mean of all its segments; else
     both are means of the segments that are rated.
     """
-    if metric.segments is None or (gold.documents is None and gold.segments is None):
-        return None
-    x, y = [], []
-    for at, name in enumerate(dict.fromkeys(data.documents)):
-        of = columns & np.array([document == name for document in data.documents])
-        if not of.any():
-            continue
-        scores = metric.segments[:, of]
-        if gold.documents is not None:
-            x.append(gold.documents[:, at])
-        else:
-            assert gold.segments is not None
-            rated = gold.segments[:, of]
-            x.append(_mean(rated))
-            scores = np.where(np.isnan(rated), np.nan, scores)
-        y.append(_mean(scores))
-    return np.stack(x, axis=1), np.stack(y, axis=1)
-
-
-def _mean(values: FloatMatrix) -> FloatVector:
-    """The mean of each row's numbers; NaN if it has none."""
-    there = ~np.isnan(values)
-    counts = there.sum(axis=1)
-    sums = np.where(there, values, 0.0).sum(axis=1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    rated, scores = data.gold.segments, metric.segments
+    if scores is None or (data.gold.documents is None and rated is None):
+        return None, None
+    if data.gold.documents is None and rated is not None:
+        scores = np.where(np.isnan(rated), np.nan, scores)
+    each = [[document == name for document in data.documents] for name in dict.fromkeys(data.documents)]
+    means = [
+        None if matrix is None else np.stack([system_means(matrix[:, of]) for of in each], axis=1)
+        for matrix in (rated, scores)
+    ]
+    return means[0] if data.gold.documents is None else data.gold.documents, means[1]
 
 
 def _coefficient(kind: str) -> Coefficient:
@@ -279,3 +205,137 @@ def _coefficient(kind: str) -> Coefficient:
         if coefficient == kind:
             return coefficient
     raise unknown("correlation", kind, COEFFICIENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One comparison of metrics.
+
+    Attributes:
+        statistic: what is computed.
+        lps: the language pairs of the data; several for the accuracy of systems.
+        weight: of its value in the overall score; the weights of a task set add up to 1.
+    """
+
+    statistic: ScoreStatistic
+    lps: tuple[str, ...]
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Overall:
+    """The overall score of each metric.
+
+    Attributes:
+        tasks: with weights.
+        values: metric -> its value in each task, None if it lacks the scores.
+        overall: metric -> the weighted average in [0, 1], of the metrics that are in every task, best first.
+    """
+
+    tasks: tuple[Task, ...]
+    values: Mapping[Key, tuple[float | None, ...]]
+    overall: Mapping[Key, float]
+
+
+def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
+    """The tasks of a year, for these language pairs.
+
+    Raises:
+        InputError: no language pair.
+        OptionError: an unknown task set.
+    """
+    if name not in TASK_SETS:
+        raise unknown("set of tasks", name, TASK_SETS)
+    if not sets:
+        raise InputError("a set of tasks needs a language pair")
+    return TASK_SETS[name](tuple(one.lp for one in sets))
+
+
+def overall(
+    tasks: Sequence[Task], sets: Sequence[ScoredSet], missing: Missing = "toolkit", *, exact: bool = False
+) -> Overall:
+    """Evaluate every metric in every task, and average.
+
+    Args:
+        tasks: of `wmt_tasks`, or made otherwise; weights add up to 1.
+        sets: those of the tasks.
+        missing, exact: for SPA, see `matrices.packed` and `spa`.
+
+    Raises:
+        InputError: scores that do not fit.
+    """
+    by_name = {one.lp: one for one in sets}
+    columns = [
+        evaluate(task.statistic, [by_name[name] for name in task.lps], missing=missing, exact=exact) for task in tasks
+    ]
+    keys = dict.fromkeys(key for one in sets for key in one.metrics)
+    values = {key: tuple(column.get(key) for column in columns) for key in keys}
+    averages = {}
+    for key, row in values.items():
+        lowest = [task.statistic.lowest for task in tasks]
+        shares = [(value - low) / (1 - low) for value, low in zip(row, lowest, strict=True) if value is not None]
+        if len(shares) == len(tasks):
+            averages[key] = sum(task.weight * share for task, share in zip(tasks, shares, strict=True))
+    ordered = dict(sorted(averages.items(), key=lambda item: (-item[1], item[0])))
+    return Overall(tuple(tasks), values, ordered)
+
+
+def testable(tasks: Sequence[Task]) -> bool:
+    """Whether `clusters` can test these tasks: SPA and acc_eq*, as in WMT24 and later."""
+    return all(task.statistic.kind in STATISTICS for task in tasks)
+
+
+def clusters(
+    tasks: Sequence[Task],
+    sets: Sequence[ScoredSet],
+    k: int = 1000,
+    seed: int = 0,
+    *,
+    missing: Missing = "toolkit",
+    exact: bool = False,
+) -> dict[Key, int]:
+    """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
+
+    Raises:
+        InputError: scores that do not fit.
+        OptionError: tasks that cannot be tested.
+    """
+    if not testable(tasks):
+        raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
+    by_name = {one.lp: one for one in sets}
+    keys = {f"{key[0]} {key[1]}": key for one in sets for key in one.metrics}
+    rankings = []
+    for task in tasks:
+        data = by_name[task.lps[0]]
+        if data.gold.segments is None:
+            raise InputError(f"no gold scores of segments in {data.lp}")
+        scores = {name: data.metrics[key].segments for name, key in keys.items() if key in data.metrics}
+        segments = {name: matrix for name, matrix in scores.items() if matrix is not None}
+        statistic: Statistic = "spa" if task.statistic.kind == "spa" else "acc_eq"
+        rankings.append(rank_metrics(data.gold.segments, segments, statistic, k, seed, missing=missing, exact=exact))
+    mean = average_ranking(rankings, [task.weight for task in tasks])
+    return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
+
+
+def _wmt23(lps: tuple[str, ...]) -> tuple[Task, ...]:
+    total = 4 * len(lps)
+    return (
+        Task(score_statistic("sys-accuracy"), lps, len(lps) / total),
+        *(
+            Task(score_statistic(name), (lp,), 1 / total)
+            for lp in lps
+            for name in ("sys-pearson", "seg-pearson-none", "acc_eq")
+        ),
+    )
+
+
+def _wmt24(lps: tuple[str, ...]) -> tuple[Task, ...]:
+    return tuple(Task(score_statistic(name), (lp,), 1 / (2 * len(lps))) for lp in lps for name in STATISTICS)
+
+
+#: Name -> the tasks of some language pairs.
+TASK_SETS: Mapping[str, Callable[[tuple[str, ...]], tuple[Task, ...]]] = {
+    "wmt23": _wmt23,
+    "wmt24": _wmt24,
+    "wmt25": _wmt24,
+}

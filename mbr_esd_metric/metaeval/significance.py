@@ -2,30 +2,67 @@
 
     p = share of k draws with  statistic(b') - statistic(a') >= statistic(b) - statistic(a)
 
-A draw swaps a and b at random. For SPA it swaps their scores of each translation. For acc_eq it swaps their verdicts on
-each pair of systems; the thresholds stay as calibrated, so that metrics of different scales can be compared. A small p
-says that b is better. Both tests are mt-metrics-eval's (``PermutationSigDiff``, ``PairwisePermutationSigDiff``), except
-for the random numbers.
+A draw swaps a and b at random. For SPA it swaps their standardised scores of each translation. For acc_eq it swaps
+their verdicts on each pair of systems; the thresholds stay as calibrated, so that metrics of different scales can be
+compared. A small p says that b is better. Both tests are mt-metrics-eval's (``PermutationSigDiff``,
+``PairwisePermutationSigDiff``), except for the random numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.errors import unknown
+from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrated, credits, gold_pairs
-from mbr_esd_metric.metaeval.contest import Contest, EarlyStop, MetricPair, NextDraws, PermBoth, SpaContest
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing, matched, packed
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, Matched, Missing, matched, packed
+from mbr_esd_metric.metaeval.spa import PERMUTATIONS, exact_p_values, pairwise_p_values, signs, spa_of_p_values
 
 Statistic = Literal["spa", "acc_eq"]
 STATISTICS: tuple[Statistic, ...] = ("spa", "acc_eq")
+
+#: Two metrics by name: does the second beat the first?
+MetricPair: TypeAlias = tuple[str, str]
+#: Called with the number of further draws that are done.
+DrawsDone: TypeAlias = Callable[[int], None]
+#: (pairs, number) -> the next draws of each pair; every call takes some of the pairs of the call before.
+NextDraws: TypeAlias = Callable[[Sequence[MetricPair], int], dict[MetricPair, FloatVector]]
+_Singles: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStop:
+    """Stop drawing as soon as the verdict is clear; mt-metrics-eval's WMT tasks use blocks of 100.
+
+    Attributes:
+        block: the number of draws between two checks.
+        low, high: stop if the p-value so far is below `low` or above `high`.
+    """
+
+    block: int = 100
+    low: float = 0.02
+    high: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PermBoth:
+    """The outcome of one test.
+
+    Attributes:
+        p_value: small if b is better than a.
+        delta: statistic of b minus that of a.
+        draws: the k (or fewer, see `EarlyStop`) differences under the null hypothesis.
+    """
+
+    p_value: float
+    delta: float
+    draws: FloatVector = field(repr=False, compare=False)
 
 
 def perm_both(
@@ -56,12 +93,13 @@ def perm_both(
         InputError: for matrices that do not fit; see `matrices`.
         OptionError: for an unknown statistic, or k < 1.
     """
-    return prepare(gold, {"a": a, "b": b}, statistic, missing, exact).test("a", "b", k, seed, stop)
+    contest = prepare(gold, {"a": a, "b": b}, statistic, missing, exact)
+    return contest.tests([("a", "b")], k, seed, stop)["a", "b"]
 
 
 def prepare(
     gold: npt.ArrayLike,
-    metrics: dict[str, npt.ArrayLike],
+    metrics: Mapping[str, npt.ArrayLike],
     statistic: Statistic,
     missing: Missing = "toolkit",
     exact: bool = False,
@@ -69,21 +107,86 @@ def prepare(
     """A `Contest` of `metrics` on `gold`; arguments and errors as for `perm_both`."""
     data = matched(gold, metrics)
     if statistic == "spa":
-        data = packed(data, missing)
-        return SpaContest(data.gold, dict(data.metrics), exact)
+        return SpaContest(packed(data, missing), exact)
     if statistic == "acc_eq":
-        return _AccEqContest(gold_pairs(data.gold), dict(data.metrics))
+        return AccEqContest(gold_pairs(data.gold), data.metrics)
     raise unknown("statistic", statistic, STATISTICS)
 
 
-class _AccEqContest(Contest):
+class Contest(ABC):
+    """Metrics prepared for many tests: everything that depends on a single metric is computed once.
+
+    Attributes:
+        values: metric -> its statistic, higher is better.
+    """
+
+    values: dict[str, float]
+
+    def tests(
+        self,
+        pairs: Sequence[MetricPair],
+        k: int,
+        seed: int,
+        stop: EarlyStop | None,
+        progress: DrawsDone | None = None,
+    ) -> dict[MetricPair, PermBoth]:
+        """`perm_both` for each pair (a, b) by name; all share their draws, as they share the seed.
+
+        Args:
+            pairs: of names in `values`.
+            k, seed, stop: as for `perm_both`.
+            progress: called with numbers of draws that were made, or that are not needed; they add up to k for a pair.
+        """
+        if k < 1:
+            raise OptionError(f"k is {k}; a permutation test needs at least one draw")
+        deltas = {pair: self._delta(*pair) for pair in pairs}
+        draws = {pair: np.empty(0) for pair in pairs}
+        reached = dict.fromkeys(pairs, 0)
+        open_pairs = list(pairs)
+        block = k if stop is None else stop.block
+        draw = self._sampler(k, seed)
+        for start in range(0, k, block):
+            if not open_pairs:
+                break
+            count = min(block, k - start)
+            following = draw(open_pairs, count)
+            closed = set()
+            for pair in open_pairs:
+                draws[pair] = np.append(draws[pair], following[pair])
+                # Equal differences must count as reached, whatever the order of their additions.
+                reached[pair] += int((following[pair] >= deltas[pair] - 1e-12).sum())
+                if stop is not None and not stop.low <= reached[pair] / len(draws[pair]) <= stop.high:
+                    closed.add(pair)
+            if progress is not None:
+                progress(count * len(open_pairs) + (k - start - count) * len(closed))
+            open_pairs = [pair for pair in open_pairs if pair not in closed]
+        return {pair: PermBoth(reached[pair] / len(draws[pair]), deltas[pair], draws[pair]) for pair in pairs}
+
+    @abstractmethod
+    def _delta(self, a: str, b: str) -> float:
+        """The observed difference, b minus a."""
+
+    @abstractmethod
+    def _sampler(self, k: int, seed: int) -> NextDraws:
+        """A function that draws the next differences under the null hypothesis, for some pairs; at most k."""
+
+
+def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> BoolMatrix:
+    """(draws, systems, segments) fair coins; the stream is the same however the draws are cut into calls."""
+    count = systems * segments
+    words = rng.integers(0, 1 << 64, size=(draws, -(-count // 64)), dtype=np.uint64)
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=count)
+    return bits.view(np.bool_).reshape(draws, systems, segments)
+
+
+class AccEqContest(Contest):
     """Swaps credits, independently for each pair of systems.
 
     Only the pairs on which a and b differ change the difference, each by +-1 / (pairs of its segment * segments). So a
     draw needs one binomial number for each distinct segment size, whatever the number of pairs.
     """
 
-    def __init__(self, pairs: GoldPairs, metrics: dict[str, FloatMatrix]) -> None:
+    def __init__(self, pairs: GoldPairs, metrics: Mapping[str, FloatMatrix]) -> None:
         self._size = pairs.sizes[pairs.row]
         self._segments = len(pairs.sizes)
         self.values = {}
@@ -98,7 +201,7 @@ class _AccEqContest(Contest):
         _, weight, gain = self._gain(a, b)
         return float(gain @ weight)
 
-    def _gain(self, a: str, b: str) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    def _gain(self, a: str, b: str) -> tuple[npt.NDArray[np.int64], FloatVector, FloatVector]:
         """For each number of pairs in a segment: pairs on which a and b differ, what one counts, and b's lead."""
         gain = self._credits[b] - self._credits[a]
         sizes, group = np.unique(self._size, return_inverse=True)
@@ -106,15 +209,142 @@ class _AccEqContest(Contest):
         lead = np.bincount(group, weights=gain).astype(np.float64)
         return differing, np.asarray(1.0 / (sizes * self._segments)), lead
 
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
-        drawn: dict[MetricPair, Iterator[np.float64]] = {}
+    def _sampler(self, k: int, seed: int) -> NextDraws:
+        streams: dict[MetricPair, Iterator[np.float64]] = {}
 
-        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, npt.NDArray[np.float64]]:
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
             for pair in pairs:
-                if pair not in drawn:
+                if pair not in streams:
                     differing, weight, _ = self._gain(*pair)
                     heads = np.random.default_rng(seed).binomial(differing, 0.5, size=(k, len(differing)))
-                    drawn[pair] = iter((2 * heads - differing) @ weight)
-            return {pair: np.fromiter(islice(drawn[pair], count), np.float64, count) for pair in pairs}
+                    streams[pair] = iter((2 * heads - differing) @ weight)
+            return {pair: np.fromiter(islice(streams[pair], count), np.float64, count) for pair in pairs}
 
         return draw
+
+
+#: Draws of SPA that are computed together: few enough that their data stay in the processor's cache.
+_BLOCK = 20
+
+
+class SpaContest(Contest):
+    """Swaps standardised scores, independently for each system and segment, and computes SPA of both results.
+
+    All tests share the coins of a draw, so one matrix product for each metric gives the sums, over the segments with a
+    negative sign, of the scores that a draw swaps. The sums of both results follow from these by additions, for each
+    pair of metrics. Scores are rounded to whole multiples of a small unit, so that the sums are exact in single
+    precision, whatever the order of the additions.
+
+    A row is a system. Where systems are rated on different segments, it is a system on the segments that it shares with
+    another one, so that each pair of systems has two rows of its own.
+
+    Args:
+        data: gold and metrics; NaN where nobody rated.
+        exact: see `perm_both`.
+    """
+
+    def __init__(self, data: Matched, exact: bool = False) -> None:
+        self._exact = exact
+        p_values = exact_p_values if exact else pairwise_p_values
+        gold_p = p_values(data.gold)
+        self.values = {name: spa_of_p_values(gold_p, p_values(scores)) for name, scores in data.metrics.items()}
+        systems, segments = data.gold.shape
+        first, second = np.nonzero(~np.isnan(gold_p))
+        self._systems, self._system = systems, np.arange(systems)
+        shared = data.rated
+        if not data.rated.all():
+            self._system = np.stack([first, second], axis=1).ravel()
+            shared = np.repeat(data.rated[first] & data.rated[second], 2, axis=0)
+            first = np.arange(0, len(self._system), 2)
+            second = first + 1
+        self._pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+        self._flipped = (signs(segments).T < 0).astype(np.float32)
+        standard = {name: _standardised(scores, data.rated) for name, scores in data.metrics.items()}
+        unit = _unit(standard.values())
+        self._scores = {
+            name: np.where(shared, np.rint(scores * unit)[self._system], 0).astype(np.float32)
+            for name, scores in standard.items()
+        }
+        self._sums = {name: (scores @ self._flipped)[:, None] for name, scores in self._scores.items()}
+        if exact:
+            # Ties count half here too, so p-values of the draws are compared with such p-values.
+            centred = np.where(data.rated, data.gold - data.gold[data.rated].mean(), 0.0)
+            gold_rows = np.where(shared, np.rint(centred * _unit([centred]))[self._system], 0).astype(np.float32)
+            self._gold = self._counts((gold_rows @ self._flipped)[:, None])
+            self._standard_values = {name: -float(self._error(sums)[0]) for name, sums in self._sums.items()}
+        else:
+            self._gold = 2 * np.rint(gold_p[~np.isnan(gold_p)] * PERMUTATIONS).astype(np.int32)[:, None]
+            unrated = np.where(data.rated, 0.0, np.nan)
+            self._standard_values = {
+                name: spa_of_p_values(gold_p, pairwise_p_values(scores + unrated)) for name, scores in standard.items()
+            }
+
+    def _delta(self, a: str, b: str) -> float:
+        return self._standard_values[b] - self._standard_values[a]
+
+    def _sampler(self, k: int, seed: int) -> NextDraws:
+        rng = np.random.default_rng(seed)
+        segments = len(self._flipped)
+
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
+            blocks: dict[MetricPair, list[FloatVector]] = {pair: [] for pair in pairs}
+            for at in range(0, count, _BLOCK):
+                # (rows, draws, segments)
+                swapped = coins(rng, min(_BLOCK, count - at), self._systems, segments)
+                swapped = np.ascontiguousarray(swapped.swapaxes(0, 1)[self._system])
+                # One product for each metric, or for each pair if these are fewer; the sums are exact in both.
+                names = {name for pair in pairs for name in pair}
+                few = len(pairs) < len(names)
+                moved = {} if few else {name: self._moved(self._scores[name], swapped) for name in names}
+                for a, b in pairs:
+                    change = self._moved(self._scores[b] - self._scores[a], swapped) if few else moved[b] - moved[a]
+                    blocks[a, b].append(self._error(self._sums[a] + change) - self._error(self._sums[b] - change))
+            return {pair: np.concatenate(parts) for pair, parts in blocks.items()}
+
+        return draw
+
+    def _moved(self, scores: _Singles, swapped: BoolMatrix) -> _Singles:
+        """Sums of the scores that each draw swaps, over the segments with a negative sign, (rows, draws,
+        PERMUTATIONS)."""
+        rows, draws, segments = swapped.shape
+        chosen = np.where(swapped, scores[:, None], np.float32(0)).reshape(-1, segments)
+        return np.asarray((chosen @ self._flipped).reshape(rows, draws, PERMUTATIONS))
+
+    def _error(self, sums: _Singles) -> FloatVector:
+        """One minus SPA of each draw, of such sums."""
+        total = np.abs(self._counts(sums) - self._gold).sum(axis=0)
+        return np.asarray(total / (2.0 * PERMUTATIONS * len(self._pairs)))
+
+    def _counts(self, sums: _Singles) -> npt.NDArray[np.int32]:
+        """Twice the number of permutations that give system i at least its observed lead over j, (pairs, draws).
+
+        The lead under the signs s reaches the observed one if ``sum(s * d) >= sum(d)``, that is, if the differences of
+        the segments with a negative sign add up to at most 0. So two sums are compared, and nothing is subtracted. With
+        `exact`, permutations that just reach the lead count once, not twice.
+        """
+        counts = np.empty((len(self._pairs), sums.shape[1]), dtype=np.int32)
+        for at, (i, j) in enumerate(self._pairs):
+            counts[at] = (sums[i] <= sums[j]).sum(axis=1, dtype=np.int32)
+            counts[at] += (sums[i] < sums[j]).sum(axis=1, dtype=np.int32) if self._exact else counts[at]
+        return counts
+
+
+def _standardised(scores: FloatMatrix, rated: BoolMatrix) -> FloatMatrix:
+    """The rated scores shifted and scaled to mean zero and unit deviation, 0 elsewhere; a constant metric becomes zero.
+
+    (mt-metrics-eval divides by zero there. Every comparison with NaN is then false, and the p-value is 0 or 1 by
+    accident.)
+    """
+    values = scores[rated]
+    if (values == values[0]).all():
+        return np.zeros_like(scores)
+    return np.where(rated, (scores - values.mean()) / values.std(), 0.0)
+
+
+def _unit(matrices: Iterable[FloatMatrix]) -> float:
+    """The number of steps in 1, on a grid so fine that rounding changes no sum, and so coarse that sums are exact.
+
+    Single precision holds whole numbers up to 2^24. The sums of two matrices are added, and rounding adds a little.
+    """
+    largest = max((float(np.abs(matrix).sum(axis=1).max()) for matrix in matrices), default=0.0)
+    return float(2.0 ** np.floor(np.log2((1 << 22) / largest))) if largest else 1.0

@@ -1,30 +1,66 @@
 """Significance of span measures: which metric's error spans agree with people's better, and is that chance?
 
 Both tests take the segments as units. A segment stands with the translations of all systems, which share its source
-and its difficulty; the statistics of a segment are added up over them (`SpanScores.statistics`).
+and its difficulty; the statistics of a segment are added up over them (`SpanScores.statistics`). A measure is a
+function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
 
 * PERM-BOTH (Deutsch et al. 2021): a draw swaps the statistics of metrics a and b in each segment with probability 1/2,
 
       p = share of k draws with  measure(b') - measure(a') >= measure(b) - measure(a)
 
-* Paired bootstrap; see `metaeval.bootstrap`.
+* Paired bootstrap (Koehn 2004): k resamples of the units, the same ones for every metric. The middle 95% are the
+  interval of a metric's value, and of the difference of two, and
 
-A measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
+      p = share of the resamples in which  measure(b) <= measure(a)
+
+  The paper draws each translation alone (`units="instance"`), which gives narrower intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
-from mbr_esd_metric.metaeval.bootstrap import Resampled, Units, resample, unit_sums
-from mbr_esd_metric.metaeval.contest import Contest, MetricPair, NextDraws, coins
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
+from mbr_esd_metric.metaeval.significance import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
+
+#: What a resample draws.
+Units = Literal["segment", "instance"]
+UNITS: tuple[Units, ...] = ("segment", "instance")
+
+#: The middle of the resamples that an interval covers.
+_LEVELS = (0.025, 0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A measure of several metrics on the same resamples.
+
+    Attributes:
+        values: metric -> its value on each resample, shape (k,).
+    """
+
+    values: Mapping[str, FloatVector] = field(repr=False)
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """The middle 95% of a metric's values."""
+        return _middle(self.values[name])
+
+    def p_value(self, a: str, b: str) -> float:
+        """The share of resamples in which metric b is not better than metric a: small if b is better."""
+        # Equal measures may differ in the last bit.
+        return float((self.values[b] - self.values[a] <= 1e-12).mean())
+
+    def difference(self, a: str, b: str) -> tuple[float, float]:
+        """The middle 95% of metric a's value minus metric b's."""
+        return _middle(self.values[a] - self.values[b])
 
 
 class SpanContest(Contest):
@@ -48,7 +84,7 @@ class SpanContest(Contest):
     def _delta(self, a: str, b: str) -> float:
         return self.values[b] - self.values[a]
 
-    def _sampler(self, k: int, seed: int, pool: Executor, workers: int) -> NextDraws:
+    def _sampler(self, k: int, seed: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         segments = len(next(iter(self._sums.values())))
 
@@ -84,6 +120,56 @@ def rank_spans(
 def resampled(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> Resampled:
-    """Paired bootstrap of several metrics over these units; other arguments and errors as of `rank_spans`."""
+    """Paired bootstrap of several metrics.
+
+    Args:
+        scores, measure: as for `SpanContest`.
+        k: the number of resamples.
+        seed: of the resamples.
+        units: what a resample draws.
+
+    Raises:
+        InputError: as `SpanContest`.
+        OptionError: an unknown measure, or k < 1.
+    """
+    if k < 1:
+        raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
     sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)
-    return resample(sums, span_measure(measure).value, k, seed)
+    count = len(next(iter(sums.values())))
+    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=k).astype(np.float64)
+    value = span_measure(measure).value
+    return Resampled({name: np.asarray(value(weights @ each)) for name, each in sums.items()})
+
+
+def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
+    """The mean over several test sets, of the metrics that are in all of them."""
+    common = [name for name in parts[0].values if all(name in part.values for part in parts)]
+    return Resampled({name: np.mean([part.values[name] for part in parts], axis=0) for name in common})
+
+
+def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
+    """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
+
+    Args:
+        statistics: metric -> (systems, segments, width), NaN if unrated.
+        units: segments, or instances: each translation alone.
+
+    Raises:
+        InputError: metrics that are not rated on the same translations, or no rating.
+    """
+    rated = {name: ~np.isnan(values).any(axis=2) for name, values in statistics.items()}
+    first = next(iter(rated))
+    for name, cells in rated.items():
+        if cells.shape != rated[first].shape or (cells != rated[first]).any():
+            raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
+    kept = rated[first].any(axis=0)
+    if not kept.any():
+        raise InputError("there is no rated translation")
+    if units == "instance":
+        return {name: values[rated[first]] for name, values in statistics.items()}
+    return {name: np.nansum(values, axis=0)[kept] for name, values in statistics.items()}
+
+
+def _middle(values: FloatVector) -> tuple[float, float]:
+    low, high = np.quantile(values, _LEVELS)
+    return float(low), float(high)

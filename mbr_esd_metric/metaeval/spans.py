@@ -18,7 +18,7 @@ from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan
 from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, SpanMeasure, span_measure
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
 #: Systems x segments; None = unrated, or nothing predicted.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
@@ -96,25 +96,6 @@ def confidence_of(span: ErrorSpan) -> float:
     return 1.0 if span.confidence is None else span.confidence
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What was predicted last for each rated translation, and its statistics.
-
-    Attributes:
-        said: spans and points; None before the first evaluation.
-        statistics: measure -> (translations, width).
-    """
-
-    said: list[object]
-    statistics: dict[str, FloatMatrix]
-
-    @classmethod
-    def of(cls, translations: int, measures: Mapping[str, SpanMeasure]) -> _Known:
-        """Nothing yet."""
-        nothing = {name: np.zeros((translations, measure.width)) for name, measure in measures.items()}
-        return cls([None] * translations, nothing)
-
-
 def rater_agreement(
     human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str], raters: Raters = "mean"
 ) -> dict[str, float]:
@@ -137,11 +118,7 @@ def rater_agreement(
 
 
 class SpanEvaluator:
-    """The human side of `evaluate_spans`, checked once and used for many predictions.
-
-    If a translation has the same prediction as in the evaluation before, or none as once before, nothing is computed
-    again. This makes a sweep cheap, because it changes few predictions at each step.
-    """
+    """The human side of `evaluate_spans`, checked once and used for many predictions."""
 
     def __init__(
         self,
@@ -172,24 +149,15 @@ class SpanEvaluator:
             sum(sum(rater.count(severity) for rater in raters) / len(raters) for raters in self._gold.values())
             for severity in ("major", "minor")
         ]
-        self._known = _Known.of(len(self._gold), self._measures)
-        self._nothing = _Known.of(len(self._gold), self._measures)
 
     def evaluate(self, predicted: AnnotationMatrix) -> SpanScores:
         """See `evaluate_spans`."""
-        cells = self._cells(predicted, "prediction")
-        annotations: list[Annotation] = []
-        for cell in self._gold:
-            annotation = cells[cell]
-            if annotation is None:
-                raise InputError(f"no prediction for {place(*cell)}, which is rated")
-            annotations.append(annotation)
+        annotations = self._rated(predicted)
         rows, columns = np.array(list(self._gold), dtype=np.intp).T
-        found = self._statistics(annotations)
         statistics = {}
-        for name, measure in self._measures.items():
-            statistics[name] = np.full((*self._lengths.shape, measure.width), np.nan)
-            statistics[name][rows, columns] = found[name]
+        for name, each in self._statistics(list(self._gold), annotations).items():
+            statistics[name] = np.full((*self._lengths.shape, each.shape[1]), np.nan)
+            statistics[name][rows, columns] = each
         major = sum(annotation.count("major") for annotation in annotations)
         minor = sum(len(annotation) for annotation in annotations) - major
         values = {
@@ -210,78 +178,57 @@ class SpanEvaluator:
         Raises:
             InputError: as `evaluate` does.
         """
-        one = self._measures[measure]
+        cells: list[tuple[int, int]] = []
+        levels: list[float] = []
+        remaining: list[Annotation] = []
+        for cell, annotation in zip(self._gold, self._rated(predicted), strict=True):
+            for level in (math.inf, *sorted({confidence_of(span) for span in annotation}, reverse=True)):
+                cells.append(cell)
+                levels.append(level)
+                remaining.append(Annotation.of_rater(span for span in annotation if confidence_of(span) >= level))
+        statistics = self._statistics(cells, remaining)[measure]
+        # Of each translation, the first level as it is, and of the others what they add to the one before.
+        added = np.diff(statistics, axis=0, prepend=0.0)
+        first = np.isinf(levels)
+        added[first] = statistics[first]
+        thresholds, at = np.unique(-np.array(levels), return_inverse=True)
+        steps = np.zeros((len(thresholds), statistics.shape[1]))
+        np.add.at(steps, at, added)
+        return -thresholds, np.cumsum(steps, axis=0)
+
+    def _rated(self, predicted: AnnotationMatrix) -> list[Annotation]:
+        """The prediction for each rated translation, in the order of `_gold`."""
         cells = self._cells(predicted, "prediction")
-        steps: dict[float, FloatMatrix] = {math.inf: np.zeros(one.width)}
-        for cell, raters in self._gold.items():
+        annotations: list[Annotation] = []
+        for cell in self._gold:
             annotation = cells[cell]
             if annotation is None:
                 raise InputError(f"no prediction for {place(*cell)}, which is rated")
-            length = int(self._lengths[cell])
-            before = np.zeros(one.width)
-            levels = sorted({confidence_of(span) for span in annotation}, reverse=True)
-            for level in (math.inf, *levels):
-                left = Annotation.of_rater(span for span in annotation if confidence_of(span) >= level)
-                found = self._combined(one, left, raters, length)
-                steps[level] = steps.get(level, 0.0) + (found - before)
-                before = found
-        thresholds = np.array(sorted(steps, reverse=True))
-        return thresholds, np.cumsum([steps[threshold] for threshold in thresholds], axis=0)
+            annotations.append(annotation)
+        return annotations
 
-    def _statistics(self, annotations: Sequence[Annotation]) -> dict[str, FloatMatrix]:
-        """The statistics of each rated translation by each measure, (translations, width), in the order of `_gold`."""
-        # Equal annotations may repeat a span, or have errors without characters.
-        said = [(annotation.spans, annotation.points) for annotation in annotations]
-        stores = [self._known if any(one) else self._nothing for one in said]
-        new = [at for at, one in enumerate(said) if stores[at].said[at] != one]
-        if new:
-            computed = self._computed(new, annotations)
-            for store in (self._known, self._nothing):
-                own = [number for number, at in enumerate(new) if stores[at] is store]
-                places = [new[number] for number in own]
-                for name, values in computed.items():
-                    store.statistics[name][places] = values[own]
-                for at in places:
-                    store.said[at] = said[at]
-        silent = np.array([store is self._nothing for store in stores])[:, None]
-        return {
-            name: np.where(silent, self._nothing.statistics[name], self._known.statistics[name])
-            for name in self._measures
-        }
-
-    def _computed(self, new: Sequence[int], annotations: Sequence[Annotation]) -> dict[str, FloatMatrix]:
-        """The statistics of these translations, numbers in `_gold`; several raters as one."""
-        cells = list(self._gold)
-        raters = [self._gold[cells[at]] for at in new]
-        each = [at for at, own in zip(new, raters, strict=True) for _ in own]
+    def _statistics(
+        self, cells: Sequence[tuple[int, int]], annotations: Sequence[Annotation]
+    ) -> dict[str, FloatMatrix]:
+        """Measure -> the statistics of each annotation of these translations, (annotations, width); several raters as
+        one."""
+        raters = [self._gold[cell] for cell in cells]
+        counts = np.array([len(each) for each in raters])
         pairs = AnnotationPairs(
-            [annotations[at] for at in each],
-            [rater for own in raters for rater in own],
-            [int(self._lengths[cells[at]]) for at in each],
+            [annotation for annotation, each in zip(annotations, raters, strict=True) for _ in each],
+            [rater for each in raters for rater in each],
+            np.repeat([int(self._lengths[cell]) for cell in cells], counts).tolist(),
         )
-        found = {name: measure.each(pairs) for name, measure in self._measures.items()}
-        if len(each) == len(new):
-            return found
-        counts = np.array([len(own) for own in raters])
+        every = {name: measure.each(pairs) for name, measure in self._measures.items()}
         starts = np.cumsum(counts) - counts
         if not self._best:
-            return {name: np.add.reduceat(values, starts, axis=0) / counts[:, None] for name, values in found.items()}
-        ends = (starts + counts).tolist()
+            return {name: np.add.reduceat(values, starts, axis=0) / counts[:, None] for name, values in every.items()}
+        parts = list(zip(starts.tolist(), (starts + counts).tolist(), strict=True))
         nearest = {
-            name: [int(np.argmax(of[start:end])) + start for start, end in zip(starts.tolist(), ends, strict=True)]
-            for name, of in ((name, self._measures[name].value(values)) for name, values in found.items())
+            name: [start + int(np.argmax(values[start:end])) for start, end in parts]
+            for name, values in ((name, self._measures[name].value(values)) for name, values in every.items())
         }
-        return {name: values[nearest[name]] for name, values in found.items()}
-
-    def _combined(
-        self, measure: SpanMeasure, annotation: Annotation, raters: list[Annotation], length: int
-    ) -> FloatMatrix:
-        if len(raters) == 1:
-            return np.asarray(measure.statistics(annotation, raters[0], length))
-        each = np.array([measure.statistics(annotation, rater, length) for rater in raters])
-        if self._best:
-            return np.asarray(each[int(np.argmax(measure.value(each)))])
-        return np.asarray(each.mean(axis=0))
+        return {name: values[nearest[name]] for name, values in every.items()}
 
     def _cells(self, matrix: AnnotationMatrix, what: str) -> dict[tuple[int, int], Annotation | None]:
         systems, segments = self._lengths.shape

@@ -39,7 +39,7 @@ class Measuring:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     aggregation: Raters = "mean"
     weights: str = "paper"
-    missing: Missing = "common"
+    missing: Missing = "pairs"
     exact: bool = False
 
     def evaluator(self, test_set: TestSet, human: Sequence[AnnotationMatrix] | None = None) -> Evaluator:

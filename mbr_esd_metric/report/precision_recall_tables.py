@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.evaluation import CurvePoint, PrecisionRecallCurve, precision_recall_curve
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-from mbr_esd_metric.metaeval.sweep import CurvePoint, PrecisionRecallCurve, precision_recall_curve
 from mbr_esd_metric.report.curves import Curve
 from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mbr_esd_metric.metaeval.metric_set import Key
-from mbr_esd_metric.metaeval.score_statistics import ScoreStatistic
-from mbr_esd_metric.metaeval.tasks import Overall, Task
+from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of
 from mbr_esd_metric.report.tables import Cell, Column, Table
-
-#: Tasks up to which each has a column for reading.
-_MOST = 30
 
 
 def statistic_title(statistic: ScoreStatistic) -> str:
@@ -64,56 +60,39 @@ def correlation_table(
 
 
 def overall_table(
-    title: str, found: Overall, *, full: bool, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
+    title: str, found: Overall, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
 ) -> Table:
     """One row for each metric: the overall score, then the value of each task; metrics that miss a task come last.
 
     Args:
         title: above the table.
         found: what `overall` returned.
-        full: whether every task has a column, however many there are; else those of a domain have none if there
-            are many.
         ranks: metric -> significance cluster, where they were tested.
         notes: below the table.
     """
     ranks = ranks or {}
-    shown = [
-        number
-        for number, task in enumerate(found.tasks)
-        if full or len(found.tasks) <= _MOST or (task.domain is None and task.human == _people(task, found.tasks))
-    ]
     columns = [
         Column("metric", "metric", label=True),
         Column("input", "input", label=True),
         Column("overall", "overall", best="max"),
     ]
-    for number in shown:
-        task = found.tasks[number]
+    for task in found.tasks:
         group = task.lps[0] if len(task.lps) == 1 else "all"
-        words = [task.domain or "", "" if task.human == _people(task, found.tasks) else "without people"]
-        title_of = " ".join([statistic_title(task.statistic), *filter(None, words)])
-        columns.append(Column(str(task), title_of, group, best="max"))
+        columns.append(Column(str(task.statistic), statistic_title(task.statistic), group, best="max"))
     keys = [*found.overall, *sorted(key for key in found.values if key not in found.overall)]
     rows = tuple(
         (
             Cell(key[0]),
             Cell(input_of(key[1])),
             Cell(found.overall.get(key), ranks.get(key)),
-            *(Cell(found.values[key][number]) for number in shown),
+            *map(Cell, found.values[key]),
         )
         for key in keys
     )
     lines = [f"overall: mean of {len(found.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
     if ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
-    if len(shown) < len(found.tasks):
-        lines.insert(1, f"{len(found.tasks) - len(shown)} tasks have no column here; --table tsv has all")
     return Table(title, tuple(columns), rows, tuple(lines))
-
-
-def _people(task: Task, tasks: Sequence[Task]) -> bool:
-    """Whether a task of these language pairs compares people's translations where it can."""
-    return any(other.human for other in tasks if other.lps == task.lps)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

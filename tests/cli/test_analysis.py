@@ -1,4 +1,4 @@
-"""lambda-sweep, synthetic, oracle and span counts on a small test set in the folder layout."""
+"""lambda-sweep, oracle and span counts on a small test set in the folder layout."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval import acc_eq, spa
 
 SYSTEMS = ("A", "B", "C")
 SEGMENTS = 12
@@ -392,12 +393,12 @@ def test_unequal_numbers_of_ratings_are_named_and_fixed(
         assert main([*words, *where, "--missing", "toolkit"]) == 1
         error = capsys.readouterr().err
         assert f"in en-fr system {last} has 10 rated segments and A has 11" in error
-        assert "--exclude, or give --missing common" in error
+        assert "--exclude, or give --missing pairs" in error
         assert main([*words, *where]) == 0
         auto = capsys.readouterr().out
-        assert "SPA is computed on the 10 segments that all systems have" in auto
+        assert "SPA compares each pair of systems on the 10 to 11 segments that both have" in auto
         assert main([*words, *where, "--exclude", last, "--missing", "toolkit"]) == 0
-        assert "SPA is computed on" not in capsys.readouterr().out
+        assert "SPA compares" not in capsys.readouterr().out
     assert main(["leaderboard", "--tasks", "spans", *where, "--exclude", "Z"]) == 1
     assert "unknown system of small en-fr 'Z'" in capsys.readouterr().err
     assert main(["leaderboard", "--tasks", "spans", *where, "--systems", "A", "B"]) == 0
@@ -417,15 +418,39 @@ def test_equal_numbers_of_ratings_on_different_segments_are_said(
     words = ["leaderboard", *where, "--statistics", "spa"]
     values = {}
     for missing, note in (
-        ("common", "SPA is computed on the 10 segments that all systems have"),
-        ("toolkit", "SPA compares different segments, as mt-metrics-eval does; all systems have 10"),
+        ("pairs", "different segments: SPA compares each pair of systems on the 10 to 11 segments that both have"),
+        (
+            "toolkit",
+            "11 segments each, but not on the same ones: SPA compares different segments, as mt-metrics-eval does",
+        ),
     ):
         assert main([*words, "--missing", missing, "--table", "json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert f"in en-fr systems are rated on 11 segments each, but not on the same ones: {note}" in found["notes"]
+        assert f"in en-fr systems are rated on {note}" in found["notes"]
         values[missing] = found["rows"][0]["en-fr"]["spa"]
     assert main([*words, "--table", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["en-fr"]["spa"] == values["common"] != values["toolkit"]
+    assert json.loads(capsys.readouterr().out)["rows"][0]["en-fr"]["spa"] == values["pairs"] != values["toolkit"]
+
+
+def test_a_contrastive_campaign_has_a_board(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each segment is rated for two systems, in turn: none for all."""
+    layout = Layout(with_en_fr(small, tmp_path), "small", "en-fr")
+    path = layout.human_scores("mqm", "seg")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        system, segment = number // SEGMENTS, number % SEGMENTS
+        if (system - segment) % len(SYSTEMS) > 1:
+            lines[number] = f"{line.split(chr(9))[0]}\tNone"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    where = ["--data", str(layout.data), "--test-set", "small", "--lp", "en-fr"]
+    assert main(["leaderboard", *where, "--k", "50", "--table", "json"]) == 0
+    board = json.loads(capsys.readouterr().out)
+    (row,) = [row for row in board["rows"] if row["metric"] == "mine"]
+    test_set = load_test_set(layout.data, "small", "en-fr")
+    scores = test_set.metric("mine-src").scores
+    assert row["en-fr"]["spa"] == spa(test_set.gold, scores, missing="pairs")
+    assert row["en-fr"]["acc_eq"] == acc_eq(test_set.gold, scores).accuracy
+    assert any("each pair of systems on the" in note for note in board["notes"])
 
 
 def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

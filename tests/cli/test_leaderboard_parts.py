@@ -16,7 +16,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.sentences import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
-from mbr_esd_metric.metaeval.sweep import precision_recall_curve
+from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from tests.helpers.wmt_folder import DOCUMENTS, write_folder
 
 

@@ -156,21 +156,44 @@ def test_none_is_unrated_and_unrated_metric_scores_may_be_missing() -> None:
     assert acc_eq(gold, metric) == acc_eq(*full)
 
 
-def test_different_numbers_of_ratings_are_refused_or_reduced_to_common_segments() -> None:
+def test_each_pair_of_systems_is_compared_on_the_segments_that_both_have() -> None:
     gold = np.array([[-1.0, -2.0, -3.0], [0.0, np.nan, -4.0]])
     metric = np.array([[0.3, 0.1, 0.2], [0.5, 0.6, 0.1]])
-    with pytest.raises(InputError, match=r"system 1 has 3 rated segments and system 2 has 2.*missing='common'"):
+    with pytest.raises(InputError, match=r"system 1 has 3 rated segments and system 2 has 2.*missing='pairs'"):
         spa(gold, metric)
-    assert spa(gold, metric, missing="common") == spa(gold[:, [0, 2]], metric[:, [0, 2]])
     apart = np.array([[-1.0, -2.0, np.nan], [0.0, np.nan, -4.0]])  # as many each, on different segments
-    assert spa(apart, metric) != spa(apart, metric, missing="common") == spa([[-1.0], [0.0]], [[0.3], [0.5]])
+    assert spa(apart, metric) != spa(apart, metric, missing="pairs") == spa([[-1.0], [0.0]], [[0.3], [0.5]])
     with pytest.raises(OptionError, match="toolkit"):
         spa(gold, metric, missing="tolkit")  # type: ignore[arg-type]
     never_together = np.array([[0.0, np.nan], [np.nan, 0.0]])
-    with pytest.raises(InputError, match="no segment is rated for every system"):
-        spa(never_together, never_together, missing="common")
+    with pytest.raises(InputError, match="no segment is rated for two systems"):
+        spa(never_together, never_together, missing="pairs")
     with pytest.raises(InputError, match="no pair"):
         acc_eq(never_together, never_together)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_spa_of_a_contrastive_campaign(exact: bool) -> None:
+    """Every segment is rated for two or three of six systems, so none for all; two systems never meet."""
+    rng = np.random.default_rng(3)
+    complete = -rng.poisson(np.linspace(0.5, 3, 6)[:, None], (6, 120)).astype(float)
+    gold = np.full(complete.shape, np.nan)
+    for segment in range(120):
+        systems = rng.choice(6, 2 + segment % 2, replace=False)
+        if not {0, 5} <= {*systems.tolist()}:
+            gold[systems, segment] = complete[systems, segment]
+    metric = complete + rng.normal(0, 2, complete.shape)
+    errors = []
+    for i, j in itertools.combinations(range(6), 2):
+        both = ~np.isnan(gold[[i, j]]).any(axis=0)
+        assert both.any() == ((i, j) != (0, 5))
+        if both.any():
+            errors.append(1 - spa(gold[[i, j]][:, both], metric[[i, j]][:, both], exact=exact))
+    # The 1000 permutations are others where there are other segments beside those of the pair.
+    assert spa(gold, metric, missing="pairs", exact=exact) == pytest.approx(
+        1 - np.mean(errors), abs=1e-12 if exact else 0.01
+    )
+    assert spa(complete, metric, missing="pairs", exact=exact) == spa(complete, metric, exact=exact)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mbr_esd_metric import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.ranking import assign_ranks
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
@@ -112,6 +112,16 @@ def test_many_draws_come_to_all_swaps_of_scipy(scores: dict[str, SpanScores]) ->
         alternative="greater",
     )
     assert ranking.p_values[0, -1] == pytest.approx(exact.pvalue, abs=4 * np.sqrt(exact.pvalue / 20_000) + 1e-4)
+
+
+def test_instances_are_drawn_as_in_the_paper(scores: dict[str, SpanScores]) -> None:
+    found = resampled(scores, "softf1", 20_000, 1, "instance")
+    values = {name: one.statistics["softf1"][..., 0] for name, one in scores.items()}
+    gains = (values["good"] - values["poor"])[~np.isnan(values["good"])]
+    deltas = gains[np.random.default_rng(0).integers(0, len(gains), (20_000, len(gains)))].mean(axis=1)
+    assert found.difference("good", "poor") == pytest.approx(np.quantile(deltas, [0.025, 0.975]), abs=0.01)
+    with pytest.raises(OptionError, match="at least one resample"):
+        resampled(scores, "softf1", 0)
 
 
 @pytest.mark.parametrize("measure", ["softf1", "mpp-corpus", "f1-corpus"])

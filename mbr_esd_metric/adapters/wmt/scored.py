@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
+from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
-from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.score_statistics import ScoredSet, Scores
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, ScoredSet, Scores
 
 
 def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
@@ -46,21 +45,13 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
                 continue
             segments = stored.scores
             notes += stored.notes
-        systems = _of_systems(
-            test_set, test_set.layout.metric_scores(name, "sys"), test_set.layout.metric_scores(name, "domain")
-        )
-        found[key] = Scores(segments, systems)
+        found[key] = Scores(segments, _of_systems(test_set, test_set.layout.metric_scores(name, "sys")))
     gold = test_set.info.system_gold or test_set.info.gold
-    systems = _of_systems(
-        test_set, test_set.layout.human_scores(gold, "sys"), test_set.layout.human_scores(gold, "domain")
-    )
+    systems = _of_systems(test_set, test_set.layout.human_scores(gold, "sys"))
     documents = _of_documents(test_set, test_set.layout.human_scores(test_set.info.gold, "doc"))
     return ScoredSet(
         test_set.lp,
-        tuple(domain for domain, _ in test_set.documents),
         tuple(document for _, document in test_set.documents),
-        np.array([system in test_set.references for system in test_set.systems], dtype=np.bool_),
-        len(test_set.references),
         Scores(test_set.gold, systems, documents),
         found,
         tuple(notes),
@@ -83,16 +74,13 @@ def _names(test_set: TestSet, chosen: Sequence[str]) -> list[str]:
     return [full for full in there if not chosen or full in chosen or base_name(full)[0] in chosen]
 
 
-def _of_systems(test_set: TestSet, systems: Path, domains: Path) -> dict[str | None, FloatVector]:
-    """Domain, or None for all -> scores of the evaluated systems, where the folder has them for each."""
-    found: dict[str | None, FloatVector] = {}
-    if systems.is_file():
-        stored = {system: entries[0][1] for system, entries in read_scores(systems).items()}
-        _put(found, None, test_set, stored)
-    if domains.is_file():
-        for domain, stored in read_domain_scores(domains).items():
-            _put(found, domain, test_set, stored)
-    return found
+def _of_systems(test_set: TestSet, path: Path) -> FloatVector | None:
+    """Scores of the evaluated systems, where the folder has one for each."""
+    stored = {system: entries[0][1] for system, entries in read_scores(path).items()} if path.is_file() else {}
+    if not all(system in stored for system in test_set.systems):
+        return None
+    scores = [stored[system] for system in test_set.systems]
+    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
 
 def _of_documents(test_set: TestSet, path: Path) -> FloatMatrix | None:
@@ -112,14 +100,6 @@ def _of_documents(test_set: TestSet, path: Path) -> FloatMatrix | None:
             raise InputError(f"{path}: {system} has {len(stored[system])} scores, and there are {documents} documents")
     scores = [[np.nan if score is None else score for _, score in stored[system]] for system in test_set.systems]
     return np.array(scores, dtype=np.float64)
-
-
-def _put(
-    found: dict[str | None, FloatVector], domain: str | None, test_set: TestSet, stored: Mapping[str, float | None]
-) -> None:
-    if all(system in stored for system in test_set.systems):
-        scores = [stored[system] for system in test_set.systems]
-        found[domain] = np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
 
 def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
@@ -157,21 +137,24 @@ def missing_notes(test_set: TestSet, missing: Missing) -> list[str]:
     rated = ~np.isnan(test_set.gold)
     if (rated == rated[0]).all():
         return []
-    counts, shared = rated.sum(axis=1), int(rated.all(axis=0).sum())
+    counts = rated.sum(axis=1)
+    if missing == "pairs":
+        shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
+        some = shared[shared > 0].tolist()
+        low, high = min(some, default=0), max(some, default=0)
+        left_out = f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
+        return [
+            f"in {test_set.lp} systems are rated on different segments: SPA compares each pair of systems on the "
+            f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
+        ]
+    if (counts == counts[0]).all():
+        return [
+            f"in {test_set.lp} systems are rated on {counts[0]} segments each, but not on the same ones: SPA compares "
+            "different segments, as mt-metrics-eval does"
+        ]
     most, least = int(np.argmax(counts)), int(np.argmin(counts))
-    equal = bool(counts[most] == counts[least])
-    if equal:
-        said = f"in {test_set.lp} systems are rated on {counts[0]} segments each, but not on the same ones"
-    else:
-        said = (
-            f"in {test_set.lp} system {test_set.systems[least]} has {counts[least]} rated segments and "
-            f"{test_set.systems[most]} has {counts[most]}"
-        )
-    if missing == "common":
-        return [f"{said}: SPA is computed on the {shared} segments that all systems have"]
-    if equal:
-        return [f"{said}: SPA compares different segments, as mt-metrics-eval does; all systems have {shared}"]
     raise InputError(
-        f"{said}, and mt-metrics-eval's SPA needs equal numbers; leave systems out with --exclude, or give "
-        "--missing common"
+        f"in {test_set.lp} system {test_set.systems[least]} has {counts[least]} rated segments and "
+        f"{test_set.systems[most]} has {counts[most]}, and mt-metrics-eval's SPA needs equal numbers; leave systems "
+        "out with --exclude, or give --missing pairs"
     )

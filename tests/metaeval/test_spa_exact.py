@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.metaeval import perm_both, rank_metrics, spa
-from mbr_esd_metric.metaeval.exact import exact_p, exact_p_values, grid_unit
+from mbr_esd_metric.metaeval.spa import exact_p, exact_p_values, grid_unit
 
 KINDS = ("whole", "tenths", "thirds", "real", "few values", "sparse", "constant")
 
@@ -74,8 +74,8 @@ def test_davies_and_the_grid_meet() -> None:
 
 def test_the_unit_of_a_grid() -> None:
     for kind, unit in (("whole", 1.0), ("tenths", 0.1), ("thirds", 1 / 3), ("constant", 1.0)):
-        assert grid_unit(scores_of(kind, 4, 300, 3)) == pytest.approx(unit, rel=1e-6)
-    assert grid_unit(scores_of("real", 4, 300, 3)) is None
+        assert grid_unit(scores_of(kind, 4, 300, 3).ravel()) == pytest.approx(unit, rel=1e-6)
+    assert grid_unit(scores_of("real", 4, 300, 3).ravel()) is None
 
 
 @pytest.mark.parametrize("kind", ["whole", "sparse", "constant"])

@@ -10,8 +10,8 @@ import pytest
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
+from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from mbr_esd_metric.metaeval.span_measures import expanded
-from mbr_esd_metric.metaeval.sweep import precision_recall_curve
 
 LENGTH = 40
 

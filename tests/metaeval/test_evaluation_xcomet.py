@@ -35,9 +35,9 @@ def test_sweep_of_xcomet_spans(tmp_path: Path) -> None:
     lambdas = (0.0, *np.quantile(confidences, [0.2, 0.5, 0.8]).tolist(), 1.0)
     points = lambda_sweep(Evaluator(gold, [human], lengths), predicted, lambdas)
     unfiltered = Evaluator(gold, [human], lengths).evaluate(predicted)
-    assert points[0].evaluation == unfiltered
+    assert points[0.0] == unfiltered
     assert unfiltered.major + unfiltered.minor == len(confidences)
-    totals = [point.evaluation.major + point.evaluation.minor for point in points]
+    totals = [point.major + point.minor for point in points.values()]
     assert totals == [sum(confidence >= threshold for confidence in confidences) for threshold in lambdas]
     assert totals[0] > totals[1] > totals[2] > totals[3] > totals[4]
     # At 1 only certain spans stay; where there are none, every score is that of "no error".
