@@ -136,7 +136,7 @@ def by_vllm(options: EngineOptions) -> Scorer:
 
     if options.adapter is not None:
         raise OptionError("--engine vllm reads the model alone; merge its adapter into it, or take transformers")
-    llm = LLM(options.model, revision=options.revision, dtype=options.dtype, max_model_len=options.max_model_len)
+    llm = LLM(options.model, revision=options.revision, dtype=options.dtype)
     tokenizer = llm.get_tokenizer()
 
     def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:

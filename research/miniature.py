@@ -40,12 +40,12 @@ from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metric.card import ModelCard, with_options
-from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.cards import card_names, get_card, load_card
 from mbr_esd_metric.metric.pipeline import sample
 from mbr_esd_metric.metric.plan import Segment
 
 #: The base model.
-DEMO_MODEL = CARDS["mbr-esd-demo"].model
+DEMO_MODEL = get_card("mbr-esd-demo").model
 STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table", "rounds")
 #: Rules of the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
@@ -185,7 +185,7 @@ class Run:
             "max_tokens": self.size.max_tokens,
         }
         return with_options(
-            load_card(model if model in CARDS else str(self.path(model))),
+            load_card(model if model in card_names() else str(self.path(model))),
             {**fixed, **options, "store": str(self.path("candidates.sqlite"))},
         )
 

@@ -136,9 +136,9 @@ def _tokenizer(name: str):  # type: ignore[no-untyped-def]
     """How many tokens a text has, by the tokenizer of a model of ours, of the hub, or in a folder."""
     from transformers import AutoTokenizer
 
-    from mbr_esd_metric.metric.cards import CARDS
+    from mbr_esd_metric.metric.cards import card_names, get_card
 
-    path = CARDS[name].engine_options("transformers").model if name in CARDS else name
+    path = get_card(name).engine_options("transformers").model if name in card_names() else name
     tokenizer = AutoTokenizer.from_pretrained(path)
     return lambda text: len(tokenizer(text, add_special_tokens=False).input_ids)
 

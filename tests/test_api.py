@@ -159,7 +159,7 @@ def test_repr_says_what_a_metric_was_told() -> None:
     said = repr(load_metric("mbr-esd-llama?temperature=1&lp=en-de&grounded=true&seed=4&rule=map"))
     for option in ("n=256", "temperature=1.0", "lp=en-de", "grounded=True", "seed=4", "rule=map", "engine=auto"):
         assert option in said
-    assert "top_p" not in said
+    assert "top_k" not in said
     assert "server=https://***@host/v1" in repr(load_metric("mbr-esd-server?model=m&server=https://me:secret@host/v1"))
 
 

@@ -26,7 +26,7 @@ examples:
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
 that a human marks; severity plays no part (lambda-sweep --precision-recall: curves of span measures, with severity).
-The line `calibration: calibration.json` in hparams.yaml makes a model folder recalibrate its confidences.
+With the file calibration.json in it, a model folder recalibrates its confidences.
 """
 
 

@@ -62,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         card = load_card(args.name)
         for key, value in settings(card).items():
             if card.context_length or key != "context_length":
-                text = ", ".join(map(shown, value)) if isinstance(value, tuple) else printable(str(value))
+                text = (
+                    ", ".join(shown(str(one)) for one in value) if isinstance(value, tuple) else printable(str(value))
+                )
                 print(f"{key:<18}{text if value not in (None, ()) else '-'}")
     if args.options:
         print("options, as in mbr-esd-llama?n=64&utility=scoresim:\n" + options_help())
@@ -146,21 +148,20 @@ def _line(card: ModelCard) -> str:
 
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
-    from mbr_esd_metric.metric.cards import listed, load_card
-    from mbr_esd_metric.metric.catalogue import CATALOGUE
-    from mbr_esd_metric.metric.engine_choice import ways
+    from mbr_esd_metric.metric.cards import CATALOGUE, listed, load_card
+    from mbr_esd_metric.metric.plan import engine_problems
 
     if not name:
         _print_machine()
     works = False
-    others = {f"mbr-esd-{entry.name}" for entry in CATALOGUE}
+    others = {card.name for card in CATALOGUE}
     named = load_card(name) if name else None
     every = [card for card in listed() if card.name not in others]
     for card in [named, *named.others] if named else every:
         print(card.title if named else f"\n{card.title}")
-        for way in ways(card):
-            print(f"  {way.engine:<14}{'works here' if way.problem is None else way.problem}")
-            works |= way.problem is None
+        for engine, problem in engine_problems(card).items():
+            print(f"  {engine:<14}{problem or 'works here'}")
+            works |= problem is None
     if not name:
         print(f"\n{len(others)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
     return 0 if works or not name else 1

@@ -50,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric.metric import Metric, warnings
+    from mbr_esd_metric.metric.data_warnings import warnings
+    from mbr_esd_metric.metric.metric import Metric
     from mbr_esd_metric.metric.plan import Segment
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:

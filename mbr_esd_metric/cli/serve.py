@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd serve mbr-esd-qwen3.5-9b\n"
-        "  mbr-esd serve 'mbr-esd-llama?tensor_parallel=4' --host 0.0.0.0 --api-key KEY --kv-cache-dtype fp8"
+        "  mbr-esd serve mbr-esd-llama --host 0.0.0.0 --tensor-parallel-size 4 --api-key KEY"
     )
 
 

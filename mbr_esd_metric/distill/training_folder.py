@@ -40,7 +40,7 @@ _ADAPTER_OF: Mapping[Method, Mapping[str, str]] = {
     "sft": {"learning_rate": "2.0e-4", "gradient_accumulation_steps": "64"},
 }
 #: Options of the model that stay those of the result.
-_INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "top_p", "min_p", "max_tokens")
+_INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ def write_training_folder(
                 if is_held == validation:
                     file.write(json_line(dict(row.content)))
         written.append(path)
-    base = _base(card)
+    base, revision = _base(card)
     recipe = (_RECIPES / f"{method}.yaml").read_text(encoding="utf-8")
     for result, suffix, launch in (("model", "", " --accelerate_config zero3"), ("lora", "-lora", "")):
         path, output = folder / f"{method}{suffix}.yaml", folder / result
         values = {"model_name_or_path": base, "dataset_name": str(folder), "output_dir": str(output)}
-        values |= {"model_revision": card.revision} if card.revision and card.adapter is None else {}
+        values |= {"model_revision": revision} if revision else {}
         changes = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
         changes |= {**_ADAPTER, **_ADAPTER_OF[method]} if suffix else {}
         head = f"# {signature}\n# trl {method} --config {path}{launch}\n"
@@ -171,12 +171,13 @@ def write_training_folder(
     return written
 
 
-def _base(card: ModelCard) -> str:
-    """The hub id or the folder of the weights to train; with an adapter, of those that it is merged into."""
+def _base(card: ModelCard) -> tuple[str, str | None]:
+    """The hub id and revision, or the folder, of the weights to train; with an adapter, of those that it is merged
+    into."""
     from mbr_esd_metric.generation.pretrained import merged_folder
 
     options = card.engine_options("transformers")
-    return options.model if card.adapter is None else str(merged_folder(options))
+    return (options.model, options.revision) if card.adapter is None else (str(merged_folder(options)), None)
 
 
 def _changed(recipe: str, changes: Mapping[str, str]) -> str:
@@ -199,7 +200,6 @@ def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -
     hparams: dict[str, Any] = {"class_identifier": CLASS_IDENTIFIER}
     if base is not None:
         hparams |= {"model": card.model if card.adapter is None else base, "adapter": "."}
-        hparams |= {"revision": card.revision} if card.revision and card.adapter is None else {}
     hparams |= {"rule": "greedy", "n": 1} if greedy else {"n": card.n}
     mine, defaults = settings(card), settings(ModelCard(""))
     hparams |= {name: mine[name] for name in _INHERITED if mine[name] != defaults[name]}

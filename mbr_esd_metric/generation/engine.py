@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -22,8 +22,7 @@ from mbr_esd_metric.elicit.formats import Walk
 CHAT_TEMPLATE_ARGUMENTS: Mapping[str, object] = MappingProxyType(
     {"date_string": "26 Jul 2024", "enable_thinking": False}
 )
-#: The context that vLLM and Ollama reserve if `max_model_len` does not set it: room for the prompt, a long segment and
-#: its answer.
+#: The context that vLLM and Ollama reserve: room for the prompt, a long segment and its answer.
 DEFAULT_CONTEXT = 4096
 
 
@@ -34,24 +33,14 @@ class Sampling:
     Attributes:
         temperature: 0 decodes greedily; there is then only one candidate.
         top_k: tokens kept after the grammar's mask and the temperature; 0 keeps all.
-        top_p: nucleus; 1 keeps all.
         max_tokens: a candidate longer than this is cut, marked `truncated` and invalid.
         seed: sample i of a request is a function of (seed, request, i).
-        min_p: drops the tokens whose probability, after the temperature, is below this share of the likeliest
-            token's; 0 keeps all.
     """
 
     temperature: float = 2.0
     top_k: int = 10
-    top_p: float = 1.0
     max_tokens: int = 512
     seed: int = 0
-    min_p: float = 0.0
-
-    @property
-    def keyed(self) -> dict[str, float]:
-        """The settings that are part of a candidate's key. Min-p counts only when set: older keys lack it."""
-        return {name: value for name, value in asdict(self).items() if value or name != "min_p"}
 
     @property
     def greedy(self) -> bool:
@@ -68,14 +57,12 @@ class EngineOptions:
         adapter: folder of a LoRA adapter that is merged into the model's weights on load.
         revision: of the hub model.
         dtype: "auto", "float32", "bfloat16" or "float16".
-        device: "auto", "cpu", "cuda", "cuda:1", or a device map that transformers takes, such as "balanced".
+        device: "auto" takes all GPUs of this machine if there are any; or "cpu".
         server: base URLs of OpenAI-compatible servers.
-        max_model_len: context length to reserve, in tokens; None takes the model's own.
-        tensor_parallel, data_parallel: GPUs for each copy of the model, and the number of copies.
-        concurrency: requests or sequences in progress at the same time; None leaves it to the engine.
+        concurrency: requests in progress at the same time, or copies of the model; None leaves it to the engine.
         dialect: of the servers, such as "llamacpp"; "auto" asks them.
         reasoning_effort: of a model that reasons before it answers, in the server's words.
-        price_in, price_out: of a hosted model, per million tokens of prompts and of answers; None if unknown.
+        price: of a hosted model, per million tokens of prompts and of answers; None if unknown.
         max_cost: the most that a run may cost, in the same currency; None sets no limit.
         vllm: further arguments of vLLM, each as KEY:VALUE, such as "quantization:fp8".
         weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it
@@ -87,14 +74,10 @@ class EngineOptions:
     dtype: str = "auto"
     device: str = "auto"
     server: tuple[str, ...] = ()
-    max_model_len: int | None = None
-    tensor_parallel: int = 1
-    data_parallel: int = 1
     concurrency: int | None = None
     dialect: str = "auto"
     reasoning_effort: str | None = None
-    price_in: float | None = None
-    price_out: float | None = None
+    price: tuple[float, float] | None = None
     max_cost: float | None = None
     vllm: tuple[str, ...] = ()
     weights_gb: float = 0.0

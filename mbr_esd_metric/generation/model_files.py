@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,15 +16,9 @@ from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 
-#: vLLM's arguments that are options of a model name: name there -> name here.
-VLLM_OPTIONS: Mapping[str, str] = {
-    "model": "model",
-    "revision": "revision",
-    "dtype": "dtype",
-    "max_model_len": "max_model_len",
-    "tensor_parallel_size": "tensor_parallel",
-    "data_parallel_size": "data_parallel",
-}
+#: vLLM's arguments that are options of a model name.
+VLLM_OPTIONS: Mapping[str, str] = {"model": "model=NAME", "revision": "model=NAME@REVISION", "dtype": "dtype=TYPE"}
+_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 #: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
 ANSWER_ARGUMENTS = frozenset(
     {
@@ -35,6 +30,17 @@ ANSWER_ARGUMENTS = frozenset(
 )
 #: Files of a model or adapter folder that can change what the model writes.
 _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
+
+
+def name_and_revision(model: str) -> tuple[str, str | None]:
+    """The hub id and the revision of NAME@REVISION; any other name as it is."""
+    match = _REVISION.fullmatch(model)
+    return (model, None) if match is None or Path(model).is_dir() else (match[1], match[2])
+
+
+def vllm_argument(options: EngineOptions, key: str) -> str | None:
+    """The value of an argument of vLLM in `options.vllm`; None if it is not there."""
+    return next((one.partition(":")[2] for one in options.vllm if one.partition(":")[0] == key), None)
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:

@@ -108,22 +108,14 @@ def loading(options: EngineOptions) -> Iterator[None]:
 
 
 def placement(device: str) -> dict[str, Any]:
+    """The arguments that put a model on the GPUs, if there are any and `device` is not "cpu"."""
     import torch
 
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        if device == "cuda" and torch.cuda.device_count() > 1:
-            device = "balanced"
-    if device.split(":")[0] == "cuda":
-        count = torch.cuda.device_count()
-        number = int(device.partition(":")[2] or 0)
-        if number >= count:
-            raise EngineError(f"device={device}: torch sees {count} GPUs here; give device=cpu, or engine=server")
-    if device == "cpu":
+    if device == "cpu" or not torch.cuda.is_available():
         return {}
     if importlib.util.find_spec("accelerate") is None:
-        raise EngineError(f"device={device} needs the package accelerate; install it with: pip install accelerate")
-    return {"device_map": device}
+        raise EngineError("a model on GPUs needs the package accelerate; install it with: pip install accelerate")
+    return {"device_map": "balanced" if torch.cuda.device_count() > 1 else "cuda"}
 
 
 def _with_adapter(model: Any, adapter: str) -> Any:
@@ -151,15 +143,15 @@ def _cannot_load(options: EngineOptions, error: Exception) -> str:
             "in the model's options"
         )
     else:
-        fix = "check model=, revision= and adapter= in the model's options, and the versions: mbr-esd models --check"
+        fix = "check model= and adapter= in the model's options, and the versions: mbr-esd models --check"
     return f"cannot load {options.model}: {said[:300]}; {fix}"
 
 
 def out_of_memory(what: str) -> str:
     """What is said where the memory does not suffice for something."""
     return (
-        f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16 or "
-        "device=balanced, or let a server do it: engine=server"
+        f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
+        "or let a server do it: engine=server"
     )
 
 

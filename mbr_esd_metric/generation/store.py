@@ -9,20 +9,16 @@ lost is an error and never another score. The file may be read-only if everythin
 
 from __future__ import annotations
 
-import errno
+import json
 import os
 import sqlite3
-import struct
-import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
@@ -30,24 +26,17 @@ from mbr_esd_metric.generation.cache import cache_folder
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
-_FORMAT = 3
+_FORMAT = 4
 _BUSY_SECONDS = 60.0
 
 _TABLES = (
     "CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE)",
-    # Texts are blobs: a model may write NUL or half a surrogate pair, which SQLite's text does not hold. What only some
-    # samples have, the tokens' log-probabilities of single answers and the spans expected along walks, is packed.
-    "CREATE TABLE sample (request INTEGER NOT NULL, number INTEGER NOT NULL, text BLOB NOT NULL, "
-    "logprob REAL, tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, token_logprobs BLOB, expected BLOB, "
+    "CREATE TABLE sample (request INTEGER NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, "
     "checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
 #: What people write who want no store.
 _NO_STORE = ("none", "null", "no", "off", "false")
-_HEADER = struct.Struct(">16s44xI4xI28x")  # magic, user_version at byte 60, application_id at byte 68
-_MAGIC = b"SQLite format 3\x00"
-#: Minor, major, missing, words and surprisal of `ExpectedSpans`.
-_EXPECTED = struct.Struct("<3dId")
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
@@ -63,56 +52,39 @@ def store_path(path: str | os.PathLike[str] | None = None) -> Path:
     return Path(named).expanduser() if named else cache_folder() / "candidates.sqlite"
 
 
-#: How many connections this process has to a store, by its path.
-_open: Counter[str] = Counter()
-_opening = threading.Lock()
-
-
 class CandidateStore:
     """Samples by request key and index. Use as a context manager, in the thread that opened it.
 
     On a network file system, give each machine a store of its own, because SQLite's locks do not work across machines.
+
+    No other code opens the file: when a process closes a file, the system forgets all locks that the process has there,
+    those of SQLite among them.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the store at `path`; create it and its folders if there is none.
+        """Open the store at `path`; create it and its folders if there is none. ":memory:" is lost when closed.
 
         Raises:
             StoreError: the file is no store, damaged, of another format, or not writable; it is left as it is.
         """
-        self._path: Path | None = Path(path)
-        self._closed = False
-        place = os.path.realpath(self._path)
-        with _opening:
-            # When a process closes a file, the system forgets all locks that it has there, those of SQLite among them.
-            # The next process that closes the store would take itself for the last one, and delete the log. So the
-            # file is looked at only where this process has no connection to it.
-            stored = _open[place] > 0 or _check_header(self._path)
-            with self._reported("open"):
-                try:
-                    self._open_to_write(self._path)
-                except (sqlite3.OperationalError, OSError) as error:
-                    if not stored or not _is_read_only(error):
-                        raise
-                    self._open_to_read(self._path)
-            _open[place] += 1
-        self._place: str | None = place
+        self._path = None if str(path) == _IN_MEMORY else Path(path)
+        with self._reported("open"):
+            try:
+                self._connect(self._writable())
+                self._create()
+                if self._path is not None:
+                    self._use_wal()
+            except (sqlite3.OperationalError, OSError) as error:
+                if self._path is None or not self._path.is_file() or not _is_read_only(error):
+                    raise
+                self.close()
+                self._connect(self._readable(self._path))
+                self._has_tables()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
-        """The store at `store_path(path)`; with ":memory:" or `keep=False`, one in memory, lost when closed.
-
-        Raises:
-            StoreError: as the constructor.
-        """
-        if keep and str(store_path(path)) != _IN_MEMORY:
-            return cls(store_path(path))
-        store = cls.__new__(cls)
-        store._path = store._place = None
-        store._closed = False
-        store._connection = sqlite3.connect(":memory:", isolation_level=None)
-        store._create()
-        return store
+        """The store at `store_path(path)`; with `keep=False` one in memory. Errors as the constructor."""
+        return cls(store_path(path) if keep else _IN_MEMORY)
 
     @property
     def path(self) -> Path | None:
@@ -120,14 +92,8 @@ class CandidateStore:
         return self._path
 
     def stored(self, key: str, n: int) -> set[int]:
-        """Which of the samples 0 to n - 1 of the request are stored.
-
-        Raises:
-            StoreError: the file is damaged.
-        """
-        with self._reported("read"):
-            found = "SELECT number FROM sample WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?"
-            return {number for (number,) in self._connection.execute(found, (key, n)).fetchall()}
+        """Which of the samples 0 to n - 1 of the request are stored; raises `StoreError` if the file is damaged."""
+        return {number for number, *_ in self._rows("number", key, n)}
 
     def get(self, key: str, n: int) -> list[Candidate | None]:
         """Samples 0 to n - 1 of the request, None if one is missing.
@@ -136,19 +102,11 @@ class CandidateStore:
             StoreError: the file is damaged; names the first damaged sample.
         """
         samples: list[Candidate | None] = [None] * n
-        with self._reported("read"):
-            # All at once: a query that an error leaves unfinished keeps the file open after `close`.
-            rows = self._connection.execute(
-                "SELECT number, text, logprob, tokens, truncated, token_logprobs, expected, checksum FROM sample "
-                "WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?",
-                (key, n),
-            ).fetchall()
-            for *row, checksum in rows:
-                number = row[0]
-                found = _checksum(key, *row)
-                if found is None or not 0 <= number < n or found != checksum:
+        for number, content, checksum in self._rows("number, content, checksum", key, n):
+            with self._reported("read"):
+                if not isinstance(content, bytes) or number < 0 or _checksum(key, number, content) != checksum:
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
-                samples[number] = _sample(*row[1:])
+            samples[number] = _candidate(content)
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Candidate]) -> None:
@@ -160,20 +118,16 @@ class CandidateStore:
         with self._reported("write"), self._transaction():
             self._connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
             (request,) = self._connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
-            rows = (_row(i, sample) for i, sample in enumerate(samples, first))
+            rows = ((number, _content(sample)) for number, sample in enumerate(samples, first))
             self._connection.executemany(
-                "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                ((request, *row, _checksum(key, *row)) for row in rows),
+                "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)",
+                ((request, number, content, _checksum(key, number, content)) for number, content in rows),
             )
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        if not self._closed:
-            self._closed = True
-            with _opening:
-                self._connection.close()
-                if self._place is not None:
-                    _open[self._place] -= 1
+        if hasattr(self, "_connection"):
+            self._connection.close()
 
     def __enter__(self) -> CandidateStore:
         return self
@@ -183,30 +137,35 @@ class CandidateStore:
     ) -> None:
         self.close()
 
-    def _open_to_write(self, path: Path) -> None:
-        # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            self._create()
-            self._use_wal()
-        except BaseException:
-            self._connection.close()
-            raise
+    def _rows(self, columns: str, key: str, n: int) -> list[tuple[int, bytes, int]]:
+        query = f"SELECT {columns} FROM sample WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?"
+        with self._reported("read"):
+            # All at once: a query that an error leaves unfinished keeps the file open after `close`.
+            return self._connection.execute(query, (key, n)).fetchall()
 
-    def _open_to_read(self, path: Path) -> None:
-        """Open a store that cannot be written, such as one on a read-only disk; `put` raises."""
+    def _connect(self, address: str) -> None:
+        uri = address.startswith("file:")
+        self._connection = sqlite3.connect(address, uri=uri, timeout=_BUSY_SECONDS, isolation_level=None)
+
+    def _writable(self) -> str:
+        """The address of the file, which is made if there is none."""
+        if self._path is None:
+            return _IN_MEMORY
+        # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return str(self._path)
+
+    def _readable(self, path: Path) -> str:
+        """The address of a store that cannot be written, such as one on a read-only disk; `put` raises."""
         log = path.with_name(path.name + "-wal")
         # Without a log, SQLite has nothing to write beside the file.
         untouched = not log.exists() or log.stat().st_size == 0
-        address = f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
-        self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-        self._has_tables()
+        return f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
 
     def _create(self) -> None:
-        """Make the tables if there are none. This comes before WAL, so that the header says whose file it is."""
+        """Make the tables if there are none. This comes before WAL, so that a file of somebody else is not touched."""
         if self._has_tables():
             return
         with self._transaction():
@@ -217,15 +176,33 @@ class CandidateStore:
                     self._connection.execute(table)
 
     def _has_tables(self) -> bool:
-        """Whether the tables are there; a view or a trigger in their place could run for ever.
+        """Whether the file has our tables and not nothing; a view or a trigger in their place could run for ever.
 
         Raises:
             StoreError: the file holds something else.
         """
-        found = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
-        if found and found != set(_TABLES):
+        try:
+            tables = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
+            (application,), (version,) = (
+                self._connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            )
+        except sqlite3.DatabaseError as error:
+            if "not a database" not in str(error):
+                raise
+            raise StoreError(f"{self._path} is no candidate store; it is left as it is: {_FIX}") from None
+        if not tables and not application and not version:
+            return False
+        if application != _APPLICATION_ID:
+            raise StoreError(f"{self._path} is no candidate store; it is left as it is: {_FIX}")
+        if version != _FORMAT:
+            fix = "update the package" if version > _FORMAT else "use the version that made it"
+            raise StoreError(
+                f"{self._path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
+                f"{_FORMAT}; it is left as it is: {fix}, or {_FIX}"
+            )
+        if tables != set(_TABLES):
             raise StoreError(f"{self._path} is no candidate store: it has other tables; {_FIX}")
-        return bool(found)
+        return True
 
     def _use_wal(self) -> None:
         """Let readers work beside a writer, if the file system can."""
@@ -236,7 +213,7 @@ class CandidateStore:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                # SQLite does not wait here for another process that is using the file.
+                # SQLite does not wait for another process that is using the file at this moment.
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
@@ -257,106 +234,50 @@ class CandidateStore:
         """Turn errors of SQLite and the file system into a `StoreError` that says what to do."""
         try:
             yield
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        except BaseException as error:
+            if doing == "open":
+                self.close()
+            if not isinstance(error, (sqlite3.Error, OSError)):
+                raise
             raise StoreError(f"cannot {doing} the candidate store {self._path}: {_advice(error)}") from error
 
 
-def _row(number: int, sample: Candidate) -> tuple[int, bytes, float | None, int, int, bytes | None, bytes | None]:
-    """The columns of a sample, without its request and its checksum."""
+def _content(sample: Candidate) -> bytes:
+    """A sample as JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold."""
     tokens, expected = sample.token_logprobs, sample.expected
-    return (
-        number,
-        (sample.text or "").encode("utf-8", "surrogatepass"),
-        sample.logprob,
-        sample.tokens,
-        int(sample.truncated),
-        None if tokens is None else _packed(tokens),
-        None if expected is None else _EXPECTED.pack(*astuple(expected)),
-    )
+    fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated]
+    return json.dumps([*fields, tokens and astuple(tokens), expected and astuple(expected)]).encode("ascii")
 
 
-def _sample(
-    text: bytes, logprob: float | None, tokens: int, truncated: int, packed: bytes | None, expected: bytes | None
-) -> Candidate:
+def _candidate(content: bytes) -> Candidate:
+    text, logprob, tokens, truncated, token_logprobs, expected = json.loads(content)
     return Candidate(
-        text.decode("utf-8", "surrogatepass"),
+        text,
         logprob=logprob,
         tokens=tokens,
-        truncated=bool(truncated),
-        token_logprobs=None if packed is None else _unpacked(packed),
-        expected=None if expected is None else ExpectedSpans(*_EXPECTED.unpack(expected)),
+        truncated=truncated,
+        token_logprobs=token_logprobs and TokenLogprobs(*map(tuple, token_logprobs)),
+        expected=expected and ExpectedSpans(*expected),
     )
 
 
-def _packed(tokens: TokenLogprobs) -> bytes:
-    """The sizes, then the log-probabilities, in four bytes each."""
-    count = len(tokens.sizes)
-    return struct.pack(f"<{count}I{count}f", *tokens.sizes, *tokens.logprobs)
-
-
-def _unpacked(packed: bytes) -> TokenLogprobs:
-    count = len(packed) // 8
-    values = struct.unpack(f"<{count}I{count}f", packed)
-    return TokenLogprobs(values[:count], values[count:])
-
-
-def _checksum(key: str, *row: Any) -> int | None:
-    """CRC-32 of a row and its request, to find damaged rows; None if a value has the wrong type."""
-    number, text, logprob, tokens, truncated, token_logprobs, expected = row
-    # SQLite keeps NaN as NULL, and has no -0.0.
-    try:
-        chance = "-" if logprob is None or logprob != logprob else (float(logprob) + 0.0).hex()
-        found = zlib.crc32(f"{key}|{number}|{chance}|{tokens}|{int(truncated)}|".encode("utf-8", "surrogatepass"))
-        for blob in (token_logprobs, expected, text):
-            found = zlib.crc32(b"-" if blob is None else b"%d|%b" % (len(blob), blob), found)
-    except (TypeError, ValueError):
-        return None
-    return found
+def _checksum(key: str, number: int, content: bytes) -> int:
+    """CRC-32 of a sample and its place, to find damaged rows."""
+    return zlib.crc32(content, zlib.crc32(f"{key}|{number}|".encode("utf-8", "surrogatepass")))
 
 
 def _is_read_only(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
-    return "readonly" in str(error) or "unable to open" in str(error)
+    return isinstance(error, OSError) or "readonly" in str(error) or "unable to open" in str(error)
 
 
 def _advice(error: Exception) -> str:
     text = str(error)
     if "full" in text or getattr(error, "errno", None) == 28:
         return f"the disk is full; what was stored before is kept: free some space and run again, or {_FIX}"
-    if "readonly" in text or "unable to open" in text or isinstance(error, PermissionError):
+    if _is_read_only(error):
         return f"no permission to write there ({text}); make it writable, or {_FIX}"
     if "locked" in text:
         return f"another process keeps it locked for {_BUSY_SECONDS:.0f} s now; wait for it to end, or {_FIX}"
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
         return f"the file is damaged ({text}); it is left as it is: move it away to start anew, or {_FIX}"
     return f"{text}; {_FIX}"
-
-
-def _check_header(path: Path) -> bool:
-    """Look at the first bytes before SQLite does, so that a file of somebody else is not touched.
-
-    Returns:
-        Whether there is a store.
-    """
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER.size)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise StoreError(f"cannot open the candidate store {path}: {error.strerror}; {_FIX}") from error
-    if not header:
-        return False
-    if len(header) < _HEADER.size:
-        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
-    magic, version, application = _HEADER.unpack(header)
-    if magic != _MAGIC or application != _APPLICATION_ID:
-        raise StoreError(f"{path} is no candidate store; it is left as it is: {_FIX}")
-    if version != _FORMAT:
-        fix = "update the package" if version > _FORMAT else "use the version that made it"
-        raise StoreError(
-            f"{path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
-            f"{_FORMAT}; it is left as it is: {fix}, or {_FIX}"
-        )
-    return True

@@ -8,17 +8,22 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, unknown, useless
-from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling, engine_class
-from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
+from mbr_esd_metric.generation.model_files import VLLM_OPTIONS, name_and_revision
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.generation.server.detection import only_model
-from mbr_esd_metric.generation.server.dialects import dialect_option
-from mbr_esd_metric.metric.catalogue import CATALOGUE
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of an option: `read` makes one of a text, and raises ValueError, KeyError or `OptionError`; `takes`
+    tells users which there are."""
+
+    read: Callable[[str], Any]
+    takes: str
 
 
 def _plain(text: str) -> str:
@@ -28,40 +33,36 @@ def _plain(text: str) -> str:
     return text
 
 
-def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    def convert(text: str) -> int:
+def _whole(low: int, high: int | None = None) -> Values:
+    def read(text: str) -> int:
         value = int(_plain(text))
         if value < low or (high is not None and value > high):
             raise ValueError
         return value
 
-    convert.__doc__ = f"a whole number from {low}" + (f" to {high}" if high is not None else "")
-    return convert
+    return Values(read, f"a whole number from {low}" + (f" to {high}" if high is not None else ""))
 
 
-def _number(low: float, high: float) -> Callable[[str], float]:
-    def convert(text: str) -> float:
+def _number(low: float, high: float) -> Values:
+    def read(text: str) -> float:
         value = float(_plain(text))
         if not low <= value <= high:
             raise ValueError
         return value
 
-    convert.__doc__ = f"a number from {low:g} to {high:g}"
-    return convert
+    return Values(read, f"a number from {low:g} to {high:g}")
 
 
-def _choice(*valid: str) -> Callable[[str], str]:
-    def convert(text: str) -> str:
+def _choice(*valid: str) -> Values:
+    def read(text: str) -> str:
         if text not in valid:
             raise unknown("value", text, valid)
         return text
 
-    convert.__doc__ = "one of " + ", ".join(valid)
-    return convert
+    return Values(read, "one of " + ", ".join(valid))
 
 
-def _engine(text: str) -> str:
-    """auto, or the name of an engine"""
+def _read_engine(text: str) -> str:
     if text != "auto":
         if text not in ENGINES.names():
             raise unknown("engine", text, ["auto", *ENGINES.names()])
@@ -69,44 +70,55 @@ def _engine(text: str) -> str:
     return text
 
 
-def _whole_or_auto(text: str) -> int | Literal["auto"]:
-    """a whole number from 1 to 65536, or auto"""
-    return "auto" if text == "auto" else _whole(1, 65536)(text)
+def _read_dialect(text: str) -> str:
+    from mbr_esd_metric.generation.server.dialects import get_dialect
+
+    return text if text == "auto" else get_dialect(text).name
 
 
-def _flag(text: str) -> bool:
-    """true or false"""
-    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+def _read_n(text: str) -> int | str:
+    word, _, most = text.partition("/")
+    number = _whole(1, 65536).read
+    return f"auto/{number(most or '256')}" if word == "auto" else number(text)
 
 
-def _text(text: str) -> str:
-    """a text that is not empty"""
+def _read_text(text: str) -> str:
     if not text:
         raise ValueError
     return text
 
 
-def _urls(text: str) -> tuple[str, ...]:
-    """one or several URLs, separated by commas"""
+def _read_urls(text: str) -> tuple[str, ...]:
     return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
-def _vllm(text: str) -> tuple[str, ...]:
-    """arguments of vLLM, such as max_num_seqs:512,quantization:fp8"""
+def _read_price(text: str) -> tuple[float, float]:
+    prompts, answers = map(_number(0, 1e6).read, text.split("/"))
+    return prompts, answers
+
+
+def _read_vllm(text: str) -> tuple[str, ...]:
     arguments = tuple(sorted(argument.strip() for argument in text.split(",") if argument.strip()))
     for argument in arguments:
         key, _, value = argument.partition(":")
         if not re.fullmatch(r"[a-z][a-z0-9_.]*", key) or not value:
             raise ValueError
         if key in VLLM_OPTIONS:
-            raise OptionError(f"{key} is the option {VLLM_OPTIONS[key]}=")
+            raise OptionError(f"{key} is the option {VLLM_OPTIONS[key]}")
     return arguments
 
 
-def _option(default: Any, convert: Callable[[str], Any], meaning: str, *, place: bool = False, short: str = "") -> Any:
+_FLAG = Values(
+    lambda text: {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()],
+    "true or false",
+)
+_TEXT = Values(_read_text, "a text that is not empty")
+
+
+def _option(default: Any, values: Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
     """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
     user may name it. `short` is its name in a signature, where that is another."""
-    return field(default=default, metadata={"convert": convert, "help": meaning, "place": place, "short": short})
+    return field(default=default, metadata={"values": values, "help": meaning, "place": place, "short": short})
 
 
 #: The name of the card for any model on a server of the user's.
@@ -123,6 +135,9 @@ class ModelCard:
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
         context_length: the model's context in tokens; 0 if the card does not say.
+        hosted: whether a service runs the model, and its weights are not available.
+        calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
+        device: as of `EngineOptions`.
         others: further cards whose candidates are pooled with this one's; see `metric/plan.py`.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
@@ -131,48 +146,56 @@ class ModelCard:
     description: str = ""
     memory_gb: float = 0.0
     context_length: int = 0
-    model: str = _option("", _text, "hub id or folder of the language model")
-    adapter: str | None = _option(None, _text, "folder of a LoRA adapter, merged on load")
-    revision: str | None = _option(None, _text, "revision of the hub model")
-    engine: str = _option("auto", _engine, "how the model is run")
-    n: int | Literal["auto"] = _option(256, _whole_or_auto, "candidates a segment; auto: until the decision is settled")
-    n_max: int = _option(256, _whole(1, 65536), "candidates a segment at most, with n=auto")
+    hosted: bool = False
+    calibration: str = ""
+    device: str = "auto"
+    model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
+    adapter: str | None = _option(None, _TEXT, "folder of a LoRA adapter, merged on load")
+    engine: str = _option("auto", Values(_read_engine, "auto, or the name of an engine"), "how the model is run")
+    n: int | str = _option(
+        256,
+        Values(_read_n, "a whole number from 1 to 65536, auto, or auto/64 for at most 64"),
+        "candidates a segment; auto: until the decision is settled",
+    )
     decision: DecisionOptions = DecisionOptions()
     temperature: float = _option(2.0, _number(0, 100), "sampling temperature", short="t")
     top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all", short="k")
-    top_p: float = _option(1.0, _number(0.01, 1), "nucleus; 1 keeps all", short="p")
-    min_p: float = _option(
-        0.0, _number(0, 1), "least share of the likeliest token's probability; 0 keeps all", short="minp"
-    )
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
     unit: str = _option(
         "segment", _choice("segment", "sentence", "auto"), "what is judged at once; auto: sentences, in paragraphs"
     )
     context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
-    grounded: bool = _option(False, _flag, "allow only pieces of the translation as error spans")
-    prompt: str = _option("v1", _text, "version of the built-in prompt, or the path of a template")
-    lp: str | None = _option(None, _text, "language pair such as en-de, so that the prompt can name the languages")
-    shots: str | None = _option(None, _text, "JSON lines of annotated translations, given to the model as examples")
-    nearest: int = _option(0, _whole(0), "how many of them, those with the nearest sources; 0 takes all")
-    calibration: str | None = _option(
-        None, _text, "file of `mbr-esd calibrate` that recalibrates the confidences", short="cal"
+    grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
+    prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
+    lp: str | None = _option(None, _TEXT, "language pair such as en-de, so that the prompt can name the languages")
+    shots: str | None = _option(
+        None, _TEXT, "JSON lines of annotated translations as examples; FILE:3 takes those with the nearest sources"
     )
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
-    device: str = _option("auto", _text, "auto, cpu, cuda, cuda:1, or a device map")
-    server: tuple[str, ...] = _option((), _urls, "URL of an OpenAI-compatible server", place=True)
-    dialect: str = _option("auto", dialect_option, "what the server speaks; auto asks it")
-    reasoning_effort: str | None = _option(None, _text, "of a model that reasons first, such as low")
-    price_in: float | None = _option(None, _number(0, 1e6), "price of a million tokens of prompts")
-    price_out: float | None = _option(None, _number(0, 1e6), "price of a million tokens of answers")
-    max_cost: float | None = _option(None, _number(0, 1e9), "what a run may cost at most, at these prices")
-    max_model_len: int | None = _option(None, _whole(16), "context length to reserve")
-    tensor_parallel: int = _option(1, _whole(1), "GPUs a copy of the model")
-    data_parallel: int = _option(1, _whole(1), "copies of the model")
-    concurrency: int | None = _option(None, _whole(1), "parallel requests")
-    vllm: tuple[str, ...] = _option((), _vllm, "further arguments of vLLM, in process and for mbr-esd serve")
-    candidates: str | None = _option(None, _text, "file of stored candidates, for engine=replay", place=True)
-    store: str | None = _option(None, _text, "file that keeps the candidates; default in the cache folder", place=True)
+    server: tuple[str, ...] = _option(
+        (), Values(_read_urls, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
+    )
+    dialect: str = _option(
+        "auto", Values(_read_dialect, "auto, or the name of a dialect"), "what the server speaks; auto asks it"
+    )
+    reasoning_effort: str | None = _option(None, _TEXT, "of a model that reasons first, such as low")
+    price: tuple[float, float] | None = _option(
+        None,
+        Values(_read_price, "two numbers from 0 to 1e+06, such as 0.1/0.5"),
+        "of a million tokens: prompts/answers",
+    )
+    max_cost: float | None = _option(None, _number(0, 1e9), "what a run may cost at most, at this price")
+    concurrency: int | None = _option(
+        None, _whole(1), "requests to servers at once; with engine=ray copies of the model"
+    )
+    vllm: tuple[str, ...] = _option(
+        (),
+        Values(_read_vllm, "KEY:VALUE, such as tensor_parallel_size:4,quantization:fp8"),
+        "arguments of vLLM, in process and for mbr-esd serve",
+    )
+    candidates: str | None = _option(None, _TEXT, "file of stored candidates, for engine=replay", place=True)
+    store: str | None = _option(None, _TEXT, "file that keeps the candidates; default in the cache folder", place=True)
     others: tuple[ModelCard, ...] = ()
 
     @property
@@ -188,29 +211,22 @@ class ModelCard:
         return Path(self.model).name if Path(self.model).is_absolute() else self.model
 
     @property
-    def hosted(self) -> bool:
-        """Whether a service runs the model, and its weights are not available."""
-        return self.model in _HOSTED
-
-    @property
     def sampling(self) -> Sampling:
         """How candidates are drawn; a rule that takes one candidate decodes it greedily, at temperature 0."""
         if self.decision.decided_by.candidates == "one" or self.temperature == 0:
-            return Sampling(temperature=0.0, top_k=0, top_p=1.0, max_tokens=self.max_tokens, seed=0)
-        return Sampling(self.temperature, self.top_k, self.top_p, self.max_tokens, self.seed, self.min_p)
+            return Sampling(temperature=0.0, top_k=0, max_tokens=self.max_tokens, seed=0)
+        return Sampling(self.temperature, self.top_k, self.max_tokens, self.seed)
 
     @property
     def samples(self) -> int:
         """N, the candidates for each segment (at most, with `n=auto`). One if decoding is greedy, because all would
         be equal."""
-        if self.sampling.greedy:
-            return 1
-        return self.n_max if self.n == "auto" else self.n
+        return 1 if self.sampling.greedy else int(str(self.n).removeprefix("auto/"))
 
     @property
     def adaptive(self) -> bool:
         """Whether sampling stops when a segment's decision is settled."""
-        return self.n == "auto" and not self.sampling.greedy
+        return isinstance(self.n, str) and not self.sampling.greedy
 
     def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
         """The options for that engine, with an embedded model's folder and the servers of the environment filled in.
@@ -226,36 +242,41 @@ class ModelCard:
             EngineError: the weights of an embedded model are missing and cannot be downloaded; or the card names no
                 model, and no server that answers serves just one.
         """
-        model, cls = self.model, engine_class(engine)
+        cls = engine_class(engine)
+        model, revision = name_and_revision(self.model)
         if cls.place == "candidates":
             if self.candidates is None:
                 raise OptionError(cls.how_to_place)
             model = self.candidates
-        elif fetch and cls.loads_weights and model in EMBEDDED:
-            model = str(embedded_weights(model))
+        elif fetch and cls.loads_weights:
+            from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
+
+            model = str(embedded_weights(model)) if model in EMBEDDED else model
         # The card's fields of the same name, but for those whose value depends on this machine.
-        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name != "weights_gb"}
-        values |= {
+        own = ("revision", "weights_gb")
+        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name not in own} | {
             "model": _at_home(model),
+            "revision": revision,
             "adapter": self.adapter and _at_home(self.adapter),
             "server": self.servers,
             "weights_gb": self.memory_gb,
         }
         options = EngineOptions(**values)
-        return options if model else dataclasses.replace(options, model=only_model(options))
+        if model:
+            return options
+        from mbr_esd_metric.generation.server.detection import only_model
+
+        return dataclasses.replace(options, model=only_model(options))
 
     @property
     def servers(self) -> tuple[str, ...]:
         """The servers of the option, else those of the environment variable ``MBR_ESD_SERVER``."""
-        return self.server or _urls(os.environ.get("MBR_ESD_SERVER", ""))
+        return self.server or _read_urls(os.environ.get("MBR_ESD_SERVER", ""))
 
-
-#: Names under which services offer the hosted models of the catalogue.
-_HOSTED = {entry.model for entry in CATALOGUE if entry.hosted}
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
 #: Fields that describe the model; no options.
-DESCRIBED = tuple(f.name for f in fields(ModelCard) if f.name not in {*OPTIONS, "decision", "others"})
+DESCRIBED = ("name", "description", "memory_gb", "context_length")
 
 
 def _at_home(name: str) -> str:
@@ -272,21 +293,21 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         OptionError: an unknown option, a value that it does not take, or one that changes nothing.
     """
     changes: dict[str, Any] = {}
-    deciding: dict[str, str] = {}
+    decision: dict[str, str] = {}
     for key, value in options.items():
         if key not in OPTIONS and key not in FIELDS:
             raise unknown("model option", key, [*OPTIONS, *FIELDS], "`mbr-esd models --options`")
         if value is None:
             continue
         if key in FIELDS:
-            deciding[key] = str(value)
+            decision[key] = str(value)
             continue
-        convert = OPTIONS[key].metadata["convert"]
+        values = OPTIONS[key].metadata["values"]
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         try:
-            changes[key] = convert(text.lower() if isinstance(value, bool) else text)
+            changes[key] = values.read(text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):
-            raise OptionError(f"model option {key}={shown(text)}: give {convert.__doc__}") from None
+            raise OptionError(f"model option {key}={shown(text)}: give {values.takes}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
     if "candidates" in changes and changes.setdefault("engine", "replay") not in ("auto", "replay"):
@@ -297,16 +318,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     if stored and Path(stored).is_file():  # the engine says what is wrong with another path
         from mbr_esd_metric.decoding.file import file_options
 
-        changes["decision"] = file_options(stored, deciding, "{}={}".format, card.decision)
-    elif deciding:
-        changes["decision"] = card.decision.changed(deciding, "{}={}".format)
+        changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)
+    elif decision:
+        changes["decision"] = card.decision.changed(decision, "{}={}".format)
     changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
-    if "n_max" in options and changed.n != "auto":
-        raise useless(f"n_max={changed.n_max}", f"n={changed.n}; it is for n=auto")
-    if changed.nearest and changed.shots is None:
-        raise useless(f"nearest={changed.nearest}", "a model without examples; give them with shots=FILE")
-    if changed.max_cost is not None and (changed.price_in is None or changed.price_out is None):
-        raise OptionError("max_cost needs the prices: add price_in=P&price_out=P, per million tokens")
+    if changed.max_cost is not None and changed.price is None:
+        raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, of a million tokens")
     return changed
 
 
@@ -318,7 +335,7 @@ def settings(card: ModelCard) -> dict[str, object]:
 
 def options_help() -> str:
     """One line for each option: name, meaning, values."""
-    takes = {name: f.metadata["convert"].__doc__ or "" for name, f in OPTIONS.items()}
+    takes = {name: f.metadata["values"].takes for name, f in OPTIONS.items()}
     takes["engine"] = ", ".join(["auto", *ENGINES.names()])
     rows = [(name, f"{f.metadata['help']}: {takes[name]}") for name, f in OPTIONS.items()]
     rows += [(name, option_help(name)) for name in FIELDS]

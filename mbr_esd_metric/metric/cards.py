@@ -10,75 +10,105 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import OWN_MODEL, ModelCard, with_options
-from mbr_esd_metric.metric.catalogue import CATALOGUE, Judge
-from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, folder_card, is_model_folder
 
 #: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
 #: nothing anywhere, and the mean over the candidates still tells translations apart (docs/models.md has the figures).
 _EXPECTED = DecisionOptions(score="expected")
 
 
-def _paper(name: str, description: str, memory_gb: float, model: str, context: int = 131_072) -> ModelCard:
-    return ModelCard(name, description, memory_gb, context, model, max_tokens=2048)  # as in the authors' code
+def _paper(name: str, model: str, description: str, memory_gb: float, context: int = 131_072, **more: Any) -> ModelCard:
+    # The length is that of the authors' code.
+    return ModelCard(f"mbr-esd-{name}", description, memory_gb, context, model=model, max_tokens=2048, **more)
 
 
-def _of_entry(entry: Judge) -> ModelCard:
-    """The card of an entry of the catalogue; a hosted model is asked in the dialect of its service."""
-    return ModelCard(
-        f"mbr-esd-{entry.name}",
-        entry.description,
-        entry.memory_gb,
-        entry.context,
-        entry.model,
-        engine="server" if entry.hosted else "auto",
-        dialect=entry.dialect,
-        reasoning_effort=entry.reasoning_effort,
-        temperature=entry.temperature,
-        unit="auto",
-        decision=_EXPECTED,
-        # Reasoning counts as part of the answer.
-        max_tokens=4096 if entry.reasons else 512,
-    )
+def _open(
+    name: str, model: str, description: str, memory_gb: float, context: int, effort: str | None = None, **more: Any
+) -> ModelCard:
+    """A model with weights. An `effort` is for one that reasons before it answers unless it is told not to ("none")."""
+    longest = 512 if effort in (None, "none") else 4096  # reasoning counts as part of the answer
+    settings = {"model": model, "unit": "auto", "decision": _EXPECTED, "max_tokens": longest, **more}
+    return ModelCard(f"mbr-esd-{name}", description, memory_gb, context, reasoning_effort=effort, **settings)
 
 
-_PACKAGE = Path(__file__).parents[1]
+def _hosted(
+    name: str,
+    model: str,
+    description: str,
+    context: int,
+    effort: str | None = None,
+    dialect: str = "openai",
+    **more: Any,
+) -> ModelCard:
+    """A model of a service, by the name under which it offers it."""
+    more |= {"hosted": True, "engine": "server", "dialect": dialect}
+    return _open(name, model, description, 0, context, effort, **more)
 
 
-def _embedded(name: str, folder: str, description: str, memory_gb: float) -> ModelCard:
-    """The card of a model folder that comes with this package; its ``hparams.yaml`` says how to decode it."""
-    card = folder_card(_PACKAGE / folder)
-    return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb, engine="transformers")
-
-
-#: Models that the tests ask for JSON, grammars and servers. They judge nothing, and are in a checkout alone.
-_FOR_TESTS = (
-    ("mbr-esd-demo", "demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
-    ("mbr-esd-demo-distill", "demo/distill", "the same, distilled from its own MBR decisions: one greedy pass", 0.3),
+#: Models that people use today, beside those of the paper. None of them has been tried in this role here; the paper's
+#: have been, by its authors. The lines were held against public pages in November 2026: names and contexts of hosted
+#: models against OpenAI's, Google's and DeepSeek's documentation, Mistral's against services that pass it on (its API
+#: takes temperatures up to 1.5, its OpenAPI description); the others against their model cards or pages that quote
+#: them. Sizes are those of the files on the hub, with the parts that read images (bfloat16 where nothing else stands).
+# fmt: off
+CATALOGUE = (
+    _open("qwen3.5-2b", "Qwen/Qwen3.5-2B", "Qwen 3.5 2B", 4.5, 262_144),
+    _open("qwen3.5-4b", "Qwen/Qwen3.5-4B", "Qwen 3.5 4B", 9.3, 262_144),
+    _open("qwen3.5-9b", "Qwen/Qwen3.5-9B", "Qwen 3.5 9B", 19.3, 262_144),
+    _open("qwen3.8-27b", "Qwen/Qwen3.8-27B", "Qwen 3.8 27B", 55.6, 262_144),
+    _open("qwen3.6-35b-a3b", "Qwen/Qwen3.6-35B-A3B", "Qwen 3.6 35B, 3B active", 71.9, 262_144),
+    _open("qwen3-14b", "Qwen/Qwen3-14B", "Qwen 3 14B", 29.5, 32_768),
+    _open("qwen3-32b", "Qwen/Qwen3-32B", "Qwen 3 32B", 65.5, 32_768),
+    _open("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen 3 30B, 3B active", 61.1, 262_144),
+    _open("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B-Instruct-2507", "Qwen 3 235B, 22B active", 470.2, 262_144),
+    _open("qwen2.5-72b", "Qwen/Qwen2.5-72B-Instruct", "Qwen 2.5 72B", 145.4, 32_768),
+    _open("llama3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", "Llama 3.2 3B", 6.4, 131_072),
+    _open("llama3.1-8b", "meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B", 16.1, 131_072),
+    _open("gemma3-4b", "google/gemma-3-4b-it", "Gemma 3 4B", 8.6, 131_072),
+    _open("gemma3-12b", "google/gemma-3-12b-it", "Gemma 3 12B", 24.4, 131_072),
+    _open("gemma3-27b", "google/gemma-3-27b-it", "Gemma 3 27B", 54.9, 131_072),
+    _open("gemma4-12b", "google/gemma-4-12B-it", "Gemma 4 12B", 23.9, 262_144),
+    _open("gemma4-26b-a4b", "google/gemma-4-26B-A4B-it", "Gemma 4 26B, 4B active", 51.6, 262_144),
+    _open("gemma4-31b", "google/gemma-4-31B-it", "Gemma 4 31B", 62.5, 262_144),
+    _open("mistral-nemo", "mistralai/Mistral-Nemo-Instruct-2407", "Mistral Nemo 12B", 24.5, 131_072),
+    _open("mistral-small", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "Mistral Small 3.2", 48.0, 131_072),
+    _open("phi4-mini", "microsoft/Phi-4-mini-instruct", "Phi 4 mini 3.8B", 7.7, 131_072),
+    _open("gpt-oss-20b", "openai/gpt-oss-20b", "gpt-oss 20B, 4 bits; reasons", 13.8, 131_072, "low"),
+    _open("gpt-oss-120b", "openai/gpt-oss-120b", "gpt-oss 120B, 4 bits; reasons", 65.3, 131_072, "low"),
+    _hosted("gpt-6-luna", "gpt-6-luna", "OpenAI GPT-6 Luna, told not to reason", 1_050_000, "none"),
+    _hosted("gpt-6.1-terra", "gpt-6.1-terra", "OpenAI GPT-6.1 Terra; reasons", 1_050_000, "low"),
+    _hosted("gpt-4.1", "gpt-4.1", "OpenAI GPT-4.1; OpenAI ends it on 14 January 2027", 1_047_576),
+    _hosted("gpt-4.1-mini", "gpt-4.1-mini", "OpenAI GPT-4.1 mini; ends on 14 January 2027", 1_047_576),
+    _hosted("gemini-3.8-flash", "gemini-3.8-flash", "Google Gemini 3.8 Flash; reasons", 1_048_576, "low"),
+    _hosted("gemini-3.5-flash-lite", "gemini-3.5-flash-lite", "Google Flash-Lite; reasons", 1_048_576, "low"),
+    _hosted("deepseek-flash", "deepseek-flash", "DeepSeek V4.1 Flash; reasons", 1_000_000, "low", dialect="plain"),
+    _hosted("mistral-large-api", "mistral-large-latest", "Mistral Large 3, hosted", 262_144, None, "plain",
+            temperature=1.5),
 )
+# fmt: on
 
 CARDS: dict[str, ModelCard] = {
     card.name: card
     for card in (
-        _paper("mbr-esd-llama", "Llama 3.3 70B, the paper's main model", 141.1, "meta-llama/Llama-3.3-70B-Instruct"),
-        _paper("mbr-esd-gemma2", "Gemma 2 27B", 54.5, "google/gemma-2-27b-it", 8192),
-        _paper("mbr-esd-phi4", "Phi 4 14B", 29.3, "microsoft/phi-4", 16384),
-        _paper("mbr-esd-mistral", "Mistral Large 123B", 245.2, "mistralai/Mistral-Large-Instruct-2407"),
-        ModelCard(
-            "mbr-esd-llama-distill",
+        _paper("llama", "meta-llama/Llama-3.3-70B-Instruct", "Llama 3.3 70B, the paper's main model", 141.1),
+        _paper("gemma2", "google/gemma-2-27b-it", "Gemma 2 27B", 54.5, 8192),
+        _paper("phi4", "microsoft/phi-4", "Phi 4 14B", 29.3, 16384),
+        _paper("mistral", "mistralai/Mistral-Large-Instruct-2407", "Mistral Large 123B", 245.2),
+        _paper(
+            "llama-distill",
+            "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill",
             "Llama 3.3 70B distilled from MBR decisions: one greedy pass",
             141.1,
-            131_072,
-            "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill",
             decision=DecisionOptions("greedy"),
             n=1,
-            max_tokens=2048,
         ),
         ModelCard(
             OWN_MODEL,
@@ -87,22 +117,50 @@ CARDS: dict[str, ModelCard] = {
             unit="auto",
             decision=_EXPECTED,
         ),
-        *map(_of_entry, CATALOGUE),
-        _embedded(
-            "mbr-esd-small",
-            "small",
-            "Gemma 3 270M trained on MQM, post-edits and spoilt translations: a weak judge (docs/small-model.md)",
-            0.6,
-        ),
-        *(_embedded(*one) for one in _FOR_TESTS if (_PACKAGE / one[1]).is_dir()),
+        *CATALOGUE,
     )
 }
+
+_PACKAGE = Path(__file__).parents[1]
+#: Name -> folder in this package, description and size of a model whose ``hparams.yaml`` says how to decode it.
+_EMBEDDED = {
+    "mbr-esd-small": (
+        "small",
+        "Gemma 3 270M trained on MQM, post-edits and spoilt translations: a weak judge (docs/small-model.md)",
+        0.6,
+    ),
+    "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
+    "mbr-esd-demo-distill": (
+        "demo/distill",
+        "the same, distilled from its own MBR decisions: one greedy pass",
+        0.3,
+    ),
+}
+#: Models that the tests ask for JSON, grammars and servers. They judge nothing, and are in a checkout alone.
+_FOR_TESTS = ("mbr-esd-demo", "mbr-esd-demo-distill")
+
+
+def card_names() -> list[str]:
+    """The names of all cards."""
+    return [*CARDS, *(name for name, (folder, *_) in _EMBEDDED.items() if (_PACKAGE / folder).is_dir())]
+
+
+@cache
+def get_card(name: str) -> ModelCard:
+    """The card of one of `card_names`."""
+    if name in CARDS:
+        return CARDS[name]
+    from mbr_esd_metric.metric.model_folder import folder_card
+
+    folder, description, memory_gb = _EMBEDDED[name]
+    card = folder_card(_PACKAGE / folder)
+    return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb, engine="transformers")
 
 
 def listed() -> list[ModelCard]:
     """The cards that lists of models show; those of the tests where ``MBR_ESD_DEMO=1`` says so."""
-    shown = os.environ.get("MBR_ESD_DEMO") == "1"
-    return [card for card in CARDS.values() if shown or card.name not in {name for name, *_ in _FOR_TESTS}]
+    every = os.environ.get("MBR_ESD_DEMO") == "1"
+    return [get_card(name) for name in card_names() if every or name not in _FOR_TESTS]
 
 
 def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
@@ -136,8 +194,8 @@ _OF_COMET = (
     "Unbabel/wmt23-cometkiwi-da-xxl",
 )
 
-#: Options that a model does not take from the end of a name: they say what it is, and not how it is asked.
-_OWN = ("model", "adapter", "revision", "candidates")
+#: Options that a model does not take from the end of a name: its weights or candidates.
+_INHERENT = ("model", "adapter", "candidates")
 
 
 def spelled_out(name: str) -> list[str]:
@@ -146,22 +204,32 @@ def spelled_out(name: str) -> list[str]:
     The answer format of a file of candidates is the file's.
     """
     *others, last = joined_names(name)
-    shared = [option for option in last.partition("?")[2].split("&") if option.partition("=")[0] not in _OWN]
-    found = []
+    shared = [option for option in _options(last) if _key(option) not in _INHERENT]
+    names = []
     for part in others:
-        own = [option for option in part.partition("?")[2].split("&") if option]
-        keys = {option.partition("=")[0] for option in own}
+        options = _options(part)
+        keys = {_key(option) for option in options}
         keys |= {"format"} if "candidates" in keys else set()
-        more = [option for option in shared if option and option.partition("=")[0] not in keys]
-        found.append("?".join(filter(None, (part.partition("?")[0], "&".join([*own, *more])))))
-    return [*found, last]
+        options += [option for option in shared if _key(option) not in keys]
+        names.append("?".join(filter(None, (part.partition("?")[0], "&".join(options)))))
+    return [*names, last]
+
+
+def _options(name: str) -> list[str]:
+    """The options of one model's name, each as KEY=VALUE."""
+    return [option for option in name.partition("?")[2].split("&") if option]
+
+
+def _key(option: str) -> str:
+    return option.partition("=")[0]
 
 
 def joined_names(name: str) -> list[str]:
     """The models that a name joins by ``+``, each with its own options. A name without ``+`` is one model."""
-    parts = name.split("+")[:1]
-    for piece in name.split("+")[1:]:
-        if _named(piece):
+    first, *pieces = name.split("+")
+    parts = [first]
+    for piece in pieces:
+        if is_ours(piece):
             parts.append(piece)
         else:  # a plus in a path or a value
             parts[-1] += f"+{piece}"
@@ -176,46 +244,44 @@ def with_named(model: str, options: Mapping[str, str]) -> str:
 
 
 def is_ours(model: str) -> bool:
-    """Whether a name is that of one or several models of this package, or of a model folder."""
-    return _named(joined_names(model)[0])
+    """Whether a name begins with a card or a model folder; also where its first option is written with an &."""
+    base = model.partition("?")[0].partition("+")[0]
+    if {base, base.partition("&")[0]} & {*card_names()}:
+        return True
+    from mbr_esd_metric.metric.model_folder import is_model_folder
 
-
-def _named(model: str) -> bool:
-    """Whether a name, with options, begins with one of ours; also where its first option is written with an &."""
-    base = model.partition("?")[0]
-    return base in CARDS or base.partition("&")[0] in CARDS or is_model_folder(base)
+    return is_model_folder(model.partition("?")[0])
 
 
 def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
     """The first card, with the others; two language models of one card are numbered."""
     _check_decided_together(names, cards)
     # Settings of one language model are one model.
-    weights = [(card.model or card.servers, card.adapter, card.revision, card.candidates) for card in cards]
+    weights = [(card.model or card.servers, card.adapter, card.candidates) for card in cards]
     bases = [card.title if card.own_model else name.partition("?")[0] for name, card in zip(names, cards, strict=True)]
     of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
-    named = []
+    members = []
     for card, base, which in zip(cards, bases, weights, strict=True):
         numbered = base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}"
         # One decision is about one text, so the first says what is judged at once.
         card = dataclasses.replace(card, unit=cards[0].unit, context=cards[0].context)
-        named.append(card if card.own_model else dataclasses.replace(card, name=numbered))
-    return dataclasses.replace(named[0], others=tuple(named[1:]))
+        members.append(card if card.own_model else dataclasses.replace(card, name=numbered))
+    return dataclasses.replace(members[0], others=tuple(members[1:]))
 
 
 def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) -> None:
-    """See that one decision can take the candidates of all."""
-    first = cards[0]
+    """See that one decision can take the candidates of all; each model has its own answer format."""
+    first = cards[0].decision
     for card in cards:
-        # How a model says its errors is its own matter.
-        if dataclasses.replace(card.decision, format=first.decision.format) != first.decision:
-            mine, its = first.decision.described(), card.decision.described()
-            unequal = [key for key in mine if mine[key] != its[key] and key != "format"]
+        mine, its = first.described(), card.decision.described()
+        unequal = [key for key in mine if mine[key] != its[key] and key != "format"]
+        if unequal:
             differ = ", ".join(f"{key}={mine[key]} and {its[key]}" for key in unequal)
             raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
-    if first.decision.decided_by.needs_logprobs or first.decision.decided_by.candidates == "one":
+    if first.decided_by.needs_logprobs or first.decided_by.candidates == "one":
         raise OptionError(
-            f"rule={first.decision.rule} does not go with models joined by +, whose log-probabilities cannot be "
-            "compared; take rule=mbr"
+            f"rule={first.rule} does not go with models joined by +, whose log-probabilities cannot be compared; take "
+            "rule=mbr"
         )
     if len(set(names)) < len(names):
         raise OptionError("the name has one model with the same options twice; leave one out")
@@ -223,21 +289,7 @@ def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) ->
 
 def _one_card(name: str) -> ModelCard:
     base, _, query = name.partition("?")
-    if base in CARDS:
-        card = CARDS[base]
-    elif is_model_folder(base):
-        card = folder_card(Path(base))
-    elif Path(base).is_dir():
-        raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
-    elif base.startswith(("/", "./", "../", "~")):
-        raise InputError(f"{base}: no such model folder")
-    elif base.partition("&")[0] in CARDS:
-        raise OptionError(
-            f"the first option of a model begins with ?, not with &: {base.partition('&')[0]}?option=value&option=value"
-        )
-    else:
-        known = (*CARDS, *_OF_COMET)
-        raise OptionError(f"{unknown('model', base, known, '`mbr-esd models`')}; or give {_own(base, query)}")
+    card = get_card(base) if base in card_names() else _other_card(base, name)
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
@@ -249,17 +301,32 @@ def _one_card(name: str) -> ModelCard:
     return with_options(card, options)
 
 
-def _own(base: str, query: str) -> str:
-    """What a user may mean by a name that is no card's: a model of their own. No password of a server is shown."""
-    given = [part for part in query.split("&") if part]
-    for at, part in enumerate(given):
-        if part.startswith("server="):
-            given[at] = f"server={shown(unquote(part[7:]))}"
+def _other_card(base: str, name: str) -> ModelCard:
+    """The card of a model folder; errors for a name that is neither that nor a card's."""
+    from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, folder_card, is_model_folder
+
+    if is_model_folder(base):
+        return folder_card(Path(base))
+    if Path(base).is_dir():
+        raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
+    if base.startswith(("/", "./", "../", "~")):
+        raise InputError(f"{base}: no such model folder")
+    first = base.partition("&")[0]
+    if first in card_names():
+        raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
+    error = unknown("model", base, (*card_names(), *_OF_COMET), "`mbr-esd models`")
+    raise OptionError(f"{error}; or give {_suggestion(base, _options(name))}")
+
+
+def _suggestion(base: str, options: Sequence[str]) -> str:
+    """The name for a model of the user's own, where a name is no card's. No password of a server is shown."""
+    options = [f"server={shown(unquote(one[7:]))}" if _key(one) == "server" else one for one in options]
+    keys = set(map(_key, options))
     if base.endswith(".gguf"):
         server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
-        return f"{OWN_MODEL}?{'&'.join(given) if any(part.startswith('server=') for part in given) else server}"
-    if not any(part.startswith("model=") for part in given):
-        given.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
-    if not any(part.startswith("server=") for part in given):
-        given.append("server=URL")
-    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(given)}"
+        return f"{OWN_MODEL}?{'&'.join(options) if 'server' in keys else server}"
+    if "model" not in keys:
+        options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
+    if "server" not in keys:
+        options.append("server=URL")
+    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(options)}"

@@ -24,7 +24,7 @@ _BEGINNING = 5000
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: What can look wrong with a pair, in the order of the checks, and its plural for counts.
+#: Kinds of mistakes, in the order of the checks, and their plurals for counts.
 DATA_WARNINGS = {
     "blank translation": "blank translations",
     "blank source": "blank sources",
@@ -50,9 +50,8 @@ _CHECKS = {
     "pythonbraceformat": "with other placeholders",
 }
 
-#: Letters in Latin and Cyrillic script, and Chinese characters, each of which says as much as three letters.
+#: Letters in Latin and Cyrillic script, and Chinese characters.
 _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
-_WORTH = 3
 #: A translation has rarely less than this share of its source's letters, or the source of the translation's: 0.2% of
 #: 2,400 corrected ones of MLQE-PE, 4% of 600 between Russian and English. Shorter texts differ more.
 _SHARE, _ENOUGH = 0.58, 30
@@ -71,11 +70,11 @@ def data_warning(source: str, translation: str) -> str | None:
         return "one word repeated"
     if _doubled(translation) and not _doubled(source):
         return "said twice"
-    there, here = _letters(source), _letters(translation)
-    if there is not None and here is not None and max(there, here) >= _ENOUGH:
-        if here < _SHARE * there:
+    before, after = _letters(source), _letters(translation)
+    if before is not None and after is not None and max(before, after) >= _ENOUGH:
+        if after < _SHARE * before:
             return "much shorter than its source"
-        if there < _SHARE * here:
+        if before < _SHARE * after:
             return "much longer than its source"
     return _failed_check(source, translation)
 
@@ -107,29 +106,35 @@ def _checker() -> Any:
     return StandardChecker()
 
 
-def counted(data_warnings: Sequence[str | None], labels: Sequence[str]) -> str | None:
+def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
     """One line for users with the number of such pairs of each kind, and the first of them; None if there are none.
 
     Args:
-        data_warnings: of each pair, what `data_warning` says.
+        data_warnings: of each pair, see `data_warning`.
         labels: how messages name each pair.
+        blank: the option, which says how blank translations count.
     """
-    named: dict[str | None, list[str]] = defaultdict(list)
+    pairs: dict[str | None, list[str]] = defaultdict(list)
     for kind, label in zip(data_warnings, labels, strict=True):
-        named[kind].append(label)
-    kinds = [
-        f"{len(found)} {kind if len(found) == 1 else several} ({first_of(found)})"
+        pairs[kind].append(label)
+    counts = [
+        f"{len(pairs[kind])} {kind if len(pairs[kind]) == 1 else several} ({first_of(pairs[kind])})"
         for kind, several in DATA_WARNINGS.items()
-        if (found := named.get(kind))
+        if kind in pairs
     ]
-    return f"pairs that look wrong: {', '.join(kinds)}" if kinds else None
+    line = f"pairs that look wrong: {', '.join(counts)}" if counts else None
+    if line is not None and "blank translation" in pairs:
+        means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
+        line += f"; blank translations {means[blank]} (blank={blank})"
+    return line
 
 
 def _letters(text: str) -> int | None:
-    """How many letters the text has, or is worth; None if one in ten is of a script of which that is not known."""
+    """The number of letters of the text, with three for a Chinese character; None if more than a tenth of its letters
+    are of other scripts."""
     letters, chinese = len(_LETTERS.findall(text)), len(_CHINESE.findall(text))
-    known = letters + chinese >= 0.9 * sum(map(str.isalnum, text))
-    return letters + _WORTH * chinese if known else None
+    counted = letters + chinese >= 0.9 * sum(map(str.isalnum, text))
+    return letters + 3 * chinese if counted else None
 
 
 def _words(text: str) -> list[str]:
@@ -170,7 +175,7 @@ def suggested_lp(sources: Iterable[str], translations: Iterable[str]) -> str | N
 
 
 def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
-    """What a user is told whose prompt could name the languages and does not."""
+    """The note for a user whose prompt could name the languages and does not."""
     note = "note: the prompt does not say of what languages the texts are"
     if importlib.util.find_spec("py3langid") is None:
         return (
@@ -185,11 +190,9 @@ def language_note(name: str, sources: Iterable[str], translations: Iterable[str]
 
 
 def _beginning(texts: Iterable[str]) -> str:
-    found: dict[str, None] = {}
-    length = 0
+    different: dict[str, None] = {}
     for text in texts:
-        length += 0 if text in found else len(text)
-        found[text] = None
-        if length > _BEGINNING:
+        different[text] = None
+        if sum(map(len, different)) > _BEGINNING:
             break
-    return "\n".join(found)[:_BEGINNING]
+    return "\n".join(different)[:_BEGINNING]

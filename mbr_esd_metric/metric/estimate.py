@@ -23,8 +23,7 @@ from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.engine_choice import choose_engine
-from mbr_esd_metric.metric.plan import Segment, members, plan
+from mbr_esd_metric.metric.plan import Segment, choose_engine, members, plan
 from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
 
@@ -65,7 +64,7 @@ class Machine:
         return cls(int(match[1] or 1), match[2].upper())
 
     @classmethod
-    def here(cls) -> Machine | None:
+    def local(cls) -> Machine | None:
         """The GPUs of this machine, if they are of a kind whose rate is known."""
         try:
             command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -75,16 +74,15 @@ class Machine:
         gpu = next((gpu for gpu in GPUS if names and gpu in names[0]), None)
         return None if gpu is None else cls(len(names), gpu)
 
-    def line(self, card: ModelCard, tokens: int) -> str:
+    def line(self, card: ModelCard, tokens: float) -> str:
         """GPU-hours and hours for so many tokens of prompts and answers."""
         memory, rate = GPUS[self.gpu]
-        half = "quantization:fp8" in card.vllm
-        weights = card.memory_gb / (2 if half else 1)
+        half = 2 if "quantization:fp8" in card.vllm else 1
+        weights = card.memory_gb / half
         if weights > 0.9 * memory * self.count:
-            least = math.ceil(weights / (0.9 * memory))
-            return f"{weights:.0f} GB of weights need {least}x{self.gpu} or more"
-        parameters = card.memory_gb / 2 * 1e9
-        hours = 2 * parameters * tokens / (rate * (2 if half else 1) * 1e12) / 3600
+            return f"{weights:.0f} GB of weights need {math.ceil(weights / (0.9 * memory))}x{self.gpu} or more"
+        # A parameter takes two bytes, and a token two operations for each.
+        hours = card.memory_gb * 1e9 * tokens / (rate * half * 1e12) / 3600
         return (
             f"{_in_words(3600 * hours / self.count)}, {hours:,.2g} GPU-hours (from published rates of busy GPUs, "
             "without loading; a mixture of experts takes less)"
@@ -99,18 +97,18 @@ class Estimate:
         name: of the model.
         engine: the engine that would run.
         segments, pairs: the number of segments, and of distinct (source, translation) pairs that are not blank.
-        candidates, stored: the number of candidates wanted, and of those that the store holds.
+        candidates, stored: of all pairs, and those in the store.
         prompts, prompt_characters: the distinct prompts to read for the missing candidates, and their total length.
         tokens: the estimated number of tokens to generate.
         requests: HTTP requests of `engine=server`, or prompts for the other engines.
         adaptive: whether sampling stops early.
         mean_tokens: of the stored candidates whose number of tokens is known; None if there are none.
         prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
-        cost: the estimated cost at the card's prices, and the most that it can be; None if no prices are given.
+        cost: the estimated cost at the card's price, and the most that it can be; None if it has none.
         max_cost: the cost at which the run would stop, if any.
-        machine: GPUs and the line about them, if they were named or are here.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
         timing: of segments sampled on trial; None without a trial.
+        machine: GPUs and the line about them, if they were named or are on this machine.
     """
 
     name: str
@@ -128,19 +126,19 @@ class Estimate:
     prompt_tokens: int
     cost: tuple[float, float] | None
     max_cost: float | None
-    machine: tuple[str, str] | None = None
     note: str = ""
     timing: Timing | None = None
+    machine: tuple[str, str] | None = None
 
     @property
     def seconds(self) -> float | None:
         """How long the rest takes at the speed of the trial, with loading unless a server does it; None without a
         trial."""
-        if self.timing is None or not self.timing.candidates:
-            return None
         left = self.candidates - self.stored
-        rest = left * self.timing.seconds / self.timing.candidates
-        return (self.timing.first if self._loads else 0.0) + rest if left else 0.0
+        if self.timing is None or not self.timing.candidates or not left:
+            return None if self.timing is None else 0.0
+        loading = self.timing.first if self._loads else 0.0
+        return loading + left * self.timing.seconds / self.timing.candidates
 
     @property
     def _loads(self) -> bool:
@@ -151,31 +149,27 @@ class Estimate:
         """The lines that a terminal shows."""
         most = "at most " if self.adaptive else ""
         source = "the mean of what is stored" if self.mean_tokens is not None else "a guess, as nothing is stored yet"
-        lines = [
-            f"segments             {self.segments:,}",
-            f"distinct pairs       {self.pairs:,}",
-            f"candidates           {most}{self.candidates:,}",
-            f"  in the store       {self.stored:,}",
-            f"  to sample          {most}{self.candidates - self.stored:,}",
-            f"prompts to read      {self.prompts:,} ({self.prompt_characters:,} characters)",
-            f"tokens to generate   {most}{self.tokens:,} (estimated; tokens a candidate: {source})",
-            f"requests             {most}{self.requests:,} (engine={self.engine})",
+        rows = [
+            ("segments", f"{self.segments:,}"),
+            ("distinct pairs", f"{self.pairs:,}"),
+            ("candidates", f"{most}{self.candidates:,}"),
+            ("  in the store", f"{self.stored:,}"),
+            ("  to sample", f"{most}{self.candidates - self.stored:,}"),
+            ("prompts to read", f"{self.prompts:,} ({self.prompt_characters:,} characters)"),
+            ("tokens to generate", f"{most}{self.tokens:,} (estimated; tokens a candidate: {source})"),
+            ("requests", f"{most}{self.requests:,} (engine={self.engine})"),
         ]
         if self.cost is not None:
             expected, bound = self.cost
-            lines.append(
-                f"cost                 {most}{expected:,.4f} (estimated, with {self.prompt_tokens:,} tokens of "
-                f"prompts; never more than {bound:,.4f})"
-            )
+            prompts = f"{self.prompt_tokens:,} tokens of prompts"
+            rows.append(("cost", f"{most}{expected:,.4f} (estimated, with {prompts}; never more than {bound:,.4f})"))
             if self.max_cost is not None and self.max_cost < bound:
-                lines.append(f"  max_cost           {self.max_cost:,.4f}: the run stops before it would pass it")
+                rows.append(("  max_cost", f"{self.max_cost:,.4f}: the run stops before it would pass it"))
         if self.machine is not None:
-            name, hours = self.machine
-            lines.append(f"on {name:<17} {most}{hours}")
-        lines.append(f"time                 {most if self.seconds else ''}{self._time()}")
-        if self.note:
-            lines.append(f"note                 {self.note}")
-        return lines
+            rows.append((f"on {self.machine[0]}", f"{most}{self.machine[1]}"))
+        rows.append(("time", f"{most if self.seconds else ''}{self._time()}"))
+        rows += [("note", self.note)] if self.note else []
+        return [f"{name:<21}{text}" for name, text in rows]
 
     def _time(self) -> str:
         if self.candidates == self.stored:
@@ -201,6 +195,33 @@ def _in_words(seconds: float) -> str:
     return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
 
 
+def estimates(
+    card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
+) -> list[Estimate]:
+    """`estimate` of each model that a card pools; one where nothing is.
+
+    Args:
+        card: one model or several.
+        segments: of the run.
+        trial: segments to sample of each model, to measure the time; 0 samples none.
+        machine: GPUs to estimate for; None takes those of this machine.
+
+    Raises:
+        OptionError, EngineError, StoreError: as `estimate`, and with a trial as `timed`.
+    """
+    counts = []
+    machine = machine or Machine.local()
+    for one in members(card):
+        alone = replace(one, others=())
+        timing = timed(alone, segments, trial) if trial else None
+        count = replace(estimate(alone, segments), timing=timing)
+        if machine is not None and alone.memory_gb and count.tokens:
+            line = machine.line(alone, count.tokens + count.prompt_characters / BYTES_A_TOKEN)
+            count = replace(count, machine=(f"{machine.count}x{machine.gpu}", line))
+        counts.append(count)
+    return counts
+
+
 def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
     """Sample some segments, spread over all that lack candidates, and measure; they are kept.
 
@@ -215,60 +236,19 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
     Raises:
         EngineError, OptionError, StoreError: as `pipeline.annotate`.
     """
-    todo = plan(card, units_of(card, segments).units)
-    with CandidateStore.open(card.store) as store, Sampler(todo, store) as sampler:
-        parts = [part for one in todo.requests.values() for part in missing(one, store.stored(one.key, one.n))]
-        lacking = [todo.requests[key] for key in dict.fromkeys(part.key for part in parts)]
-        count = min(trial, len(lacking))
+    run = plan(card, units_of(card, segments).units)
+    with CandidateStore.open(card.store) as store, Sampler(run, store) as sampler:
+        lacking = {key: one.n - len(store.stored(key, one.n)) for key, one in run.requests.items()}
+        keys = [key for key, n in lacking.items() if n]
+        count = min(trial, len(keys))
         if count < 2:
             return None
-        first, *others = [lacking[i * len(lacking) // count] for i in range(count)]
-        keys = {one.key for one in others}
-        candidates = sum(part.n for part in parts if part.key in keys)
+        first, *others = [keys[i * len(keys) // count] for i in range(count)]
         began = time.monotonic()
-        sampler.sample([first])
+        sampler.sample([run.requests[first]])
         loaded = time.monotonic()
-        sampler.sample(others)
-    return Timing(loaded - began, count - 1, candidates, time.monotonic() - loaded)
-
-
-def estimates(
-    card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
-) -> list[Estimate]:
-    """`estimate` of each model that a card pools; one where nothing is.
-
-    Args:
-        card: one model or several.
-        segments: of the run.
-        trial: segments to sample of each model, to measure the time; 0 samples none.
-        machine: GPUs to estimate for; None takes those that are here.
-
-    Raises:
-        OptionError, EngineError, StoreError: as `estimate`, and with a trial as `timed`.
-    """
-    found = []
-    for one in members(card):
-        alone = replace(one, others=())
-        timing = timed(alone, segments, trial) if trial else None
-        count = replace(estimate(alone, segments), timing=timing)
-        gpus = machine or Machine.here()
-        if gpus is not None and alone.memory_gb and count.tokens:
-            line = gpus.line(alone, count.tokens + round(count.prompt_characters / BYTES_A_TOKEN))
-            count = replace(count, machine=(f"{gpus.count}x{gpus.gpu}", line))
-        found.append(count)
-    return found
-
-
-def _countable(card: ModelCard) -> tuple[ModelCard, str]:
-    """The card with an engine to count for, and a note where this machine has none."""
-    try:
-        choose_engine(card)
-    except EngineError:
-        engine = get_format(card.decision.format).engine or "server"
-        return replace(card, engine=engine), (
-            f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={engine}"
-        )
-    return card, ""
+        sampler.sample([run.requests[key] for key in others])
+    return Timing(loaded - began, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
@@ -279,54 +259,61 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     Raises:
         OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
     """
-    card, note = _countable(card)
-    todo = plan(card, units_of(card, segments).units)
-    if todo.engine == "replay":
+    note = ""
+    try:
+        choose_engine(card)
+    except EngineError:
+        engine = get_format(card.decision.format).engine or "server"
+        note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={engine}"
+        card = replace(card, engine=engine)
+    run = plan(card, units_of(card, segments).units)
+    if run.engine == "replay":
         raise useless("a dry run", "engine=replay, which samples nothing")
-    cls, options = todo.engine_class, todo.options
-    keep = cls.stored and store_path(card.store).exists()
-    stored = tokens = counted = guess = prompts = characters = requests = prompt_bytes = 0
-    bound = 0.0
-    prices = None if card.price_in is None or card.price_out is None else Prices(card.price_in, card.price_out)
+    cls, options = run.engine_class, run.options
+    prices = Prices(*card.price) if card.price else Prices()
     per_request = cls.samples_a_request(options) or card.samples
-    with CandidateStore.open(card.store, keep=keep) as store:
-        for request in todo.requests.values():
-            have = store.get(request.key, request.n)
-            held = [sample for sample in have if sample is not None]
-            stored += len(held)
-            known = [sample.tokens for sample in held if sample.tokens]
-            tokens, counted = tokens + sum(known), counted + len(known)
-            parts = list(missing(request, {number for number, one in enumerate(have) if one is not None}))
-            if parts:
-                guess += (request.n - len(held)) * min(todo.answers.usual_tokens(request.translation), card.max_tokens)
+    stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
+    guess, bound, known = 0, 0.0, list[int]()
+    with CandidateStore.open(card.store, keep=cls.stored and store_path(card.store).exists()) as store:
+        for request in run.requests.values():
+            candidates = {
+                number: one for number, one in enumerate(store.get(request.key, request.n)) if one is not None
+            }
+            stored += len(candidates)
+            known += [one.tokens for one in candidates.values() if one.tokens]
+            sizes = [
+                min(per_request, part.n - done)
+                for part in missing(request, candidates)
+                for done in range(0, part.n, per_request)
+            ]
+            if sizes:
+                guess += sum(sizes) * min(run.answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1
                 characters += len(request.text)
-                asked = [min(per_request, part.n - done) for part in parts for done in range(0, part.n, per_request)]
-                requests += len(asked)
-                prompt_bytes += len(asked) * len(request.text.encode("utf-8", "surrogatepass"))
-                if prices is not None:
-                    bound += sum(prices.bound(request.text, n * card.max_tokens) for n in asked)
-    candidates = sum(request.n for request in todo.requests.values())
-    mean = tokens / counted if counted else None
-    left = guess if mean is None else round(mean * (candidates - stored))
-    if not note and candidates > stored and not cls.loads_weights and (problem := cls.problem(options)):
+                requests += len(sizes)
+                prompt_bytes += len(sizes) * len(request.text.encode("utf-8", "surrogatepass"))
+                bound += sum(prices.bound(request.text, n * card.max_tokens) for n in sizes)
+    wanted = sum(request.n for request in run.requests.values())
+    mean = sum(known) / len(known) if known else None
+    tokens = guess if mean is None else round(mean * (wanted - stored))
+    if not note and wanted > stored and not cls.loads_weights and (problem := cls.problem(options)):
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
         name=card.title,
-        engine=todo.engine,
+        engine=run.engine,
         segments=len(segments),
-        pairs=len(todo.requests),
-        candidates=candidates,
+        pairs=len(run.requests),
+        candidates=wanted,
         stored=stored,
         prompts=prompts,
         prompt_characters=characters,
-        tokens=left,
+        tokens=tokens,
         requests=requests,
         adaptive=card.adaptive,
         mean_tokens=mean,
         prompt_tokens=prompt_tokens,
-        cost=None if prices is None else (prices.of(Usage(prompt_tokens, left)), bound),
+        cost=(prices.of(Usage(prompt_tokens, tokens)), bound) if card.price else None,
         max_cost=card.max_cost,
         note=note,
     )

@@ -13,7 +13,7 @@ from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.data_warnings import counted, data_warning
+from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment, members
 
@@ -31,13 +31,13 @@ class _Result(dict[str, Any]):
 
 
 class Metadata(_Result):
-    """What else is known of the samples.
+    """Lists with one item for each sample, and three facts about the run.
 
     Attributes:
         error_spans: of each sample, as xCOMET's dicts; see `error_spans`.
+        omissions: the same of the source, where the model says what is left out of it; else missing.
         sentences: of each sample that was judged sentence by sentence, where they stand and their scores, in [0, 1];
             missing where no sample was.
-        omissions: the same of the source, where the model says what is left out of it; else missing.
         mqm_scores: as the scores of the `Prediction`.
         mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates.
         mqm_sd: its standard deviation where it is a mean; else missing.
@@ -45,10 +45,10 @@ class Metadata(_Result):
         valid, distinct, invalid: numbers of candidates.
         dropped: error spans of all valid candidates that are not in the translation, or the source.
         unplaced: how many of these are omissions; missing as `omissions`.
-        data_warnings: what looks like a mistake in a pair, or None.
+        data_warnings: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
         summary: how many candidates and spans were lost, in a line.
         advice: lines about what makes the scores say little, and the options that help.
-        signature: what the scores depend on.
+        signature: everything that the scores depend on.
     """
 
     error_spans: list[list[dict[str, Any]]]
@@ -70,12 +70,12 @@ class Metadata(_Result):
 
 
 class Prediction(_Result):
-    """What `Metric.predict` returns, with the structure of COMET's ``Prediction``.
+    """The result of `Metric.predict`, with the structure of COMET's ``Prediction``.
 
     Attributes:
         scores: in [0, 1], higher is better; NaN for what `blank=skip` leaves out.
         system_score: the mean of those that are numbers.
-        metadata: lists with one item for each sample, and what is known of the run.
+        metadata: see `Metadata`.
     """
 
     scores: list[float]
@@ -95,7 +95,7 @@ class Score:
         name: of the metric.
         score: in [0, 1], higher is better; the mean of those of the translations.
         mqm: the same as Score(E), in [-25, 0].
-        signature: what it depends on.
+        signature: everything that it depends on.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Metric:
     """A metric: a model card that scores samples.
 
     Args:
-        card: what `mbr_esd_metric.metric.cards.load_card` returns.
+        card: see `mbr_esd_metric.metric.cards.load_card`.
     """
 
     def __init__(self, card: ModelCard) -> None:
@@ -124,12 +124,12 @@ class Metric:
 
     def __repr__(self) -> str:
         usual = settings(ModelCard(self.card.name))
-        said = [
-            f"{name}={','.join(map(shown, value)) if isinstance(value, tuple) else value}"
+        values = [
+            f"{name}={','.join(shown(str(one)) for one in value) if isinstance(value, tuple) else value}"
             for name, value in settings(self.card).items()
             if name not in DESCRIBED and (name in _SHOWN or value != usual[name])
         ]
-        return f"Metric({self.card.name}: {', '.join(said)})"
+        return f"Metric({self.card.name}: {', '.join(values)})"
 
     def predict(
         self,
@@ -149,12 +149,11 @@ class Metric:
             samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
                 candidates come from a file, and "doc", the document for ``context=document``; other keys, such
                 as "ref", are ignored. Or one dict of such lists.
-            gpus: 0 keeps the model on the CPU, unless its name says ``device=``; with any other number the engine
-                chooses.
+            gpus: 0 keeps the model on the CPU; with any other number the engine chooses.
             mc_dropout: must be 0.
             progress_bar: show progress on standard error.
             batch_size, devices, accelerator, num_workers, length_batching: not used; the model's name takes
-                ``device=``, ``concurrency=``, ``tensor_parallel=`` and ``data_parallel=``.
+                ``concurrency=`` and ``vllm=``.
 
         Returns:
             A `Prediction`. Empty `samples` give empty lists and a system score of NaN.
@@ -172,8 +171,7 @@ class Metric:
         if not isinstance(samples, Iterable):
             raise InputError(f"samples are {type(samples).__name__}; give a list of dicts with 'src' and 'mt'")
         segments = [_segment(sample, index) for index, sample in enumerate(samples)]
-        on_cpu = gpus == 0 and self.card.device == "auto"
-        metric = Metric(replace(self.card, device="cpu")) if on_cpu else self
+        metric = self if gpus else Metric(replace(self.card, device="cpu"))
         return metric.predict_segments(segments, progress=progress_bar)
 
     def corpus_score(self, hypotheses: Sequence[str], sources: Sequence[str]) -> Score:
@@ -189,62 +187,38 @@ class Metric:
         return self._score({"src": [source], "mt": [hypothesis]})
 
     def _score(self, samples: Mapping[str, Sequence[str]]) -> Score:
-        found = self.predict(samples, progress_bar=False)
-        return Score(self.card.name, found.system_score, mean(found.metadata.mqm), found.metadata.signature)
+        result = self.predict(samples, progress_bar=False)
+        return Score(self.card.name, result.system_score, mean(result.metadata.mqm), result.metadata.signature)
 
     def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
         """`predict` of segments whose labels messages name; errors are the same."""
         run = self.annotate(segments, progress=progress)
-        decisions = run.decisions
-        spans = [error_spans(d, s.translation) for d, s in zip(decisions, segments, strict=True)]
-        left_out = [error_spans(d, s.source, "source") for d, s in zip(decisions, segments, strict=True)]
-        for decision, marked, missing in zip(decisions, spans, left_out, strict=True):
-            for span, models in zip([*marked, *missing], decision.models, strict=bool(decision.models)):
-                span["models"] = list(models)
-        mqm = [decision.mqm for decision in decisions]
-        averaged = self.card.decision.score != "chosen"
-        both = any(card.decision.both_sides() for card in members(self.card))
+        decisions, options = run.decisions, self.card.decision
+        pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
-        sentences = [
-            [{"start": p.start, "end": p.end, "score": p.score} for p in decision.parts] for decision in decisions
-        ]
-        return Prediction(
-            scores=scores,
-            system_score=mean(scores),
-            metadata=Metadata(
-                error_spans=spans,
-                **({"omissions": left_out} if both else {}),
-                **({"sentences": sentences} if any(sentences) else {}),
-                mqm_scores=list(scores),
-                mqm=mqm,
-                **({"mqm_sd": [decision.mqm_sd for decision in decisions]} if averaged else {}),
-                expected_utility=[decision.expected_utility for decision in decisions],
-                valid=[decision.valid for decision in decisions],
-                distinct=[decision.distinct for decision in decisions],
-                invalid=[decision.invalid for decision in decisions],
-                dropped=[decision.dropped for decision in decisions],
-                **({"unplaced": [decision.unplaced for decision in decisions]} if both else {}),
-                data_warnings=[data_warning(s.source, s.translation) for s in segments],
-                summary=run.summary.line,
-                advice=list(run.summary.advice),
-                signature=run.signature,
-            ),
-        )
+        metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
+        both = any(card.decision.both_sides() for card in members(self.card))
+        if both:
+            metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
+        if any(decision.parts for decision in decisions):
+            metadata["sentences"] = [
+                [{"start": part.start, "end": part.end, "score": part.score} for part in decision.parts]
+                for decision in decisions
+            ]
+        metadata["mqm_scores"] = list(scores)
+        columns = ["mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"]
+        for name in columns:
+            if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or both):
+                metadata[name] = [getattr(decision, name) for decision in decisions]
+        metadata["data_warnings"] = [data_warning(s.source, s.translation) for s in segments]
+        summary = {"summary": run.summary.line, "advice": list(run.summary.advice), "signature": run.signature}
+        return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 
 
 def mean(scores: Sequence[float]) -> float:
     """The mean of the scores that are not NaN (`blank=skip` gives NaN); NaN if there are none."""
     numbers = [score for score in scores if not math.isnan(score)]
     return math.fsum(numbers) / len(numbers) if numbers else math.nan
-
-
-def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
-    """One line for users about pairs that look like mistakes in the data; None if there are none."""
-    line = counted(data_warnings, labels)
-    if line is not None and "blank translation" in data_warnings:
-        means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
-        line += f"; blank translations {means[blank]} (blank={blank})"
-    return line
 
 
 def error_spans(decision: Decision, text: str, side: Side = "translation") -> list[dict[str, Any]]:
@@ -272,24 +246,21 @@ def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
             raise InputError(f"samples[{key!r}] is {type(texts).__name__}; give a list of texts, or one dict a sample")
     lengths = {key: len(texts) for key, texts in lists.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{key!r} {length}" for key, length in lengths.items())
-        raise InputError(f"the lists of samples have different lengths: {said}")
+        listed = ", ".join(f"{key!r} {length}" for key, length in lengths.items())
+        raise InputError(f"the lists of samples have different lengths: {listed}")
     return [dict(zip(lists, texts, strict=True)) for texts in zip(*lists.values(), strict=True)]
 
 
 def _segment(sample: Mapping[str, str], index: int) -> Segment:
     if not isinstance(sample, Mapping):
         raise InputError(f"samples[{index}] is {type(sample).__name__}; give a dict with 'src' and 'mt'")
-    for key in ("src", "mt"):
-        if key not in sample:
+    texts = {"system": "", "doc": "", **sample}
+    for key in ("src", "mt", "system", "doc"):
+        if key not in texts:
             raise InputError(f"samples[{index}] has no {key!r}; give a dict with 'src' and 'mt'")
-        if not isinstance(sample[key], str):
-            raise InputError(f"samples[{index}]: {key!r} is {type(sample[key]).__name__}, not a text")
-    system, document = sample.get("system", ""), sample.get("doc", "")
-    for key, value in (("system", system), ("doc", document)):
-        if not isinstance(value, str):
-            raise InputError(f"samples[{index}]: {key!r} is {type(value).__name__}, not a text")
-    return Segment(sample["src"], sample["mt"], f"samples[{index}]", system, document)
+        if not isinstance(texts[key], str):
+            raise InputError(f"samples[{index}]: {key!r} is {type(texts[key]).__name__}, not a text")
+    return Segment(texts["src"], texts["mt"], f"samples[{index}]", texts["system"], texts["doc"])
 
 
 def load_metric(name: str, **options: object) -> Metric:

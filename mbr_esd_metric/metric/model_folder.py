@@ -1,4 +1,4 @@
-"""A model folder: weights and a COMET-style ``hparams.yaml`` with the options of a card."""
+"""A model folder: weights, a COMET-style ``hparams.yaml`` with the options of a card, and ``calibration.json``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import InputError, OptionError, printable
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
+from mbr_esd_metric.metric.shots import shots_file
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 #: The class identifier in the ``hparams.yaml`` of our model folders.
@@ -42,38 +43,38 @@ def folder_card(folder: Path) -> ModelCard:
                 f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
                 f"take the line out, and write {folder}?{key}=... where you want it"
             )
-    for key in ("model", "adapter", "prompt", "shots", "calibration"):
+    for key in ("model", "adapter", "prompt", "shots"):
         if (value := hparams.get(key)) is not None:
             hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
+    calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
     try:
-        return with_options(ModelCard(str(folder), description, unit="auto"), hparams)
+        return with_options(ModelCard(str(folder), description, unit="auto", calibration=calibration), hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
 
 
 def _of_folder(folder: Path, key: str, value: str) -> str:
-    """The value of an option in ``hparams.yaml``: the full path of a file in the folder; a hub id or a version of the
-    prompt as it is.
+    """The value of an option in ``hparams.yaml``: the full path of a file in the folder (of examples with their
+    number); a hub id or a version of the prompt as it is.
 
     Raises:
         InputError: a path outside of the folder. The text of a prompt goes to a server, so a folder of unknown origin
             could send any file. Only the base model may be elsewhere on this disk, as an absolute path.
     """
-    inside, home = folder / value, folder.resolve()
+    path, number = shots_file(value) if key == "shots" else (value, 0)
+    inside, home = folder / path, folder.resolve()
     target = inside.resolve()
     linked = home.parent.name == "snapshots" and target.is_relative_to(home.parents[1])  # a download of the hub's
     if inside.exists() and (target.is_relative_to(home) or linked):
-        return str(target)
+        return f"{target}:{number}" if number else str(target)
     elsewhere = inside.exists() or Path(value).exists() or ".." in Path(value).parts
     known = {
         "model": not elsewhere or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
         "prompt": value in TEMPLATES or value == "gemba-mqm",
-        "shots": False,
-        "calibration": False,
     }
-    if not known[key]:
+    if not known.get(key):
         raise InputError(
             f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there, or name it yourself: "
             f"{folder}?{key}=..."

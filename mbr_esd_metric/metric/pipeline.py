@@ -17,9 +17,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
-from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.generation.store import CandidateStore
-from mbr_esd_metric.metric.adaptive import rounds, settled
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Plan, Segment, members, plan
 from mbr_esd_metric.metric.sampler import Sampler
@@ -35,7 +33,7 @@ class Annotated:
     Attributes:
         decisions: one for each segment, in order.
         signature: of how they came about; "" where there are none.
-        summary: what was lost, and what helps.
+        summary: losses, and the options that help.
     """
 
     decisions: Sequence[Decision]
@@ -58,12 +56,16 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     card, *_ = cards = members(card)
     if not segments:
         return Annotated([], "")
-    recalibration = None if card.calibration is None else read_recalibration(card.calibration)
-    divided = units_of(card, segments)
-    plans = [plan(one, divided.units) for one in cards]
+    recalibration = None
+    if card.calibration:
+        from mbr_esd_metric.files.records import read_recalibration
+
+        recalibration = read_recalibration(card.calibration)
+    units = units_of(card, segments)
+    plans = [plan(one, units.units) for one in cards]
     with ExitStack() as stores:
-        pool = CandidatePool(divided.units, _sampled_models(plans, stores, progress))
-        decisions = divided.joined(pool.decisions())
+        pool = CandidatePool(units.units, _sampled_models(plans, stores, progress))
+        decisions = units.joined(pool.decisions())
     pool.note_missing_logprobs()
     counts = summary(card, plans[0].engine, segments, decisions)
     decisions = [_with_models(one) if one.models else one for one in decisions]
@@ -103,10 +105,8 @@ def sample(
         for number, segment in enumerate(segments):
             candidates: list[Candidate] = []
             for one in models:
-                if one.plan.keys[number] is None:
-                    mine = [_clean_candidate(card, segment.translation)] * one.plan.card.samples
-                else:
-                    mine = one.candidates(number)
+                blank = one.plan.keys[number] is None
+                mine = [_clean_candidate(card, segment)] * one.plan.card.samples if blank else one.candidates(number)
                 candidates += [replace(c, model=one.name if several else None, format=form) for c in mine]
             yield segment, candidates
 
@@ -125,29 +125,6 @@ class SampledModel:
     store: CandidateStore
     counts: Mapping[str, int]
 
-    @classmethod
-    def of(cls, plan: Plan, store: CandidateStore, *, progress: bool = False) -> SampledModel:
-        """Sample what the store lacks.
-
-        With `n=auto` all segments go through a round together, and those whose decision is settled leave. What the
-        store holds beyond that does not count, so that a run that is repeated comes to the same decisions.
-        """
-        card, counts, unsettled = plan.card, {}, dict(plan.requests)
-        with Sampler(plan, store, progress=progress) as sampler:
-            for n in rounds(card.samples) if card.adaptive else (card.samples,):
-                sampler.sample([replace(request, n=n) for request in unsettled.values()])
-                for key, request in list(unsettled.items()):
-                    source = card.decision.source_of(request.source)
-                    if n == card.samples or settled(
-                        [one for one in store.get(key, n) if one is not None],
-                        request.translation,
-                        card.decision,
-                        source=source,
-                    ):
-                        counts[key] = n
-                        del unsettled[key]
-        return cls(plan, store, counts)
-
     @property
     def name(self) -> str:
         """The model, as spans and tables name it."""
@@ -164,8 +141,33 @@ def _sampled_models(plans: Sequence[Plan], stores: ExitStack, progress: bool) ->
     models = []
     for one in plans:
         store = stores.enter_context(CandidateStore.open(one.card.store, keep=one.engine_class.stored))
-        models.append(SampledModel.of(one, store, progress=progress))
+        with Sampler(one, store, progress=progress) as sampler:
+            models.append(SampledModel(one, store, _sampled(sampler, one, store)))
     return models
+
+
+def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str, int]:
+    """Sample what the store lacks; how many candidates of each request count.
+
+    With `n=auto` all segments go through a round together, and those whose decision is settled leave. Further
+    candidates in the store do not count, so that a run that is repeated comes to the same decisions.
+    """
+    card, requests = plan.card, plan.requests
+    if not card.adaptive:
+        sampler.sample(list(requests.values()))
+        return dict.fromkeys(requests, card.samples)
+    from mbr_esd_metric.metric.adaptive import rounds, settled
+
+    counts: dict[str, int] = {}
+    for n in rounds(card.samples):
+        left = [request for key, request in requests.items() if key not in counts]
+        sampler.sample([replace(request, n=n) for request in left])
+        for request in left:
+            candidates = [one for one in store.get(request.key, n) if one is not None]
+            source = card.decision.source_of(request.source)
+            if n == card.samples or settled(candidates, request.translation, card.decision, source=source):
+                counts[request.key] = n
+    return counts
 
 
 class CandidatePool:
@@ -177,9 +179,7 @@ class CandidatePool:
     """
 
     def __init__(self, segments: Sequence[Segment], models: Sequence[SampledModel]) -> None:
-        self.models = models
-        self._segments, self._card = segments, models[0].plan.card
-        self._options = self._card.decision
+        self._segments, self._models, self._card = segments, models, models[0].plan.card
         self._several = len({one.name for one in models}) > 1
         # The source matters if a model says what is left out of it: annotations are then compared over both texts.
         self._both_sides = any(one.plan.card.decision.both_sides() for one in models)
@@ -192,21 +192,23 @@ class CandidatePool:
         Raises:
             NoValidCandidateError: with the labels of segments that have no valid candidate.
         """
-        blank = [blank_decision(one.source, one.translation, self._options) for one in self._segments]
-        decide = self._over_all if self._options.whole_set else self._one_by_one
-        chosen = iter(decide([number for number, one in enumerate(blank) if one is None]))
-        return [one or next(chosen) for one in blank]
+        options = self._card.decision
+        blank = [blank_decision(one.source, one.translation, options) for one in self._segments]
+        decide = self._over_all if options.whole_set else self._one_by_one
+        decided = iter(decide([number for number, one in enumerate(blank) if one is None]))
+        return [one or next(decided) for one in blank]
 
     def _over_all(self, numbers: Sequence[int]) -> Sequence[Decision]:
         """By a rule that looks at the whole test set."""
         if not numbers:
             return ()
+        segments = [self._segments[number] for number in numbers]
         try:
             return decide_corpus(
                 ((self._candidates(number), self._segments[number].translation) for number in numbers),
-                self._options,
-                sources=[self._segments[number].source for number in numbers] if self._both_sides else None,
-                labels=[self._segments[number].label for number in numbers],
+                self._card.decision,
+                sources=[one.source for one in segments] if self._both_sides else None,
+                labels=[one.label for one in segments],
             ).decisions
         except NoValidCandidateError as error:
             raise NoValidCandidateError(f"{error}; {_fix(self._card)}") from None
@@ -215,15 +217,16 @@ class CandidatePool:
         """Segment by segment; identical ones are decided once."""
         decisions: dict[str | None, Decision] = {}
         failed: list[str] = []
-        keys = self.models[0].plan.keys
+        keys = self._models[0].plan.keys
         for number in numbers:
-            key, segment = keys[number], self._segments[number]
-            if key in decisions:
+            segment = self._segments[number]
+            if keys[number] in decisions:
                 continue
             source = segment.source if self._both_sides else None
             try:
-                decisions[key] = decide_segment(
-                    self._candidates(number), segment.translation, self._options, source=source
+                candidates = self._candidates(number)
+                decisions[keys[number]] = decide_segment(
+                    candidates, segment.translation, self._card.decision, source=source
                 )
             except NoValidCandidateError:
                 failed.append(segment.label)
@@ -239,37 +242,30 @@ class CandidatePool:
         """Those of all models. In a blank translation nothing can be marked."""
         segment = self._segments[number]
         candidates: list[Candidate] = []
-        for one in self.models:
+        for one in self._models:
             mine = one.candidates(number)
             if self._several:
                 mine = [replace(c, model=one.name) for c in mine]
-            if one.plan.answers.name != self._options.format:
-                read = read_annotations(mine, segment.translation, one.plan.card.decision, segment.source)
+            if one.plan.answers.name != self._card.decision.format:
+                annotations = read_annotations(mine, segment.translation, one.plan.card.decision, segment.source)
                 mine = [
                     replace(c, annotation=a) if isinstance(a, Annotation) else replace(c, truncated=True)
-                    for c, a in zip(mine, read, strict=True)
+                    for c, a in zip(mine, annotations, strict=True)
                 ]
             candidates += mine
-        if self._card.samples == 1 and len(self.models) == 1:
+        if self._card.samples == 1 and len(self._models) == 1:
             self._single += len(candidates)
             self._without_logprobs += sum(one.token_logprobs is None for one in candidates)
-        return candidates or [_clean_candidate(self._card, segment.translation)]
+        return candidates or [_clean_candidate(self._card, segment)]
 
     def note_missing_logprobs(self) -> None:
-        """Say once which single answers have a confidence of 1 because nobody knows better."""
-        if not self._without_logprobs:
-            return
-        plan = self.models[0].plan
-        cls = plan.engine_class
-        never = not cls.stored or cls.lacks(plan.options, logprobs=True, grammar=False)
-        why, fix = ("which where they come from does not give", "") if never else (
-            "as they were stored before these were kept", ". To sample anew: store=PATH of a new store"
-        )  # fmt: skip
-        print(
-            f"note: {self._without_logprobs} of {self._single} answers come without their tokens' log-probabilities, "
-            f"{why}; the confidence of their spans is 1{fix}",
-            file=sys.stderr,
-        )
+        """Say once how many single answers have a confidence of 1 because nobody knows better."""
+        if self._without_logprobs:
+            print(
+                f"note: {self._without_logprobs} of {self._single} answers come without their tokens' "
+                "log-probabilities; the confidence of their spans is 1",
+                file=sys.stderr,
+            )
 
 
 def _with_models(decision: Decision) -> Decision:
@@ -284,9 +280,9 @@ def _with_models(decision: Decision) -> Decision:
     return replace(decision, annotation=decision.annotation.with_spans(spans))
 
 
-def _clean_candidate(card: ModelCard, translation: str) -> Candidate:
+def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
     """The answer that says that there is no error."""
-    return Candidate(get_format(card.decision.format).answer(EMPTY, translation)[0], logprob=0.0)
+    return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)
 
 
 def _fix(card: ModelCard) -> str:

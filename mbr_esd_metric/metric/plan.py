@@ -12,19 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from mbr_esd_metric.elicit.answer_format import AnswerFormat
-from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
 from mbr_esd_metric.elicit.prompt import Context, Prompt
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Request, Sampling, engine_class
-from mbr_esd_metric.generation.engines.replay import ReplayEngine
-from mbr_esd_metric.metric.adaptive import check_stops_early
+from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Request, Sampling, engine_class
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.engine_choice import choose_engine
-from mbr_esd_metric.metric.shots import NO_SHOTS, Shots
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run has to do, known before any model is loaded.
+    """The work of a run, known before any model is loaded.
 
     Attributes:
         card: the model.
@@ -85,9 +80,90 @@ def members(card: ModelCard) -> list[ModelCard]:
 
 def _member(card: ModelCard) -> ModelCard:
     if card.candidates is not None:
+        from mbr_esd_metric.generation.engines.replay import ReplayEngine
+
         form = ReplayEngine.format(card.engine_options("replay"))
         return card if form is None else replace(card, decision=replace(card.decision, format=form))
     return card if card.model else replace(card, model=card.engine_options(choose_engine(card)).model)
+
+
+def engine_problems(card: ModelCard) -> dict[str, str | None]:
+    """Each engine that could run the card -> why it cannot run it on this machine and what to do, None if it can.
+
+    The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates, and
+    what loads weights from this machine where the model is one on a server of the user's.
+    """
+    return {
+        name: _problem(card, cls)
+        for name, cls in _ranked().items()
+        if (cls.stored or getattr(card, cls.place, True)) and not (card.own_model and cls.loads_weights)
+    }
+
+
+def choose_engine(card: ModelCard) -> str:
+    """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers.
+
+    One that starts late (vLLM's CPU build with a small model) comes last. If the card names the engine, or the place
+    that it needs, it is not checked here: it says itself what it lacks, and a run whose candidates are all stored does
+    not need it at all.
+
+    Raises:
+        EngineError: no engine works; the message lists all of them, and what to do about each.
+    """
+    if card.engine != "auto":
+        return card.engine
+    problems: list[str] = []
+    late = None
+    for name, cls in _ranked().items():
+        if cls.rank is None:
+            continue
+        if cls.place and getattr(card, cls.place):
+            return name
+        problem = _problem(card, cls)
+        if problem is None:
+            if not cls.starts_late(card.engine_options(name, fetch=False)):
+                return name
+            late = late or name
+        elif cls.stored:  # users who have candidates in a file know it; the others need not read about `replay`
+            problems.append(f"[{len(problems) + 1}] engine={name}: {problem}.")
+    if late is not None:
+        return late
+    fix = "`mbr-esd models --check` shows what works on this machine."
+    raise EngineError(f"{card.name} cannot run here. {' '.join(problems)} {fix}")
+
+
+def _ranked() -> dict[str, type[Engine]]:
+    engines = ENGINES.all().items()
+    return dict(sorted(engines, key=lambda item: (item[1].rank is None, item[1].rank or 0)))
+
+
+def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
+    if card.hosted and cls.loads_weights:
+        return f"{card.model} is hosted, and its weights are not published; take engine=server"
+    if card.hosted and not card.servers and cls.stored:
+        return (
+            f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
+            "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
+        )
+    if other := _other_format(card, cls.name):
+        return other
+    if card.own_model and not card.servers and cls.stored:
+        return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
+    if cls.place and not getattr(card, cls.place):
+        return cls.how_to_place.format(card=card.name)
+    try:
+        return cls.problem(card.engine_options(cls.name, fetch=False))
+    except MbrEsdError as error:
+        return str(error)
+
+
+def _other_format(card: ModelCard, engine: str) -> str | None:
+    """Why an engine cannot answer in the card's format; None if it can."""
+    only, cls = get_format(card.decision.format).engine, engine_class(engine)
+    if not cls.stored or not (only or cls.only_format) or engine == only:
+        return None
+    fix = f"engine={only}" if only else f"format={cls.only_format}"
+    return f"it does not answer in format={card.decision.format}; take {fix}"
 
 
 def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
@@ -99,18 +175,23 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     """
     engine = choose_engine(card)
     if card.adaptive:
+        from mbr_esd_metric.metric.adaptive import check_stops_early
+
         check_stops_early(card.decision)
     answers, cls = get_format(card.decision.format), engine_class(engine)
     prompt = answers.prompt(card.prompt)
-    if cls.stored and (answers.engine or cls.only_format) and engine != answers.engine:
-        needed = f"engine={answers.engine}, or another format" if answers.engine else f"format={cls.only_format}"
-        raise OptionError(f"engine={engine} does not answer in format={answers.name}; take {needed}")
+    if other := _other_format(card, engine):
+        raise OptionError(f"engine={engine}: {other}")
     options = card.engine_options(engine, fetch=bool(segments))
     if not cls.stored and (problem := cls.problem(options)):
         raise EngineError(problem)
     _check_abilities(card, answers, cls, options)
-    shots = NO_SHOTS if card.shots is None else Shots.read(card.shots, answers, card.nearest)
-    identity = cls.identity(options)
+    shots = None
+    if card.shots is not None:
+        from mbr_esd_metric.metric.shots import Shots
+
+        shots = Shots.read(card.shots, answers)
+    identity = dict(cls.identity(options))
     requests: dict[str, Request] = {}
     keys: list[str | None] = []
     by_pair: dict[tuple[str, str, Context | None, str, int], str] = {}
@@ -126,8 +207,10 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             # All parts of a text get the same examples, so that their prompts begin alike.
             whole = segment.source if segment.context is None else segment.context.source
             grammar = answers.grammar(segment.translation, card.grounded, segment.source)
-            turns = (*prompt.turns, *shots.turns(prompt, whole, card.lp))
-            key = _key(identity, card.sampling, text, grammar, answers.name, turns)
+            turns = (*prompt.turns, *(shots.turns(prompt, whole, card.lp) if shots else ()))
+            # What can change a candidate, and nothing else: neither N nor an index, so that more can be added.
+            content = [identity, asdict(card.sampling), text, grammar, answers.name, turns]
+            key = hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
             if not cls.shared:
                 key = f"{key} {occurrence} {segment.system}"
             by_pair[pair] = key
@@ -167,27 +250,10 @@ def _check_abilities(card: ModelCard, answers: AnswerFormat, cls: type[Engine], 
     """
     decision = card.decision
     if decision.decided_by.needs_logprobs or decision.weights == "model":
-        needing = f"rule={decision.rule} with weights={decision.weights}"
-        if reason := cls.lacks(options, logprobs=True, grammar=False):
-            raise OptionError(f"{needing}: {reason}")
+        reason = cls.lacks(options, logprobs=True, grammar=False)
+        if reason:
+            raise OptionError(f"rule={decision.rule} with weights={decision.weights}: {reason}")
     if card.grounded or not (answers.schema or answers.free):
-        needing = "grounded=true" if card.grounded else f"format={answers.name}"
-        if reason := cls.lacks(options, logprobs=False, grammar=True):
-            raise OptionError(f"{needing}: {reason}")
-
-
-def _key(
-    identity: Mapping[str, str],
-    sampling: Sampling,
-    prompt: str,
-    grammar: str,
-    answers: str,
-    turns: tuple[tuple[str, str], ...],
-) -> str:
-    """What can change a candidate, and nothing else; N and the index are not in it, so that more can be added."""
-    content = [dict(identity), sampling.keyed, prompt, grammar]
-    if answers != "json":  # which had no name when the first candidates were stored
-        content.append(answers)
-    if turns:
-        content.append(turns)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+        reason = cls.lacks(options, logprobs=False, grammar=True)
+        if reason:
+            raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
+from mbr_esd_metric.elicit.formats import AnswerFormat
 from mbr_esd_metric.elicit.parse import is_severity
 from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, OptionError
@@ -18,6 +19,12 @@ from mbr_esd_metric.files.untrusted import decoded
 
 #: Characters of the pieces by which sources are compared.
 _GRAM = 4
+
+
+def shots_file(option: str) -> tuple[str, int]:
+    """The file of `shots=FILE` or `shots=FILE:3`, and how many of its examples are shown; 0 shows all."""
+    match = re.fullmatch(r"(.+):([1-9]\d*)", option)
+    return (option, 0) if match is None else (match[1], int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,15 @@ class Shots:
     nearest: int = 0
 
     @classmethod
-    def read(cls, path: str, answers: AnswerFormat, nearest: int = 0) -> Shots:
-        """The examples in a file: JSON lines with "src", "mt" and "spans" (start, end, severity, and category or side).
+    def read(cls, option: str, answers: AnswerFormat) -> Shots:
+        """The examples in the file of an option (see `shots_file`): JSON lines with "src", "mt" and "spans" (start,
+        end, severity, and category or side).
 
         Raises:
             OptionError: the format's answers are no free texts (`marked`).
             InputError: a line that is no example, or whose errors the format cannot say; names file and line. No line.
         """
+        path, nearest = shots_file(option)
         if answers.engine:
             raise OptionError(
                 f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
@@ -68,29 +77,25 @@ class Shots:
         Sources are compared by the cosine of their counts of pieces of four characters, case ignored. Of equally near
         ones the first of the file is nearer.
         """
-        own = _plain(source)
-        there = [shot for shot in self.shots if _plain(shot.source) != own]
+        text = _plain(source)
+        others = [shot for shot in self.shots if _plain(shot.source) != text]
         if not self.nearest:
-            return there
-        grams = _grams(own)
-        order = sorted(range(len(there)), key=lambda i: (-_cosine(grams, self._of_source[there[i].source]), i))
-        return [there[i] for i in reversed(order[: self.nearest])]
+            return others
+        grams = _grams(text)
+        order = sorted(range(len(others)), key=lambda i: (-_cosine(grams, self._of_source[others[i].source]), i))
+        return [others[i] for i in reversed(order[: self.nearest])]
 
     def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
         """The examples for a source as messages: each the question about it, and its answer."""
-        found: list[tuple[str, str]] = []
+        turns: list[tuple[str, str]] = []
         for shot in self.of(source):
             answer, _ = self.answers.answer(shot.annotation, shot.translation, shot.source)
-            found += [("user", prompt.render(shot.source, shot.translation, lp)), ("assistant", answer)]
-        return tuple(found)
+            turns += [("user", prompt.render(shot.source, shot.translation, lp)), ("assistant", answer)]
+        return tuple(turns)
 
     @cached_property
     def _of_source(self) -> Mapping[str, Counter[str]]:
         return {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
-
-
-#: No example.
-NO_SHOTS = Shots((), get_format("json"))
 
 
 def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.elicit.prompt import CONTEXT_VERSION
-from mbr_esd_metric.generation.embedded import EMBEDDED
-from mbr_esd_metric.generation.model_files import file_digest, model_name
+from mbr_esd_metric.generation.model_files import file_digest, model_name, name_and_revision
 from mbr_esd_metric.metric.card import OPTIONS
 from mbr_esd_metric.metric.plan import Plan
 
-#: Options of a decision that are said whatever their value is, or that others say. Every other one is said where it is
-#: not at its default.
-_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank", "score")
+#: Options of a decision that are in every signature, or in a place of their own. The others are there where they are
+#: not at their default.
+_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
 
 
 def signature(plans: Sequence[Plan]) -> str:
@@ -28,100 +28,77 @@ def signature(plans: Sequence[Plan]) -> str:
     knows what sampled them, so eight digits of the file's SHA-256 stand for model, sampling and prompt:
     ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
     """
-    return f"{joined([_fields(one) for one in plans])}|v:{__version__}"
+    return _joined([_fields(one) for one in plans])
 
 
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
     """The signature of a decision over a file of candidates, without a model."""
-    fields = {"candidates": _digest(str(path)), **_said(decision, "rule")}
-    fields |= {**_utility_of(decision), **_mqm(decision), **_read(decision)}
-    return f"{joined([{name: str(value) for name, value in fields.items()}])}|v:{__version__}"
+    fields = {"candidates": _digest(str(path)), "rule": decision.rule}
+    return _joined([{**fields, **_utility(decision), **_reading(decision)}])
 
 
-def joined(read: Sequence[Mapping[str, str]]) -> str:
+def _joined(runs: Sequence[Mapping[str, Any]]) -> str:
     """The fields of one run or of several: what they share once, where they differ one value for each."""
-    names = dict.fromkeys(name for fields in read for name in fields)
-    values = {name: [fields.get(name, "-") for fields in read] for name in names}
-    shown = (f"{name}:{found[0] if len(set(found)) == 1 else '+'.join(found)}" for name, found in values.items())
-    return "|".join(["mbr-esd", *shown])
+    fields = []
+    for name in dict.fromkeys(name for run in runs for name in run):
+        values = [str(run.get(name, "-")) for run in runs]
+        short = name if name not in (*OPTIONS, *FIELDS) else (OPTIONS.get(name) or FIELDS[name]).metadata["short"]
+        fields.append(f"{short or name}:{values[0] if len(set(values)) == 1 else '+'.join(values)}")
+    return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
 
 
-def _fields(todo: Plan) -> Mapping[str, str]:
-    """Name -> value, the version apart."""
-    sampled, decision = todo.engine_class.stored, todo.card.decision
-    fields = {
-        **(_model(todo) if sampled else {"candidates": _digest(todo.options.model)}),
-        "engine": todo.engine,
-        **_said(decision, "rule"),
-        **_number(todo),
-        **(_sampling(todo) if sampled else {}),
-        **_utility_of(decision),
-        **_mqm(decision),
-        **(_question(todo) if sampled else {}),
-        **_read(decision),
-        **({} if todo.card.calibration is None else {_short("calibration"): _digest(todo.card.calibration)}),
-    }
-    return {name: str(value) for name, value in fields.items()}
+def _fields(run: Plan) -> dict[str, Any]:
+    """Name of an option, or of what else there is -> value."""
+    card, decision, sampled = run.card, run.card.decision, run.engine_class.stored
+    fields: dict[str, Any] = _model(run) if sampled else {"candidates": _digest(run.options.model)}
+    fields |= {"engine": run.engine, "rule": decision.rule}
+    fields["n"] = f"auto/{card.samples}" if card.adaptive else card.samples
+    fields |= {**(_sampling(run) if sampled else {}), **_utility(decision)}
+    fields |= {**(_question(run) if sampled else {}), **_reading(decision)}
+    return fields | ({"cal": _digest(card.calibration)} if card.calibration else {})
 
 
-def _utility_of(decision: DecisionOptions) -> dict[str, object]:
-    return _utility(decision) if decision.decided_by.by_utility else {}
-
-
-def _mqm(decision: DecisionOptions) -> dict[str, object]:
-    return {"mqm": decision.described()["mqm"]}
-
-
-def _read(decision: DecisionOptions) -> dict[str, object]:
-    said = _said(decision, "location", "invalid", "blank")
+def _model(run: Plan) -> dict[str, Any]:
+    identity = run.engine_class.identity(run.options)
+    hub_id, options = name_and_revision(run.card.model)[0], run.options
+    if not Path(hub_id).expanduser().is_dir():  # not the folder to which an embedded model was unpacked
+        options = replace(options, model=hub_id)
     return {
-        **_changed(decision, "format"),
-        **said,
-        **_changed(decision, "score", *(name for name in FIELDS if name not in _PLACED)),
+        "model": model_name(options),
+        **{key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity},
     }
 
 
-def _model(todo: Plan) -> dict[str, object]:
-    model, options = todo.card.model, todo.options
-    if model in EMBEDDED:  # by its hub id, not the folder of the download
-        options = replace(options, model=model)
-    identity = todo.engine_class.identity(todo.options)
-    told = {name: identity[name] for name in ("dialect", "reasoning_effort") if name in identity}
-    return {"model": model_name(options), **told}
-
-
-def _number(todo: Plan) -> dict[str, object]:
-    n = f"auto/{todo.card.samples}" if todo.card.adaptive else todo.card.samples
-    return {"n": n}
-
-
-def _sampling(todo: Plan) -> dict[str, object]:
-    sampling, dtype = todo.sampling, todo.card.dtype
-    drawn: dict[str, object] = {"temperature": float(sampling.temperature)}
+def _sampling(run: Plan) -> dict[str, Any]:
+    sampling, dtype = run.sampling, run.card.dtype
+    fields: dict[str, Any] = {"temperature": float(sampling.temperature)}
     if not sampling.greedy:
-        drawn |= {name: getattr(sampling, name) for name in ("top_k", "top_p", "seed")}
-    if sampling.min_p:
-        drawn["min_p"] = sampling.min_p
-    drawn |= dict.fromkeys(todo.engine_class.left_out(todo.options, sampling), "-")
-    drawn["max_tokens"] = sampling.max_tokens
-    return {_short(name): value for name, value in drawn.items()} | ({} if dtype == "auto" else {"dtype": dtype})
+        fields |= {"top_k": sampling.top_k, "seed": sampling.seed}
+    fields |= dict.fromkeys(run.engine_class.left_out(run.options, sampling), "-")
+    return fields | {"max_tokens": sampling.max_tokens} | ({} if dtype == "auto" else {"dtype": dtype})
 
 
-def _utility(decision: DecisionOptions) -> dict[str, object]:
-    return {_short("utility"): decision.maximised, **_said(decision, "weights"), "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+def _utility(decision: DecisionOptions) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if decision.decided_by.by_utility:
+        fields = {"utility": decision.maximised, "weights": decision.weights, "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    return fields | {"mqm": decision.described()["mqm"]}
 
 
-def _question(todo: Plan) -> dict[str, object]:
-    card = todo.card
-    fields: dict[str, object] = {"prompt": todo.prompt.version}
+def _question(run: Plan) -> dict[str, Any]:
+    card = run.card
+    fields: dict[str, Any] = {"prompt": run.prompt.version}
     if (card.unit, card.context) != ("segment", "segment"):
-        if not todo.answers.engine:
-            fields["prompt"] = f"{todo.prompt.version}+{CONTEXT_VERSION}"
+        if not run.answers.engine:
+            fields["prompt"] = f"{run.prompt.version}+{CONTEXT_VERSION}"
         fields["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
         if card.context != "segment":
             fields["context"] = card.context
     if card.shots is not None:
-        fields["shots"] = _digest(card.shots) + (f"/{card.nearest}" if card.nearest else "")
+        from mbr_esd_metric.metric.shots import shots_file
+
+        file, number = shots_file(card.shots)
+        fields["shots"] = _digest(file) + (f"/{number}" if number else "")
     if card.grounded:
         fields["grounded"] = "true"
     if card.lp:
@@ -129,18 +106,12 @@ def _question(todo: Plan) -> dict[str, object]:
     return fields
 
 
-def _said(decision: DecisionOptions, *names: str) -> dict[str, object]:
-    return {_short(name): getattr(decision, name) for name in names}
-
-
-def _changed(decision: DecisionOptions, *names: str) -> dict[str, object]:
-    """Those of these options that are not at their default."""
-    return _said(decision, *(name for name in names if getattr(decision, name) != FIELDS[name].default))
-
-
-def _short(name: str) -> str:
-    """What a signature calls an option."""
-    return str((OPTIONS.get(name) or FIELDS[name]).metadata["short"] or name)
+def _reading(decision: DecisionOptions) -> dict[str, Any]:
+    """How answers are read and scored; options at their default are left out but for the usual three."""
+    changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
+    names = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
+    names += [name for name in changed if name not in _PLACED]
+    return {name: getattr(decision, name) for name in names}
 
 
 def _digest(path: str) -> str:

@@ -1,5 +1,5 @@
-"""What a user is told at the end of a run: how many candidates and error spans were lost, and where the scores say
-nothing, the option that helps. All of it is measured on the run's own candidates."""
+"""The summary of a run: how many candidates and error spans were lost, and where the scores say nothing, which option
+helps. All of it is measured on the run's own candidates."""
 
 from __future__ import annotations
 
@@ -55,18 +55,13 @@ class Summary:
         cut = f"{self.cut} cut at max_tokens, " if self.cut else ""
         spans = number_of(self.located + self.dropped, "error span")
         source = "" if self.omissions is None else f" or the source (of omissions: {self.omissions})"
-        return (
+        line = (
             f"of {number_of(self.candidates, 'candidate')} {cut}{self.unreadable} could not be read; of {spans} "
-            f"{self.dropped} not found in the translation{source}{self._floor}"
+            f"{self.dropped} not found in the translation{source}"
         )
-
-    @property
-    def _floor(self) -> str:
-        """What says that further errors changed nothing."""
-        if not self.lowest:
-            return ""
-        reached = f"; {self.lowest} of {number_of(self.segments, 'segment')} reached the lowest score"
-        return reached + ("; unit=sentence" if self.longer else "")
+        if self.lowest:  # further errors changed nothing
+            line += f"; {self.lowest} of {number_of(self.segments, 'segment')} reached the lowest score"
+        return line + ("; unit=sentence" if self.longer else "")
 
 
 def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions: Sequence[Decision]) -> Summary:
@@ -93,76 +88,68 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
         lowest=len(lowest),
         longer=card.unit != "sentence" and engine != "replay" and any(divisible(one, card.lp) for one in lowest),
     )
-    lost = _lost(card, engine, counts)
-    same = _equal(card, counts, decisions, "" if lost else "; this model finds nothing here: take a larger one")
-    return replace(counts, advice=(*_foreign_prompt(card), *lost, *same))
+    advice = _losses(card, engine, counts)
+    advice += _equal_scores(
+        card, counts, decisions, "" if advice else "; this model finds nothing here: take a larger one"
+    )
+    if card.name == "mbr-esd-llama-distill" and card.prompt in TEMPLATES:
+        advice.insert(
+            0,
+            f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
+            "docs/models.md shows, and give prompt=FILE",
+        )
+    return replace(counts, advice=tuple(advice))
 
 
-def _foreign_prompt(card: ModelCard) -> list[str]:
-    """What is to be done where a published model was trained on another prompt than the one in use."""
-    if card.name != "mbr-esd-llama-distill" or card.prompt not in TEMPLATES:
-        return []
-    return [
-        f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as docs/models.md "
-        "shows, and give prompt=FILE"
-    ]
-
-
-def _lost(card: ModelCard, engine: str, counts: Summary) -> list[str]:
-    """What is to be done where most candidates or spans are lost."""
+def _losses(card: ModelCard, engine: str, counts: Summary) -> list[str]:
+    """Advice where most candidates or spans are lost."""
     if counts.candidates < _FEW:
         return []
-    anew = "sample candidates with" if engine == "replay" else "draw new ones with"
+    takes_grammar = engine == "replay" or not engine_class(engine).lacks(
+        card.engine_options(engine, fetch=False), logprobs=False, grammar=True
+    )
+    anew = "sample candidates" if engine == "replay" else "draw new ones"
+    cooler = "temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine != "replay" else ""
     advice = []
-    cooler = " or temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine != "replay" else ""
+    lost = counts.cut + counts.unreadable
     if 2 * counts.cut > counts.candidates:
-        shorter = " or format=compact" if card.decision.format == "json" else ""
+        fixes = [f"max_tokens={2 * card.max_tokens}", *(["format=compact"] if card.decision.format == "json" else [])]
+        fixes += [cooler] if cooler else []
         advice.append(
-            f"{counts.cut} of {counts.candidates} candidates were cut at max_tokens: {anew} "
-            f"max_tokens={2 * card.max_tokens}{shorter}{cooler}"
+            f"{counts.cut} of {counts.candidates} candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}"
         )
-    elif 2 * (counts.cut + counts.unreadable) > counts.candidates:
-        lost = counts.cut + counts.unreadable
-        guided = (
-            "" if _takes_grammar(card, engine) else " on a server that holds answers to a grammar (vLLM, llama.cpp)"
-        )
-        fix = f"{guided}{cooler}".removeprefix(" or") or " another model, as this one does not keep to the format"
+    elif 2 * lost > counts.candidates:
+        fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
+        fixes += [f"with {cooler}"] if cooler else []
         advice.append(
-            f"{lost} of {counts.candidates} candidates are cut or could not be read: {anew.removesuffix(' with')}"
-            f"{' with' if fix.startswith((' temp', ' another')) else ''}{fix}"
+            f"{lost} of {counts.candidates} candidates are cut or could not be read: {anew} "
+            + (" or ".join(fixes) or "with another model, as this one does not keep to the format")
         )
     if counts.dropped > counts.located and (engine == "replay" or not card.grounded):
-        where = "" if _takes_grammar(card, engine) else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
+        where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
         advice.append(
             f"{counts.dropped} of {counts.located + counts.dropped} error spans that candidates marked are not in the "
-            f"translation, and were dropped: {anew} grounded=true{where}, which allows only pieces of the translation"
+            f"translation, and were dropped: {anew} with grounded=true{where}, which allows only pieces of the "
+            "translation"
         )
     return advice
 
 
-def _takes_grammar(card: ModelCard, engine: str) -> bool:
-    return engine == "replay" or not engine_class(engine).lacks(
-        card.engine_options(engine, fetch=False), logprobs=False, grammar=True
-    )
-
-
-def _equal(card: ModelCard, counts: Summary, decisions: Sequence[Decision], otherwise: str) -> list[str]:
-    """What is to be done where all segments have the same score; `otherwise` ends the line where no option helps."""
+def _equal_scores(card: ModelCard, counts: Summary, decisions: Sequence[Decision], otherwise: str) -> list[str]:
+    """Advice where all segments have the same score; `otherwise` ends the line where no option helps."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
-    unmarked = sum(not one.annotation for one in judged)
-    said = (
-        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {unmarked} answers mark no error, "
-        f"and neither do {counts.unmarked} of {counts.candidates} candidates"
+    line = (
+        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {sum(not one.annotation for one in judged)} "
+        f"answers mark no error, and neither do {counts.unmarked} of {counts.candidates} candidates"
     )
-    if card.decision.score == "chosen" and card.samples > 1:
-        means = [one.located / one.valid for one in judged]
-        if max(means) > min(means):
-            return [
-                f"{said}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
-                f"{max(means):.2f} error spans a segment, with nothing sampled anew"
-            ]
+    means = [one.located / one.valid for one in judged]
     if card.samples == 1:
-        return [f"{said}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
-    return [f"{said}{otherwise}"]
+        return [f"{line}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
+    if card.decision.score == "chosen" and max(means) > min(means):
+        return [
+            f"{line}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
+            f"{max(means):.2f} error spans a segment, with nothing sampled anew"
+        ]
+    return [f"{line}{otherwise}"]

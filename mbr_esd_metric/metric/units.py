@@ -1,4 +1,4 @@
-"""What a model judges at once: a segment, or each sentence of a paragraph, with the text around it in the prompt.
+"""The units that a model judges at once: a segment, or each sentence of a paragraph with the text around it.
 
 A model marks fewer errors the longer its text is, and a sum of penalties has no scale for long ones. So a paragraph is
 judged sentence by sentence; the model reads all of it first ("focus sentence prompting", arXiv 2505.01761). A sentence
@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.joining import join_parts
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Context, Passage
-from mbr_esd_metric.elicit.sentences import Part, parts, word_count
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
 
+if TYPE_CHECKING:
+    from mbr_esd_metric.elicit.sentences import Part
+
 #: With `unit=auto`, segments of more words than these are divided.
 LONG = 60
-#: The most words of one passage of a prompt, and of what it shows before that.
+#: The most words of one passage of a prompt, and of the text that it shows before that.
 _PASSAGE = 400
 
 
@@ -30,8 +32,8 @@ class Units:
     """The units of a run.
 
     Attributes:
-        units: what a model is asked about, one by one; a segment that is not divided is its own unit.
-        parts: of each segment, as many as it has units.
+        units: the texts about which a model is asked, one by one; a segment that is not divided is its own unit.
+        parts: of each segment, as many as it has units; none of one that is not divided.
     """
 
     units: Sequence[Segment]
@@ -39,8 +41,12 @@ class Units:
 
     def joined(self, decisions: Sequence[Decision]) -> list[Decision]:
         """One decision for each segment, of those for the units."""
-        one_by_one = iter(decisions)
-        return [join_parts([next(one_by_one) for _ in some], some) for some in self.parts]
+        left = iter(decisions)
+        if not any(self.parts):
+            return list(left)
+        from mbr_esd_metric.decoding.joining import join_parts
+
+        return [join_parts([next(left) for _ in parts], parts) if parts else next(left) for parts in self.parts]
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
@@ -61,84 +67,81 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
             )
     stored = any(one.candidates is not None for one in (card, *card.others))
     if stored or (card.unit == "segment" and card.context == "segment"):
-        return Units(segments, [_whole(segment) for segment in segments])
+        return Units(segments, [()] * len(segments))
     units: list[Segment] = []
-    found: list[Sequence[Part]] = []
-    texts: dict[tuple[str, str], list[Passage]] = {}
+    parts: list[Sequence[Part]] = []
+    documents: dict[tuple[str, str], list[Passage]] = {}
     for segment in segments:
-        found.append(some := _parts(card, segment))
+        divided = _parts(card, segment)
+        texts = [(segment.source, segment.translation)]
+        if divided:
+            texts = [
+                (segment.source[p.source_start : p.source_end], segment.translation[p.start : p.end]) for p in divided
+            ]
         before: list[Passage] = []
         if card.context == "document" and segment.document:
-            before = texts.setdefault((segment.system, segment.document), before)
-        contexts: Sequence[Context | None] = [None] * len(some)
-        if not alone and segment.translation.strip():
-            given = _contexts(segment, some, before)
-            contexts = given if len(some) > 1 or before[:-1] else contexts
-        units += [_unit(segment, some, at, context) for at, context in enumerate(contexts)]
-    return Units(units, found)
+            before = documents.setdefault((segment.system, segment.document), before)
+        contexts: Sequence[Context | None] = [None] * len(texts)
+        if not alone and segment.translation.strip() and (divided or card.context == "document"):
+            shown = _contexts(texts, before)
+            contexts = shown if divided or before[:-1] else contexts
+        parts.append(divided)
+        for number, ((source, translation), context) in enumerate(zip(texts, contexts, strict=True), 1):
+            label = f"{segment.label}, sentence {number}" if divided else segment.label
+            units.append(Segment(source, translation, label, segment.system, segment.document, context))
+    return Units(units, parts)
 
 
 def divisible(segment: Segment, lp: str | None) -> bool:
     """Whether `unit=sentence` would divide a segment."""
+    from mbr_esd_metric.elicit.sentences import parts
+
     return len(parts(segment.source, segment.translation, lp)) > 1
 
 
 def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
-    if card.unit == "sentence" or (card.unit == "auto" and word_count(segment.translation) > LONG):
-        return parts(segment.source, segment.translation, card.lp)
-    return _whole(segment)
+    """The sentences of a segment that is divided; none of another."""
+    # A word has a character at least, or a half where a script writes no spaces.
+    if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
+        return ()
+    from mbr_esd_metric.elicit.sentences import parts, word_count
+
+    if card.unit == "auto" and word_count(segment.translation) <= LONG:
+        return ()
+    sentences = parts(segment.source, segment.translation, card.lp)
+    return sentences if len(sentences) > 1 else ()
 
 
-def _whole(segment: Segment) -> Sequence[Part]:
-    return (Part(0, len(segment.translation), 0, len(segment.source)),)
+def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[Context]:
+    """The context of each part: its passage, and those that stand before it in `before`, which grows.
 
-
-def _contexts(segment: Segment, some: Sequence[Part], before: list[Passage]) -> list[Context]:
-    """What is read with each part: its passage, and those that stand before it in `before`, which grows.
-
-    It begins anew when it is too long, so that what is read of one document has few different beginnings.
+    It begins anew when it is too long, so that the parts of one document have few different beginnings.
     """
-    found: list[Context] = []
-    for passage in _passages(segment, some):
+    contexts: list[Context] = []
+    for passage in _passages(texts):
         if sum(map(_words, before)) > _PASSAGE:
             del before[:-1]
         first = 1 + sum(len(one.sources) for one in before)
         before.append(passage)
-        found += [Context(tuple(before), first + at) for at in range(len(passage.sources))]
-    return found
+        contexts += [Context(tuple(before), first + number) for number in range(len(passage.sources))]
+    return contexts
 
 
-def _passages(segment: Segment, some: Sequence[Part]) -> Iterator[Passage]:
+def _passages(texts: Sequence[tuple[str, str]]) -> Iterator[Passage]:
     """A segment as passages of at most `_PASSAGE` words, or one sentence that has more."""
-    texts = [
-        (segment.source[part.source_start : part.source_end], segment.translation[part.start : part.end])
-        for part in some
-    ]
-    taken: list[tuple[str, str]] = []
+    pending: list[tuple[str, str]] = []
     words = 0
     for text in texts:
-        more = max(map(word_count, text))
-        if taken and words + more > _PASSAGE:
-            yield Passage(*map(tuple, zip(*taken, strict=True)))
-            taken, words = [], 0
-        taken.append(text)
+        more = _words(Passage(*((side,) for side in text)))
+        if pending and words + more > _PASSAGE:
+            yield Passage(*map(tuple, zip(*pending, strict=True)))
+            pending, words = [], 0
+        pending.append(text)
         words += more
-    yield Passage(*map(tuple, zip(*taken, strict=True)))
+    yield Passage(*map(tuple, zip(*pending, strict=True)))
 
 
 def _words(passage: Passage) -> int:
+    from mbr_esd_metric.elicit.sentences import word_count
+
     return max(sum(map(word_count, side)) for side in (passage.sources, passage.translations))
-
-
-def _unit(segment: Segment, some: Sequence[Part], at: int, context: Context | None) -> Segment:
-    if len(some) == 1 and context is None:
-        return segment
-    part = some[at]
-    return Segment(
-        segment.source[part.source_start : part.source_end],
-        segment.translation[part.start : part.end],
-        segment.label if len(some) == 1 else f"{segment.label}, sentence {at + 1}",
-        segment.system,
-        segment.document,
-        context,
-    )

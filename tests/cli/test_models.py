@@ -10,8 +10,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import _version, available_gb, grouped
 from mbr_esd_metric.cli.serve import _without_keys
 from mbr_esd_metric.generation.server.dialects import DIALECTS
-from mbr_esd_metric.metric.cards import CARDS, listed
-from mbr_esd_metric.metric.catalogue import CATALOGUE
+from mbr_esd_metric.metric.cards import CATALOGUE, card_names, get_card, listed
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +26,7 @@ def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.Cap
         (line,) = [line for line in lines if line.startswith(f"{card.name} ")]
         assert card.model in line
         assert card.description in line
-    assert len(lines) < len(CARDS) + 15
+    assert len(lines) < len(card_names()) + 15
     shown = {line.split()[0]: line for line in lines if line.startswith("mbr-esd-")}
     assert "141 GB   131 K" in shown["mbr-esd-llama"]
     assert "N = 256" not in shown["mbr-esd-llama"]  # as the last lines say of all
@@ -93,8 +92,8 @@ def test_serve_shows_no_key() -> None:
 
 
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
-    groups = [{card.name for card in cards} for _, cards in grouped(CARDS.values(), 24.0)]
-    assert sorted(name for group in groups for name in group) == sorted(CARDS)
+    groups = [{card.name for card in cards} for _, cards in grouped(map(get_card, card_names()), 24.0)]
+    assert sorted(name for group in groups for name in group) == sorted(card_names())
     any_model, own, here, larger, hosted = groups
     assert any_model == {"mbr-esd-server"}
     assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
@@ -105,16 +104,15 @@ def test_models_are_grouped_by_what_this_machine_can_run() -> None:
 
 
 def test_todays_models_say_what_a_run_needs() -> None:
-    names = [entry.name for entry in CATALOGUE]
-    assert len(set(names)) == len(names) >= 20
-    for entry in CATALOGUE:
-        card = CARDS[f"mbr-esd-{entry.name}"]
+    assert len({card.name for card in CATALOGUE}) == len(CATALOGUE) >= 20
+    for card in CATALOGUE:
+        reasons = card.reasoning_effort not in (None, "none")
         assert card.context_length >= 4096
         assert card.dialect in ("auto", *DIALECTS)
-        assert (card.dialect == "auto") is not entry.hosted
-        assert entry.hosted or "/" in card.model
-        assert card.max_tokens == (4096 if entry.reasons else 512)
-        assert ("; reasons" in entry.description) is entry.reasons
+        assert (card.dialect == "auto") is not card.hosted
+        assert card.hosted or "/" in card.model
+        assert card.max_tokens == (4096 if reasons else 512)
+        assert ("; reasons" in card.description) is reasons
 
 
 def test_the_version_of_a_package_that_another_distribution_installs(

@@ -10,8 +10,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import packages
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.generation.engine import ENGINES
-from mbr_esd_metric.metric.cards import CARDS, listed
-from mbr_esd_metric.metric.catalogue import CATALOGUE
+from mbr_esd_metric.metric.cards import CATALOGUE, get_card, listed
 from tests.helpers.chat_server import FakeServer
 
 #: 123 billion parameters: more than the memory of any machine that runs tests.
@@ -38,13 +37,12 @@ def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(
     more = list(found)[-1]
     assert more == f"{len(CATALOGUE)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check"
     del found[more]
-    others = {f"mbr-esd-{entry.name}" for entry in CATALOGUE}
-    assert list(found) == [card.name for card in listed() if card.name not in others]
+    assert list(found) == [card.name for card in listed() if card not in CATALOGUE]
     for name, card in found.items():
-        if CARDS[name].own_model:
+        if get_card(name).own_model:
             assert card.count("name your server: mbr-esd-server?server=URL") == 2
             continue
-        served = not get_format(CARDS[name].decision.format).engine
+        served = not get_format(get_card(name).decision.format).engine
         assert (f"mbr-esd serve {name}" in card) == served
         assert ("take engine=transformers" in card) != served
     assert "transformers  works here" in found["mbr-esd-small"]

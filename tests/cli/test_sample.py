@@ -65,7 +65,7 @@ def test_the_rated_translations_of_a_test_set(files: Path, capsys: pytest.Captur
 
 
 def test_as_many_as_needed_is_at_most(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = MODEL.replace("n=8", "n=auto&n_max=8")
+    model = MODEL.replace("n=8", "n=auto/8")
     assert main(["sample", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--quiet", "-o", "out.jsonl"]) == 0
     assert capsys.readouterr().out == "out.jsonl: 4 segments, at most 8 candidates each\n"
 

@@ -21,16 +21,15 @@ def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
-    flags = vllm.server_flags(EngineOptions(model="org/m", revision="r1", tensor_parallel=4, data_parallel=2))
+    flags = vllm.server_flags(EngineOptions(model="org/m", revision="r1", vllm=("tensor_parallel_size:4",)))
     assert flags == {
         "--revision": "r1",
         "--dtype": "auto",
         "--max-model-len": "4096",
-        "--tensor-parallel-size": "4",
         "--enable-prefix-caching": None,
         "--structured-outputs-config.backend": "guidance",
         "--generation-config": "vllm",
-        "--data-parallel-size": "2",
+        "--tensor-parallel-size": "4",
     }
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: True)
     assert "--no-enable-chunked-prefill" in vllm.server_flags(EngineOptions(model="org/m"))
@@ -51,8 +50,8 @@ def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:
     words = " ".join(command)
     assert "--max-num-seqs 512" in words
     assert "--kv-cache-dtype fp8" in words
-    with pytest.raises(OptionError, match="tensor_parallel_size is the option tensor_parallel="):
-        load_card("mbr-esd-llama?vllm=tensor_parallel_size:2")
+    with pytest.raises(OptionError, match="revision is the option model=NAME@REVISION"):
+        load_card("mbr-esd-llama?vllm=revision:v2")
     assert vllm._engine_arguments(EngineOptions("org/m", vllm=("hf_overrides.a:1", "hf_overrides.b:x")))[
         "hf_overrides"
     ] == {"a": 1, "b": "x"}
@@ -78,17 +77,3 @@ def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build
     alone = load_card(NAME).engine_options("vllm")
     assert VllmEngine.identity(alone)["vllm"] == "kv_cache_dtype:fp8"
     assert "vllm" not in VllmEngine.identity(load_card("mbr-esd-llama?vllm=max_num_seqs:1").engine_options("vllm"))
-
-
-def test_more_copies_get_more_requests() -> None:
-    from mbr_esd_metric.generation.engine import Sampling
-    from mbr_esd_metric.generation.server.address import Address
-    from mbr_esd_metric.generation.server.client import RetryPolicy
-
-    url = "http://127.0.0.1:1/v1"
-
-    def concurrency(copies: int) -> int:
-        options = EngineOptions("org/m", server=(url,), dialect="vllm", data_parallel=copies)
-        return ServerEngine.job(options, Sampling(), [Address.parse(url)], RetryPolicy()).concurrency
-
-    assert concurrency(4) == 4 * concurrency(1)

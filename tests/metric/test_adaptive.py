@@ -105,7 +105,7 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(6)]
     with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store"
-        adaptive = load_card(name + "&n=auto&n_max=64")
+        adaptive = load_card(name + "&n=auto/64")
         run = annotate(adaptive, segments)
         sent = len(server.bodies)
         assert annotate(load_card(name + "&n=64"), segments).decisions

@@ -12,10 +12,9 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.adapters.wmt.scorers import default_name
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.engine_choice import ways
 from mbr_esd_metric.metric.estimate import estimates
 from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment, plan
+from mbr_esd_metric.metric.plan import Segment, engine_problems, plan
 from mbr_esd_metric.metric.signature import signature
 from tests.helpers.chat_server import FakeServer
 
@@ -78,12 +77,12 @@ def test_each_model_of_a_pool_has_its_own_name_in_the_spans() -> None:
 
 def test_only_the_ways_to_a_server_are_listed() -> None:
     with FakeServer("one", dialect="llamacpp") as server:
-        found = {way.engine: way.problem for way in ways(load_card(f"mbr-esd-server?server={server.url}"))}
+        found = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
     assert list(found) == ["server", "batch"]
     assert found["server"] is None
     assert found["batch"] == "the server speaks dialect=llamacpp, which has no batches; take engine=server"
-    lacking = ways(load_card("mbr-esd-server"))
-    assert all("name your server: mbr-esd-server?server=URL" in str(way.problem) for way in lacking)
+    lacking = engine_problems(load_card("mbr-esd-server")).values()
+    assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionErro
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.data_warnings import data_warning
-from mbr_esd_metric.metric.metric import Metric, warnings
+from mbr_esd_metric.metric.data_warnings import data_warning, warnings
+from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.sampler import missing
@@ -153,14 +153,14 @@ def test_what_cannot_change_a_candidate_does_not(card: ModelCard, option: str) -
 
 def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
     greedy = with_options(card, {"rule": "greedy"})
-    for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"top_p": "0.5"}, {"temperature": "1"}):
+    for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"temperature": "1"}):
         annotate(with_options(greedy, change), SEGMENTS[:1])
     assert len(Recorder.asked) == 1
 
 
 def test_adaptive_sampling_refuses_a_utility_that_is_no_mean(card: ModelCard) -> None:
     with pytest.raises(OptionError, match="n=auto is for utilities that are means"):
-        annotate(replace(card, n="auto", decision=DecisionOptions(utility="softf1+scoresim-mean")), SEGMENTS)
+        annotate(replace(card, n="auto/256", decision=DecisionOptions(utility="softf1+scoresim-mean")), SEGMENTS)
 
 
 def test_what_an_engine_gave_before_it_failed_is_kept(card: ModelCard) -> None:

@@ -19,10 +19,8 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.metric.signature import joined
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 TRANSLATION = "Der Laden ist zu."
@@ -72,8 +70,6 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
     assert "|n:3|" in run.signature
     assert "|candidates:" in run.signature
     assert run.signature.split("|")[1].count("+") == 1
-    prediction = load_metric(name).predict([{"src": "The shop.", "mt": TRANSLATION}], progress_bar=False)
-    assert [span["models"] for span in prediction.metadata.error_spans[0]] == [[first, second], [second]]
 
     (tmp_path / "src").write_text("The shop.\n")
     (tmp_path / "mt").write_text(f"{TRANSLATION}\n")
@@ -228,8 +224,3 @@ def test_options_at_the_end_are_for_all() -> None:
 def test_what_cannot_be_pooled_is_said(name: str, said: str) -> None:
     with pytest.raises(OptionError, match=said.replace("?", r"\?")):
         load_card(name)
-
-
-def test_signatures_are_joined_where_they_differ() -> None:
-    assert joined([{"model": "a", "n": "4", "k": "10"}, {"model": "b", "n": "4"}]) == "mbr-esd|model:a+b|n:4|k:10+-"
-    assert joined([{"model": "a", "n": "4"}]) == "mbr-esd|model:a|n:4"

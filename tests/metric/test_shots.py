@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
-    shots = Shots.read(str(file), get_format("json"), nearest=2)
+    shots = Shots.read(f"{file}:2", get_format("json"))
     assert [shot.source for shot in shots.of("The bank opened.")] == ["The bank closed.", "The bank opened at nine."]
     assert [shot.source for shot in shots.of("the  BANK closed.")] == [
         "He left early today.",
@@ -43,7 +43,7 @@ def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
 def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: Path) -> None:
     name = "mbr-esd-llama?lp=en-de&format=compact&server=http://127.0.0.1:9/v1&dialect=vllm"
     segments = [Segment("The bank opened.", "Die Bank öffnete.", "segment 1")]
-    plain, shown = (load_card(name + more) for more in ("", f"&shots={file}&nearest=2"))
+    plain, shown = (load_card(name + more) for more in ("", f"&shots={file}:2"))
     (without,), (request,) = (plan(card, segments).requests.values() for card in (plain, shown))
     assert without.turns == ()
     assert [role for role, _ in request.turns] == ["user", "assistant"] * 2
@@ -83,5 +83,3 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, line: str, message: str) -
 def test_what_takes_no_examples_says_so(file: Path) -> None:
     with pytest.raises(OptionError, match="answers of format=marked take no examples"):
         Shots.read(str(file), get_format("marked"))
-    with pytest.raises(OptionError, match="nearest=3 changes nothing"):
-        load_card("mbr-esd-llama?nearest=3")

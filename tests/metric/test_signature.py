@@ -10,12 +10,11 @@ import pytest
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import FIELDS, option_choices
-from mbr_esd_metric.metric import card as card_module
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
-SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0|max:2048"
+SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|seed:0|max:2048"
 UTILITY = "u:softf1|w:uniform|b:1|g:0.5"
 REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
 
@@ -25,18 +24,16 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
     [
         ("", f"{SAMPLED}|{UTILITY}|{REST}"),
         (
-            "n=64&seed=3&top_k=0&top_p=0.9&max_tokens=99",
-            f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:64").replace(
-                "k:10|p:1.0|seed:0|max:2048", "k:0|p:0.9|seed:3|max:99"
-            ),
+            "n=64&seed=3&top_k=0&max_tokens=99",
+            f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:64").replace("k:10|seed:0|max:2048", "k:0|seed:3|max:99"),
         ),
-        ("n=auto&n_max=64", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:auto/64")),
-        # Where nothing is drawn by lot, N is 1, and top-k, top-p and seed change nothing.
+        ("n=auto/64", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:auto/64")),
+        # Where nothing is drawn by lot, N is 1, and top-k and seed change nothing.
         (
             "rule=greedy&n=64&seed=3",
-            f"{SAMPLED}|{REST}".replace("d:mbr|n:256|t:2.0|k:10|p:1.0|seed:0", "d:greedy|n:1|t:0.0"),
+            f"{SAMPLED}|{REST}".replace("d:mbr|n:256|t:2.0|k:10|seed:0", "d:greedy|n:1|t:0.0"),
         ),
-        ("temperature=0&seed=3", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256|t:2.0|k:10|p:1.0|seed:0", "n:1|t:0.0")),
+        ("temperature=0&seed=3", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256|t:2.0|k:10|seed:0", "n:1|t:0.0")),
         ("rule=map", f"{SAMPLED}|{REST}".replace("d:mbr", "d:map")),
         ("rule=majority", f"{SAMPLED}|{REST}".replace("d:mbr", "d:majority")),
         ("dtype=float32", f"{SAMPLED}|dtype:float32|{UTILITY}|{REST}"),
@@ -48,7 +45,10 @@ REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
             "mqm=google&location=successive&invalid=empty",
             f"{SAMPLED}|{UTILITY}|mqm:google|prompt:v1|loc:successive|invalid:empty|blank:worst",
         ),
-        ("revision=abc", f"{SAMPLED}|{UTILITY}|{REST}".replace("Instruct", "Instruct@abc")),
+        (
+            "model=meta-llama/Llama-3.3-70B-Instruct@abc",
+            f"{SAMPLED}|{UTILITY}|{REST}".replace("Instruct", "Instruct@abc"),
+        ),
     ],
 )
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
@@ -73,7 +73,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     [
         "mbr-esd-llama?grounded=true&lp=en-de",
         "mbr-esd-small",
-        "mbr-esd-demo?min_p=0.1&rule=consensus-corpus",
+        "mbr-esd-demo?rule=consensus-corpus",
     ],
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
@@ -82,7 +82,7 @@ def test_the_documentation_says_what_each_field_is(model: str) -> None:
 
 def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """`wmt score` compares it with that of stored scores, before anything is sampled."""
-    monkeypatch.delattr(card_module, "embedded_weights")
+    monkeypatch.delattr("mbr_esd_metric.generation.embedded.embedded_weights")
     assert signature([plan(load_card("mbr-esd-small"), [])]).startswith("mbr-esd|model:google/gemma-3-270m+")
 
 

@@ -146,7 +146,7 @@ def test_examples_are_those_of_the_whole_text(card: ModelCard, tmp_path: Path) -
     shots = tmp_path / "shots.jsonl"
     rows = [{"src": src, "mt": "x", "spans": []} for src in ("We left.", "Berlin, Paris, friends")]
     shots.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    annotate(with_options(card, {"shots": str(shots), "nearest": "1"}), [TEXT])
+    annotate(with_options(card, {"shots": f"{shots}:1"}), [TEXT])
     assert len({one.turns for one in Marking.prompts}) == 1
 
 

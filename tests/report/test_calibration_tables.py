@@ -130,9 +130,7 @@ def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
     candidates.write_text(json.dumps(record) + "\n")
     folder = tmp_path / "model"
     folder.mkdir()
-    folder.joinpath("hparams.yaml").write_text(
-        "class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\ncalibration: calibration.json\n"
-    )
+    folder.joinpath("hparams.yaml").write_text("class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\n")
     table = {"recalibration": "isotonic", "confidence": [0.0, 1.0], "confirmed": [0.0, 0.5]}
     folder.joinpath("calibration.json").write_text(json.dumps(table))
     prediction = Metric(load_card(f"{folder}?candidates={candidates}")).predict(

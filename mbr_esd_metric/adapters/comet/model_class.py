@@ -15,7 +15,8 @@ import torch
 
 from mbr_esd_metric.adapters.comet.command_line import check_arguments, report_errors, running
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metric.metric import load_metric, warnings
+from mbr_esd_metric.metric.data_warnings import warnings
+from mbr_esd_metric.metric.metric import load_metric
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction

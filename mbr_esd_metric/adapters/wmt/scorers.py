@@ -19,7 +19,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_se
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
 from mbr_esd_metric.metric.card import OWN_MODEL
-from mbr_esd_metric.metric.cards import CARDS, is_ours, joined_names, load_card
+from mbr_esd_metric.metric.cards import card_names, is_ours, joined_names, load_card
 from mbr_esd_metric.metric.plan import members
 
 if TYPE_CHECKING:
@@ -39,15 +39,10 @@ _SILENT = frozenset(
         "candidates",
         "store",
         "server",
-        "price_in",
-        "price_out",
+        "price",
         "max_cost",
-        "device",
         "dtype",
         "concurrency",
-        "max_model_len",
-        "tensor_parallel",
-        "data_parallel",
         "vllm",
     }
 )
@@ -192,8 +187,7 @@ class MbrEsdScorer(Scorer):
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
-        from mbr_esd_metric.metric.data_warnings import data_warning
-        from mbr_esd_metric.metric.metric import warnings
+        from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 
         segments = [text.segment for text in texts if text.supplied]
         run = self._metric.annotate(segments, progress=progress)
@@ -332,7 +326,7 @@ def make_scorer(
         return MbrEsdScorer(model, name)
     if looks_like_checkpoint(base):
         return CometScorer(model, name, reference, comet or CometOptions())
-    ours = unknown("model", base, ["empty", "BLEU", "chrF", *CARDS], "`mbr-esd models`")
+    ours = unknown("model", base, ["empty", "BLEU", "chrF", *card_names()], "`mbr-esd models`")
     raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
 
 

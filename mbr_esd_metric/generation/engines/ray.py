@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling, engine_class
+from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
 #: Samples in a request, requests in a batch, and batches that an actor has at a time.
 PART = 16
@@ -33,8 +34,8 @@ _PATIENCE = 3
 class RayEngine(Engine):
     """Runs on the cluster that ``ray.init()`` finds (``RAY_ADDRESS``), else on this machine alone.
 
-    `data_parallel` is the number of copies, and `tensor_parallel` the GPUs for each copy. The other options go to the
-    engine in the actors.
+    `concurrency` is the number of copies, and `vllm=tensor_parallel_size:4` the GPUs for each copy. The other options
+    go to the engine in the actors.
     """
 
     name: ClassVar[str] = "ray"
@@ -66,7 +67,7 @@ class RayEngine(Engine):
             _require_ray()
         except EngineError as error:
             return str(error)
-        return engine_class(_inner()).problem(replace(options, data_parallel=1))
+        return engine_class(_inner()).problem(options)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
@@ -81,12 +82,12 @@ class RayEngine(Engine):
         """
         import ray
 
-        gpus = self._options.tensor_parallel if ray.cluster_resources().get("GPU", 0) > 0 else 0
+        gpus = tensor_parallel(self._options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
         crew = _Crew(
             _batches(requests, 1 if sampling.greedy else PART),
             ray.remote(num_cpus=1, num_gpus=gpus)(_Copy),
-            (engine_class(_inner()), replace(self._options, data_parallel=1), sampling),
-            self._options.data_parallel,
+            (engine_class(_inner()), self._options, sampling),
+            self._options.concurrency or 1,
         )
         try:
             yield from crew.work()

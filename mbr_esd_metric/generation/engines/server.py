@@ -18,7 +18,7 @@ from mbr_esd_metric.generation.server.detection import check_served, confirm, di
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
 
-#: Requests in progress at the same time, for each copy of the model: 32 x 16 sequences keep a large GPU busy.
+#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
 
 _announced: set[str] = set()
@@ -120,8 +120,8 @@ class ServerEngine(Engine):
             model=model_name(options),
             sampling=sampling,
             policy=policy,
-            prices=Prices(options.price_in or 0.0, options.price_out or 0.0, options.max_cost),
-            concurrency=options.concurrency or CONCURRENCY * options.data_parallel * len(servers),
+            prices=Prices(*(options.price or (0.0, 0.0)), options.max_cost),
+            concurrency=options.concurrency or CONCURRENCY * len(servers),
             paced=options.concurrency is None,
         )
 

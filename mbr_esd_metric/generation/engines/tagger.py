@@ -120,7 +120,7 @@ class TaggerEngine(Engine):
                 f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
             )
         offset = 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-        self._most: int = min(options.max_model_len or 1 << 20, config.max_position_embeddings - offset)
+        self._most: int = config.max_position_embeddings - offset
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
@@ -133,8 +133,7 @@ class TaggerEngine(Engine):
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
         """A tag is drawn from three; nothing is cut."""
-        cut = {"top_k": sampling.top_k, "top_p": sampling.top_p < 1, "min_p": sampling.min_p}
-        return tuple(name for name, set_ in cut.items() if set_)
+        return ("top_k",) if sampling.top_k else ()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:

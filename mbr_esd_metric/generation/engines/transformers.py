@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import EngineError, OptionError, useless
+from mbr_esd_metric.errors import EngineError, useless
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     Engine,
@@ -52,8 +52,7 @@ _GRAMMARS_KEPT = 4
 class TransformersEngine(Engine):
     """A causal language model loaded by transformers, on the CPU or on one or several GPUs.
 
-    Uses `model`, `adapter`, `revision`, `dtype`, `device` and `max_model_len`. Several GPUs share one model
-    (``device=balanced``), so `tensor_parallel` and `data_parallel` are refused.
+    Uses `model`, `adapter`, `revision`, `dtype` and `device`. Several GPUs share one model.
     """
 
     name: ClassVar[str] = "transformers"
@@ -70,11 +69,6 @@ class TransformersEngine(Engine):
                 not fit into memory.
             OptionError: options that this engine does not support.
         """
-        if options.tensor_parallel > 1 or options.data_parallel > 1:
-            raise OptionError(
-                "engine=transformers runs one copy of the model; for several GPUs give device=balanced, or engine=vllm "
-                "with tensor_parallel and data_parallel"
-            )
         if options.vllm:
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
@@ -95,9 +89,7 @@ class TransformersEngine(Engine):
             )
         self._vocabulary = Vocabulary(self._tokenizer)
         config = self._model.config.get_text_config()
-        own = getattr(config, "max_position_embeddings", None)
-        self._context: int = min(length for length in (options.max_model_len, own, 1 << 30) if length)
-        self._context_given = options.max_model_len is not None
+        self._context: int = getattr(config, "max_position_embeddings", None) or 1 << 30
         self._grammars: OrderedDict[str, TokenGrammar] = OrderedDict()
         self._no_grad = torch.inference_mode
         from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
@@ -207,8 +199,7 @@ class TransformersEngine(Engine):
     def _check_length(self, request: Request, length: int, answer: int) -> None:
         if length + answer <= self._context:
             return
-        own = f"the model's context of {self._context} tokens"
-        context = f"max_model_len={self._context}" if self._context_given else own
+        context = f"the model's context of {self._context} tokens"
         name = request.label or "a segment"
         if request.walk is not None:
             raise EngineError(f"{name}: question and answer have {length + answer} tokens, above {context}; split it")
@@ -291,7 +282,7 @@ def _uniform(seed: int, key: str, index: int, step: int) -> float:
 
 
 def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Tensor:
-    """One token for each row of the masked logits (B, V): temperature, top-k, min-p, top-p, inverse CDF."""
+    """One token for each row of the masked logits (B, V): temperature, top-k, inverse CDF."""
     import torch
 
     if sampling.greedy:
@@ -299,14 +290,7 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     kept = min(sampling.top_k or scores.shape[1], scores.shape[1])
     values, tokens = scores.topk(kept)
     shares = (values.double() / sampling.temperature).softmax(1)
-    if sampling.min_p:
-        # The likeliest comes first.
-        shares = shares.masked_fill(shares < shares[:, :1] * sampling.min_p, 0)
-        shares = shares / shares.sum(1, keepdim=True)
     below = shares.cumsum(1)
-    if sampling.top_p < 1:
-        shares = shares.masked_fill(below - shares >= sampling.top_p, 0)
-        below = shares.cumsum(1)
     wanted = torch.tensor(uniform, dtype=below.dtype, device=below.device)[:, None] * below[:, -1:]
     place = (below <= wanted).sum(1, keepdim=True)
     # If rounding leaves the last sum at `wanted`, take the last token with a probability above 0.

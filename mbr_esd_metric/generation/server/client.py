@@ -43,6 +43,8 @@ from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format,
 WAITING = 256
 #: The most tokens of a chat template around a prompt.
 _TEMPLATE = 64
+#: Seconds that requests under way have to come in when a run ends with an error: they may have been paid for.
+_ENDING = 120.0
 _KEPT = "What was sampled is kept; the same command asks for the rest"
 
 
@@ -56,10 +58,9 @@ class RetryPolicy:
             further try.
         tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
             enough to restart a server with a 70B model.
-        invalid: tries of a request whose replies are complete but not what was asked for.
+        invalid: tries of a request whose replies are complete and wrong.
         longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``, budgets); if it asks
             for more, the run ends.
-        ending: seconds that requests under way have to come in when a run ends with an error.
     """
 
     timeout: float = 600.0
@@ -68,7 +69,6 @@ class RetryPolicy:
     tries: int = 15
     invalid: int = 3
     longest_rest: float = 3600.0
-    ending: float = 120.0
 
     def wait(self, failures: int) -> float:
         """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""
@@ -168,15 +168,14 @@ class _Tries:
 class Client:
     """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
 
-    Iterate over it once; `stop` ends it.
+    Iterate over it once.
 
     Attributes:
         spent: on replies that came, and on requests whose reply was lost after the work may have been done.
     """
 
     def __init__(self, job: Job, requests: Iterable[Request]) -> None:
-        self._job = job
-        self._requests = requests
+        self._job, self._requests = job, requests
         self._parts: Iterator[RequestPart] = iter(())
         self._again: deque[RequestPart] = deque()
         self._limits: dict[Address, asyncio.Semaphore] = {}
@@ -187,14 +186,12 @@ class Client:
         self._ended: asyncio.Event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopped = False
+        #: Servers that have answered in the form asked for.
         self._obedient: set[Address] = set()
-        #: Parts that may lack tokens that the server lost: they are tried again before that counts as disobedience.
-        self._postponed: set[tuple[str, int]] = set()
         self._last_success = -1.0
         #: Key of a request -> the message, for each segment that failed.
         self._failed: dict[str, str] = {}
-        self._over = False
+        self._over = self._stopped = False
         self.spent = 0.0
 
     def __iter__(self) -> Iterator[Generated]:
@@ -213,18 +210,14 @@ class Client:
                 self._call(self._room.release)
                 yield result
         finally:
-            self.stop()
+            self._stopped = True
+            if self._task is not None:
+                self._call(self._task.cancel)
             thread.join()
 
-    def stop(self) -> None:
-        """End the work from another thread; requests in progress are dropped."""
-        self._stopped = True
-        if self._task is not None:
-            self._call(self._task.cancel)
-
     def _call(self, function: object) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            with suppress(RuntimeError):  # the loop closed between the look and the call
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
 
     def _work(self) -> None:
@@ -238,18 +231,16 @@ class Client:
         self._results.put(None)
 
     async def _main(self) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._room, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._stopped:
             return
         async with Http(self._job.policy.timeout) as http:
-            # A request is taken when it can be sent: another process may take the others.
             workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._prepare(http))]
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-                # What is under way may have been paid for: it comes in before the run ends with an error.
                 self._ended.set()
-                await asyncio.wait(workers, timeout=self._job.policy.ending)
+                await asyncio.wait(workers, timeout=_ENDING)
                 for worker in done:
                     worker.result()
             finally:
@@ -272,7 +263,7 @@ class Client:
             with suppress(TransientError, EngineError, asyncio.TimeoutError):
                 slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
                 if slots:
-                    # One waits there, so that the server need not wait for it.
+                    # One more waits there, so that the server need not wait for it.
                     limits[address], per_request = min(job.concurrency, slots + 1), 1
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
         self._parts = parts_of(self._requests, per_request)
@@ -295,7 +286,7 @@ class Client:
                 rest = await self._attempt(http, rest, tries)
 
     async def _attempt(self, http: Http, part: RequestPart, tries: _Tries) -> RequestPart | None:
-        """Send a part once; returns what is to be sent next, None where nothing is."""
+        """Send a part once; returns the part that is to be sent next, None where nothing is."""
         job, address = self._job, await self._free_server(part)
         async with self._limits[address]:
             if self._ended.is_set():
@@ -314,29 +305,31 @@ class Client:
             else:
                 self.spent += job.bound(part) if reply.usage is None else job.prices.of(reply.usage)
                 tries.failures = tries.invalid = 0
-                return await self._deliver(part, reply)
+                self._last_success = time.monotonic()
+                await self._room.acquire()
+                self._results.put(Generated(part.request.key, part.first, reply.samples))
+                count = len(reply.samples)
+                return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
         if isinstance(failure, InvalidResponse):
             tries.invalid += 1
-            if tries.invalid >= job.policy.invalid:
-                self._fail_invalid(part, address, failure, tries.invalid)
-                return None
-            await asyncio.sleep(min(job.policy.wait(tries.invalid), 1.0))
-            return part
+            if tries.invalid < job.policy.invalid:
+                await asyncio.sleep(min(job.policy.wait(tries.invalid), 1.0))
+                return part
+            if isinstance(failure, SchemaViolation) and address not in self._obedient:
+                raise format_ignored(address, job.dialect.name, job.dialect.guide, failure.text)
+            self._fail(part, f"{address} gave {tries.invalid} invalid replies, the last one: {failure}")
+            return None
         # A server that is busy with other requests of this run has not failed.
         tries.failures += not (failure.busy and self._last_success > started)
         if tries.failures >= job.policy.tries:
-            self._give_up(part, address, tries, str(failure))
+            message = f"{address} failed {tries.failures} times in a row, the last time by: {failure}"
+            if self._last_success <= tries.since:
+                fix = "See whether the server still runs, start it again, and run the same command"
+                raise EngineError(f"{message}. {fix}: what was sampled is kept")
+            self._fail(part, message)
             return None
         self._rest(address, failure, tries.failures)
         return self._halve(part) if isinstance(failure, RequestTimeout) and part.n > 1 else part
-
-    async def _deliver(self, part: RequestPart, reply: Reply) -> RequestPart | None:
-        """Hand the samples to the reader; returns the part that the reply lacks."""
-        self._last_success = time.monotonic()
-        await self._room.acquire()
-        self._results.put(Generated(part.request.key, part.first, reply.samples))
-        count = len(reply.samples)
-        return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
 
     def _halve(self, part: RequestPart) -> RequestPart:
         half, rest = part.halves()
@@ -349,36 +342,15 @@ class Client:
         if self._last_success < 0 and len(self._failed) >= 5:
             raise EngineError(f"every request so far was refused; {self._failures()}")
 
-    def _fail_invalid(self, part: RequestPart, address: Address, error: InvalidResponse, tries: int) -> None:
-        if isinstance(error, SchemaViolation) and address not in self._obedient:
-            if self._job.dialect.loses_tokens and (part.request.key, part.first) not in self._postponed:
-                self._postponed.add((part.request.key, part.first))
-                self._again.append(part)
-                return
-            raise format_ignored(address, self._job.dialect.name, self._job.dialect.guide, error.text)
-        self._fail(part, f"{address} gave {tries} invalid replies, the last one: {error}")
-
-    def _give_up(self, part: RequestPart, address: Address, tries: _Tries, reason: str) -> None:
-        message = f"{address} failed {tries.failures} times in a row, the last time by: {reason}"
-        if self._last_success <= tries.since:
-            raise EngineError(
-                f"{message}. See whether the server still runs, start it again, and run the same command: what was "
-                "sampled is kept"
-            )
-        self._fail(part, message)
-
     def _rest(self, address: Address, error: TransientError, failures: int) -> None:
         """Leave the server alone for as long as it says, or twice as long as the last time."""
         policy = self._job.policy
-        wait = policy.wait(max(failures, 1))
-        if error.wait is not None:
-            if error.wait > policy.longest_rest:
-                raise EngineError(
-                    f"{address} asks to be left alone for {error.wait:.0f} s ({error}). What was sampled is kept; run "
-                    "the same command then"
-                )
-            wait = max(wait, error.wait)
-        self._delay(address, wait)
+        if error.wait is not None and error.wait > policy.longest_rest:
+            raise EngineError(
+                f"{address} asks to be left alone for {error.wait:.0f} s ({error}). What was sampled is kept; run the "
+                "same command then"
+            )
+        self._delay(address, max(policy.wait(max(failures, 1)), error.wait or 0.0))
 
     def _delay(self, address: Address, seconds: float) -> None:
         """Send the server nothing for so many seconds, or for longer if it was to rest longer already."""
@@ -400,7 +372,7 @@ class Client:
                 await asyncio.wait_for(self._ended.wait(), waits[address])
 
     async def _send(self, http: Http, address: Address, part: RequestPart) -> Reply:
-        """The checked samples of one reply; fewer than asked for if the reply has fewer.
+        """The checked samples of one reply, perhaps fewer than the part's.
 
         Raises:
             TransientError: another try may succeed.
@@ -412,8 +384,7 @@ class Client:
         tokens = part.n * job.sampling.max_tokens
         # A token takes a few hundred bytes with its log-probability; this limit is several times that.
         response = await http.request("POST", address, dialect.path, body, (1 << 20) + 2048 * tokens)
-        rest = budget_wait(response.headers, len(body) // 3 + tokens)
-        self._delay(address, min(rest, job.policy.longest_rest))
+        self._delay(address, min(budget_wait(response.headers, len(body) // 3 + tokens), job.policy.longest_rest))
         if response.status != 200:
             error = classify(response, address, job.model)
             if isinstance(error, UnknownModel):

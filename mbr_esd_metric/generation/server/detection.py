@@ -46,32 +46,30 @@ def dialect_of(options: EngineOptions) -> Dialect:
         OptionError: an unknown name.
         EngineError: a malformed address, or servers that speak several dialects.
     """
-    name = _detect(options.server) if options.dialect == "auto" else options.dialect
-    return replace(get_dialect(name), reasoning_effort=options.reasoning_effort, context=options.max_model_len)
+    name = options.dialect
+    if name == "auto":
+        name = _detect([Address.parse(url) for url in options.server]) if options.server else "vllm"
+    return replace(get_dialect(name), reasoning_effort=options.reasoning_effort)
 
 
-def _detect(servers: Sequence[str]) -> str:
-    addresses = tuple(Address.parse(url) for url in servers)
-    key = tuple(str(address) for address in addresses)
-    if not addresses:
-        return "vllm"
+def _detect(addresses: Sequence[Address]) -> str:
+    key = tuple(map(str, addresses))
     with _lock:
-        if key not in _detected and time.monotonic() - _silent.get(key, -SILENCE) < SILENCE:
+        if key in _detected:
+            return _detected[key]
+        silent = time.monotonic() - _silent.get(key, -SILENCE) < SILENCE
+        names = {} if silent else run_coroutine(_dialects_of(addresses))
+        if len(set(names.values())) > 1:
+            pairs = ", ".join(f"{address} {name}" for address, name in names.items())
+            raise EngineError(
+                f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
+                "servers of one kind, or give dialect=NAME for all"
+            )
+        if not names:
+            _silent[key] = _silent[key] if silent else time.monotonic()
             return _remembered().get(key[0], "vllm")
-        if key not in _detected:
-            spoken = run_coroutine(_dialects_of(addresses))
-            names = {name for name in spoken if name is not None}
-            if len(names) > 1:
-                pairs = ", ".join(f"{a} {n}" for a, n in zip(addresses, spoken, strict=True) if n is not None)
-                raise EngineError(
-                    f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: "
-                    "name servers of one kind, or give dialect=NAME for all"
-                )
-            if not names:
-                _silent[key] = time.monotonic()
-                return _remembered().get(key[0], "vllm")
-            _detected[key] = names.pop()
-            _remember(dict.fromkeys(key, _detected[key]))
+        (_detected[key],) = set(names.values())
+        _remember(dict.fromkeys(key, _detected[key]))
         return _detected[key]
 
 
@@ -109,20 +107,20 @@ def only_model(options: EngineOptions) -> str:
     if not options.server:
         raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
     addresses = [Address.parse(url) for url in options.server]
-    key = tuple(str(address) for address in addresses)
+    key = tuple(map(str, addresses))
     if key not in _only:
         _only[key] = run_coroutine(_only_model(addresses, dialect_of(options)))
     return _only[key]
 
 
 async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
-    problem: EngineError | None = None
+    problem = ""
     async with Http(PROBE_SECONDS) as http:
         for address in addresses:
             try:
                 names = await model_names(http, address, dialect)
             except TransientError as error:
-                problem = EngineError(f"{unreachable(address, error)}, or say with model=NAME which model is meant")
+                problem = f"{unreachable(address, error)}, or say with model=NAME which model is meant"
                 continue
             different: list[str] = []
             for name in sorted(names or (), key=len):
@@ -131,21 +129,20 @@ async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
             if len(different) == 1:
                 return different[0]
             listed = ", ".join(repr(excerpt(name, 100)) for name in different[:20])
-            what = f"serves {listed}" if different else "does not say which model it serves"
-            problem = EngineError(f"{address} {what}; add model=NAME to the model name")
+            serves = f"serves {listed}" if different else "does not say which model it serves"
+            problem = f"{address} {serves}; add model=NAME to the model name"
             break
-    assert problem is not None
-    raise problem
+    raise EngineError(problem)
 
 
-async def _dialects_of(addresses: Sequence[Address]) -> list[str | None]:
-    names: list[str | None] = []
+async def _dialects_of(addresses: Sequence[Address]) -> dict[str, str]:
+    """Address -> dialect, of those servers that answer."""
+    names: dict[str, str] = {}
     async with Http(PROBE_SECONDS) as http:
         for address in addresses:
-            try:
-                names.append(await _dialect_at(http, address))
-            except (TransientError, EngineError):
-                names.append(None)
+            with suppress(TransientError, EngineError):
+                name = await _dialect_at(http, address)
+                names |= {} if name is None else {str(address): name}
     return names
 
 
@@ -154,11 +151,10 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
     if address.is_openai:
         return "openai"
     response = await http.get(address, "/models")
-    value: Any = response.json() if response.status == 200 else None
-    models = value.get("data") if isinstance(value, Mapping) else None
-    owners = [m.get("owned_by") for m in models if isinstance(m, Mapping)] if isinstance(models, list) else []
+    models = _listed(response, "data") if response.status == 200 else None
+    owners = {model.get("owned_by") for model in models or ()}
     for name, dialect in DIALECTS.items():
-        if any(owner in dialect.owners for owner in owners):
+        if not owners.isdisjoint(dialect.owners):
             return name
     for name, dialect in DIALECTS.items():
         if dialect.probe is not None:
@@ -166,7 +162,14 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
             with suppress(TransientError):
                 if shows((await http.get(address, path)).body):
                     return name
-    return "plain" if isinstance(models, list) else None
+    return None if models is None else "plain"
+
+
+def _listed(response: Response, field: str) -> list[Mapping[str, Any]] | None:
+    """The objects of a list in a reply; None if there is no list."""
+    value = response.json()
+    listed = value.get(field) if isinstance(value, Mapping) else None
+    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else None
 
 
 async def model_names(http: Http, address: Address, dialect: Dialect) -> list[str] | None:
@@ -180,11 +183,10 @@ async def model_names(http: Http, address: Address, dialect: Dialect) -> list[st
         return None
     path, field, key = dialect.models
     response = await http.get(address, path)
-    value = response.json() if response.status == 200 else None
-    models = value.get(field) if isinstance(value, Mapping) else None
-    if not isinstance(models, list):
+    models = _listed(response, field) if response.status == 200 else None
+    if models is None:
         raise TransientError(f"no list of models (status {response.status})")
-    names = [model[key] for model in models if isinstance(model, Mapping) and isinstance(model.get(key), str)]
+    names = [model[key] for model in models if isinstance(model.get(key), str)]
     # Ollama takes a name without its tag "latest", too.
     return [*names, *(name for full in names if (name := full.removesuffix(":latest")) != full)]
 
@@ -216,8 +218,6 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
             failure = await http.get(address, "/models")
             if failure.status in (401, 403):
                 raise key_refused(address, failure.status) from None
-            if failure.status == 200:
-                return EngineError(f"{address} is no OpenAI-compatible server; its address mostly ends in /v1")
         return unreachable(address, failure)
     if names is not None and model not in names:
         raise wrong_model(address, model, names)
@@ -230,19 +230,16 @@ def _memory() -> Path:
 
 def _remembered() -> dict[str, str]:
     try:
-        known = json.loads(_memory().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        value = json.loads(_memory().read_text(encoding="utf-8"))
+        return {address: name for address, name in value.items() if name in DIALECTS}
+    except (OSError, ValueError, AttributeError, TypeError):
         return {}
-    if not isinstance(known, dict):
-        return {}
-    return {address: name for address, name in known.items() if isinstance(name, str) and name in DIALECTS}
 
 
-def _remember(spoken: Mapping[str, str]) -> None:
+def _remember(spoken: dict[str, str]) -> None:
     """Note which dialects servers speak. If this fails, the next process only asks them again."""
-    known = _remembered()
-    if all(known.get(address) == name for address, name in spoken.items()):
-        return
-    with suppress(OSError, InputError):
-        _memory().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(_memory(), json.dumps({**known, **spoken}, indent=1))
+    memory = _remembered()
+    if memory | spoken != memory:
+        with suppress(OSError, InputError):
+            _memory().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(_memory(), json.dumps(memory | spoken, indent=1))

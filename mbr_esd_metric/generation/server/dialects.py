@@ -10,11 +10,12 @@ The less obvious facts behind the table:
 - SGLang uses a seed only in its deterministic mode, where all samples of a request are the same; none is sent. Its
   log-probabilities are taken after the temperature, and are not used.
 - llama.cpp draws a token from the whole distribution and applies the grammar only if it forbids that token, and its
-  log-probabilities are over the whole vocabulary: its candidates come from another distribution than vLLM's. Its min-p
-  is on unless it is sent. The grammar takes a token that is special to the model, such as ``<file_sep>``, for the
-  characters of its name, and the text then lacks them.
-- OpenAI promises no more than "best effort" of the seed. Models that reason first take no temperature and no top-p.
-- Ollama cuts a prompt that is longer than `num_ctx` in silence. So the context is always sent, and cutting forbidden.
+  log-probabilities are over the whole vocabulary: its candidates come from another distribution than vLLM's. It samples
+  by top-k and temperature alone, as the other engines do, only if `samplers` says so. The grammar takes a token that is
+  special to the model, such as ``<file_sep>``, for the characters of its name, and the text then lacks them.
+- OpenAI promises no more than "best effort" of the seed. Models that reason first take no temperature.
+- Ollama cuts a prompt that is longer than `num_ctx` in silence. So a context with room for the prompt is always sent,
+  and cutting forbidden.
 - ``transformers serve`` has no guidance. Without a `generation_config` it decodes by the model's own, mostly greedily.
   It lists the models of its cache, so the name cannot be checked.
 - "plain" stands for any server: only the fields that every server knows are sent, as some refuse others.
@@ -22,7 +23,6 @@ The less obvious facts behind the table:
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -33,7 +33,6 @@ from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
 from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, token_count
-from mbr_esd_metric.generation.server.gbnf import gbnf
 
 #: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
@@ -54,14 +53,6 @@ class Query:
     sampling: Sampling
 
 
-def _unchanged(value: _Value, query: Query, dialect: Dialect) -> _Value:
-    return value
-
-
-def _same(name: str, wanted: str) -> bool:
-    return name == wanted
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One row of the table, with the settings of a run.
@@ -73,11 +64,11 @@ class Dialect:
         fields: of a request, besides the model and the messages. A value of None is left out.
         guide: the field of the grammar or schema, for messages.
         n: several samples of one prompt in a request.
-        seed, top_k, min_p: these settings are honoured.
+        seed, top_k: these settings are honoured.
         logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
             quantity that every engine reports. A server that gives others counts as giving none.
-        reasons: whether models that reason take a temperature and top-p. Services refuse them (OpenAI) or drop them in
-            silence (DeepSeek); servers that people run themselves honour them.
+        reasons: whether models that reason take a temperature. Services refuse it (OpenAI) or drop it in silence
+            (DeepSeek); servers that people run themselves honour it.
         loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is
             then kept where it is not in the form asked for, too, and counts as one that cannot be read.
         owners: the values of `owned_by` in the model lists of servers that speak this dialect.
@@ -87,9 +78,8 @@ class Dialect:
         slots: the path and the field that say how many samples a server works on at once, or the number.
         version: raised when requests or reading change in a way that changes candidates; part of the store's key.
         normalize: a reply in the form of OpenAI's chat completions.
-        same_model: whether a reply that names one model comes from the other that was asked for.
-        reasoning_effort: of the run, if given.
-        context: of the run in tokens, if given.
+        same_model: whether a reply that names one model comes from the other, of the request.
+        reasoning_effort: of the run, if it has one.
     """
 
     name: str
@@ -99,7 +89,6 @@ class Dialect:
     n: bool = False
     seed: bool = False
     top_k: bool = False
-    min_p: bool = False
     logprobs: bool = False
     reasons: bool = True
     loses_tokens: bool = False
@@ -109,14 +98,13 @@ class Dialect:
     probe: tuple[str, Callable[[bytes], bool]] | None = None
     slots: tuple[str, str] | int | None = None
     version: int = 1
-    normalize: Callable[[_Value, Query, Dialect], _Value] = _unchanged
-    same_model: Callable[[str, str], bool] = _same
+    normalize: Callable[[_Value, Query], _Value] = lambda value, query: value
+    same_model: Callable[[str, str], bool] = lambda name, requested: name == requested
     reasoning_effort: str | None = None
-    context: int | None = None
 
     @property
     def sampling(self) -> bool:
-        """Whether temperature and top-p are honoured in this run."""
+        """Whether the temperature is honoured in this run."""
         return self.reasons or self.reasoning_effort in (None, "none")
 
     @property
@@ -135,9 +123,7 @@ class Dialect:
         able = self.sampling
         unsupported = {
             "temperature": not able and not sampling.greedy,
-            "top_p": not able and sampling.top_p < 1,
             "top_k": not (self.top_k and able) and sampling.top_k > 0,
-            "min_p": not (self.min_p and able) and sampling.min_p > 0,
             "seed": not self.seed and not sampling.greedy,
         }
         return tuple(name for name, missing in unsupported.items() if missing)
@@ -154,17 +140,19 @@ def _setting(name: str) -> Callable[[Query, Dialect], Any]:
     return lambda query, dialect: getattr(query.sampling, name) if dialect.sampling else None
 
 
+def _always(value: Any) -> Callable[[Query, Dialect], Any]:
+    return lambda query, dialect: value
+
+
 _N = {"n": lambda query, dialect: query.n}
 _SEED = {"seed": lambda query, dialect: query.seed}
 _SHORT_SEED = {"seed": lambda query, dialect: query.seed % _SEEDS}
-_NUCLEUS = {"temperature": _setting("temperature"), "top_p": _setting("top_p")}
-_TOP_K, _MIN_P = {"top_k": _setting("top_k")}, {"min_p": _setting("min_p")}
-_TEMPLATE = {"chat_template_kwargs": lambda query, dialect: dict(CHAT_TEMPLATE_ARGUMENTS)}
+_MAX_TOKENS = {"max_tokens": lambda query, dialect: query.sampling.max_tokens}
+_TEMPERATURE, _TOP_K = {"temperature": _setting("temperature")}, {"top_k": _setting("top_k")}
+#: No nucleus and no min-p, whatever the model's own settings say.
+_NO_OTHER_CUT = {"top_p": _always(1.0), "min_p": _always(0.0)}
+_TEMPLATE = {"chat_template_kwargs": _always(dict(CHAT_TEMPLATE_ARGUMENTS))}
 _EFFORT = {"reasoning_effort": lambda query, dialect: dialect.reasoning_effort}
-
-
-def _max_tokens(query: Query, dialect: Dialect) -> int:
-    return query.sampling.max_tokens
 
 
 def _strict_schema(query: Query, dialect: Dialect) -> dict[str, Any]:
@@ -176,13 +164,16 @@ def _generation_config(query: Query, dialect: Dialect) -> str:
     sampling = query.sampling
     config: dict[str, Any] = {"do_sample": not sampling.greedy, "max_new_tokens": sampling.max_tokens}
     if not sampling.greedy:
-        config |= {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
+        config |= {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": 1.0}
     return json.dumps(config)
 
 
-def _samplers(query: Query, dialect: Dialect) -> list[str]:
-    """In the order in which the other engines apply them."""
-    return ["top_k", "temperature", *(["min_p"] if query.sampling.min_p else []), "top_p"]
+def _ollama_context(query: Query) -> int:
+    """Tokens of context with room for prompt and answer: a token has two bytes or more, but for rare texts."""
+    context, room = DEFAULT_CONTEXT, len(query.request.text.encode("utf-8", "replace")) // 2 + query.sampling.max_tokens
+    while context < room:
+        context *= 2
+    return context
 
 
 def _ollama_options(query: Query, dialect: Dialect) -> dict[str, Any]:
@@ -191,19 +182,20 @@ def _ollama_options(query: Query, dialect: Dialect) -> dict[str, Any]:
         "seed": query.seed % _SEEDS,
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
+        "top_p": 1.0,
         "min_p": 0.0,
         "num_predict": sampling.max_tokens,
-        "num_ctx": dialect.context or DEFAULT_CONTEXT,
+        "num_ctx": _ollama_context(query),
     }
 
 
-@functools.lru_cache(maxsize=64)
-def _gbnf(expression: str) -> str:
-    return gbnf(expression)
+def _grammar(query: Query, dialect: Dialect) -> str:
+    from mbr_esd_metric.generation.server.gbnf import gbnf
+
+    return gbnf(query.request.grammar)
 
 
-def _from_llamacpp(value: _Value, query: Query, dialect: Dialect) -> _Value:
+def _from_llamacpp(value: _Value, query: Query) -> _Value:
     """The reply with the tokens of all choices: ``usage`` counts those of the first alone, and the others' are guessed
     from the lengths of their texts. A server that seems to have counted them is believed."""
     usage, choices, timings = value.get("usage"), value.get("choices"), value.get("timings")
@@ -220,7 +212,7 @@ def _from_llamacpp(value: _Value, query: Query, dialect: Dialect) -> _Value:
     return {**value, "usage": {**usage, "completion_tokens": round(count * sum(sizes) / sizes[0])}}
 
 
-def _from_openai(value: _Value, query: Query, dialect: Dialect) -> _Value:
+def _from_openai(value: _Value, query: Query) -> _Value:
     """A refusal, or an answer that was filtered, is paid for: it counts as cut, and is not asked for again."""
 
     def changed(choice: Any) -> Any:
@@ -236,26 +228,23 @@ def _from_openai(value: _Value, query: Query, dialect: Dialect) -> _Value:
     return {**value, "choices": [changed(choice) for choice in choices]} if isinstance(choices, list) else value
 
 
-def _from_ollama(value: _Value, query: Query, dialect: Dialect) -> _Value:
+def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
     reason = value.get("done_reason")
     if value.get("done") is not True or reason not in ("stop", "length"):
         raise InvalidResponse(f"a candidate is cut (done_reason {excerpt(str(reason), 40)})")
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
-    context, prompt = dialect.context or DEFAULT_CONTEXT, token_count(usage["prompt_tokens"])
+    context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
-        raise RequestRejected(
-            f"too long for the context of {context} tokens that was asked for; ask for a longer one "
-            "(max_model_len=TOKENS)"
-        )
+        raise RequestRejected(f"too long for the context of {context} tokens; split the segment")
     choice = {"index": 0, "message": value.get("message"), "finish_reason": reason}
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 
 
-def _same_but_snapshot(name: str, wanted: str) -> bool:
+def _same_but_snapshot(name: str, requested: str) -> bool:
     """A name stands for its dated snapshots, with or without the maker before it."""
-    name, wanted = name.rsplit("/", 1)[-1], wanted.rsplit("/", 1)[-1]
-    return name == wanted or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(wanted)) is not None
+    name, requested = name.rsplit("/", 1)[-1], requested.rsplit("/", 1)[-1]
+    return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
 
 
 def _is_transformers(body: bytes) -> bool:
@@ -271,56 +260,54 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(
             "llamacpp",
             "gbnf",
-            {**_N, **_SHORT_SEED, "max_tokens": _max_tokens, **_NUCLEUS, **_TOP_K, **_MIN_P, "samplers": _samplers,
-             "grammar": lambda query, dialect: _gbnf(query.request.grammar), **_TEMPLATE},
-            "grammar", n=True, seed=True, top_k=True, min_p=True, loses_tokens=True, owners=("llamacpp",),
+            {**_N, **_SHORT_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K,
+             "samplers": _always(["top_k", "temperature"]), "grammar": _grammar, **_TEMPLATE},
+            "grammar", n=True, seed=True, top_k=True, loses_tokens=True, owners=("llamacpp",),
             slots=("//props", "total_slots"), normalize=_from_llamacpp,
         ),
         Dialect(
             "ollama",
             "schema",
-            {"stream": lambda query, dialect: False,
+            {"stream": _always(False),
              "think": lambda query, dialect: False if dialect.reasoning_effort in (None, "none")
              else dialect.reasoning_effort,
              "format": lambda query, dialect: json.loads(query.request.schema),
-             "truncate": lambda query, dialect: False, "shift": lambda query, dialect: False,
-             "options": _ollama_options},
+             "truncate": _always(False), "shift": _always(False), "options": _ollama_options},
             "format", seed=True, top_k=True, path="//api/chat", models=("//api/tags", "models", "name"),
             probe=("//", lambda body: body.strip() == b"Ollama is running"), normalize=_from_ollama,
-            same_model=lambda name, wanted: name.removesuffix(":latest") == wanted.removesuffix(":latest"),
+            same_model=lambda name, requested: name.removesuffix(":latest") == requested.removesuffix(":latest"),
         ),
         Dialect(
             "openai",
             "schema",
-            {**_N, **_SEED, "max_completion_tokens": _max_tokens, "response_format": _strict_schema, **_NUCLEUS,
-             **_EFFORT},
+            {**_N, **_SEED, "max_completion_tokens": _MAX_TOKENS["max_tokens"], "response_format": _strict_schema,
+             **_TEMPERATURE, **_EFFORT},
             "response_format", n=True, seed=True, reasons=False, normalize=_from_openai, same_model=_same_but_snapshot,
         ),
         Dialect(
-            "plain", "none", {"max_tokens": _max_tokens, **_NUCLEUS, **_EFFORT}, reasons=False, version=3,
-            same_model=lambda name, wanted: True,
+            "plain", "none", {**_MAX_TOKENS, **_TEMPERATURE, **_EFFORT}, reasons=False, version=3,
+            same_model=lambda name, requested: True,
         ),
         Dialect(
             "sglang",
             "regex",
-            {**_N, "max_tokens": _max_tokens, **_NUCLEUS, "top_k": lambda query, dialect: query.sampling.top_k or -1,
-             **_MIN_P, "regex": lambda query, dialect: query.request.grammar, **_TEMPLATE, **_EFFORT},
-            "regex", n=True, top_k=True, min_p=True, owners=("sglang",),
+            {**_N, **_MAX_TOKENS, **_TEMPERATURE, "top_k": lambda query, dialect: query.sampling.top_k or -1,
+             **_NO_OTHER_CUT, "regex": lambda query, dialect: query.request.grammar, **_TEMPLATE, **_EFFORT},
+            "regex", n=True, top_k=True, owners=("sglang",),
         ),
         Dialect(
             "transformers",
             "none",
-            {**_SHORT_SEED, "max_tokens": _max_tokens, "generation_config": _generation_config, **_TEMPLATE},
+            {**_SHORT_SEED, **_MAX_TOKENS, "generation_config": _generation_config, **_TEMPLATE},
             seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", _is_transformers), slots=1,
-            same_model=lambda name, wanted: True,
+            same_model=lambda name, requested: True,
         ),
         Dialect(
             "vllm",
             "regex",
-            {**_N, **_SEED, "max_tokens": _max_tokens, **_NUCLEUS, **_TOP_K,
-             "min_p": lambda query, dialect: query.sampling.min_p or None, "logprobs": lambda query, dialect: True,
+            {**_N, **_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K, **_NO_OTHER_CUT, "logprobs": _always(True),
              "structured_outputs": lambda query, dialect: {"regex": query.request.grammar}, **_TEMPLATE, **_EFFORT},
-            "structured_outputs", n=True, seed=True, top_k=True, min_p=True, logprobs=True, owners=("vllm",),
+            "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owners=("vllm",),
         ),
     )
 }  # fmt: skip
@@ -331,8 +318,3 @@ def get_dialect(name: str) -> Dialect:
     if name not in DIALECTS:
         raise unknown("dialect", name, DIALECTS)
     return DIALECTS[name]
-
-
-def dialect_option(text: str) -> str:
-    """auto, or the name of a dialect"""
-    return text if text == "auto" else get_dialect(text).name

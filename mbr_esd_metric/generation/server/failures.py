@@ -1,4 +1,4 @@
-"""What a server's failures mean (try again, leave the segment out, stop), and the checks of numbers that it states."""
+"""The meaning of a server's failures (try again, leave the segment out, stop), and checks of numbers that it states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ LEAST_LOGPROB = -1e9
 LONGEST_HEADER = 64
 #: The most seconds that a header is taken to ask for: ten years.
 _MOST_SECONDS = 3.2e8
-_NUMBER = re.compile(r"\s*\d{1,15}(\.\d{1,15})?\s*", re.ASCII)
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "": 1.0}
 
 
@@ -48,7 +47,7 @@ class RequestTimeout(TransientError):
 
 
 class InvalidResponse(TransientError):
-    """A complete reply that is not what was asked for. It is asked for again a few times; then the segment fails."""
+    """A complete reply that does not fit the request. It is asked for again a few times; then the segment fails."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, sent=True)
@@ -129,8 +128,8 @@ def classify(response: Response, address: Address, model: str) -> Exception:
     too_long = r"context (length|size|window)|maximum context|max_model_len|too long|longer than|exceed\w* .*context"
     if status == 413 or re.search(too_long, text):
         return RequestRejected(
-            f"too long for the model's context ({message}); serve it with a longer one (max_model_len), or ask for "
-            "shorter answers (max_tokens)"
+            f"too long for the model's context ({message}); serve it with a longer one (of vLLM --max-model-len), or "
+            "ask for shorter answers (max_tokens)"
         )
     if re.search(r"grammar|regex|structured|guided|fsm|xgrammar|guidance|outlines|response_format|schema", text):
         return RequestRejected(
@@ -144,7 +143,7 @@ def classify(response: Response, address: Address, model: str) -> Exception:
 
 
 def format_ignored(address: Address, dialect: str, field: str, text: str) -> EngineError:
-    """The server answers, but not in the form asked for."""
+    """The error of a server that answers, but not in the form asked for."""
     return EngineError(
         f"{address} does not obey the field {field}: it answered {excerpt(text, 60)!r}. For dialect={dialect} "
         "use a server that has guided output, without a reasoning parser (mbr-esd serve starts one); "
@@ -153,32 +152,29 @@ def format_ignored(address: Address, dialect: str, field: str, text: str) -> Eng
 
 
 def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineError:
-    """The server does not know the model; the message lists what it serves, the nearest name first."""
+    """The error of a server that does not know the model; lists what it serves, the nearest name first."""
     if not names:
         return EngineError(f"{address} serves no model {model!r}, and no other")
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
-    others = [*near, *(name for name in names if name not in near)]
-    listed = first_of([repr(excerpt(name, 100)) for name in others], 20)
+    listed = first_of([repr(excerpt(name, 100)) for name in dict.fromkeys([*near, *names])], 20)
     # An adapter is part of the name that a card asks for, whatever its option `model` says.
     take = "Add model=NAME to the model's options" if "+" not in model else "Take mbr-esd-server?model=NAME&server=URL"
     return EngineError(f"{address} does not serve {model!r}; it serves {listed}. {take}, or serve the right one")
 
 
 def unreachable(address: Address, failure: Response | TransientError) -> EngineError:
-    """A server that cannot say what it serves."""
+    """The error of a server that cannot say what it serves."""
     if isinstance(failure, RequestTimeout):
         return EngineError(f"{address} does not answer ({failure}); see whether it is ready and its address right")
     if isinstance(failure, TransientError):
         return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
-    if failure.status in (401, 403):
-        return key_refused(address, failure.status)
-    if failure.status == 404:
-        return EngineError(f"{address} is no OpenAI-compatible server (404); its address mostly ends in /v1")
+    if failure.status in (200, 404):
+        return EngineError(f"{address} is no OpenAI-compatible server; its address mostly ends in /v1")
     return EngineError(f"{address} answers {failure.status}: {failure.message}; try again once it is ready")
 
 
 def key_refused(address: Address, status: int) -> EngineError:
-    """401 or 403."""
+    """The error for 401 or 403."""
     return EngineError(
         f"{address} refuses the key ({status}); set the environment variable MBR_ESD_API_KEY to a valid one"
     )
@@ -187,10 +183,20 @@ def key_refused(address: Address, status: int) -> EngineError:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that a reply asks to wait: ``Retry-After`` as number or date, or OpenAI's ``retry-after-ms``."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        wait = _seconds(headers.get(name, ""))
-        if wait is not None:
-            return wait / unit
+        text = headers.get(name, "").strip()
+        seconds = duration(text) if re.fullmatch(r"[\d.]+", text, re.ASCII) else _until(text)
+        if seconds is not None:
+            return min(seconds, _MOST_SECONDS) / unit
     return None
+
+
+def _until(date: str) -> float | None:
+    """Seconds until a date of HTTP; None if it is none."""
+    try:
+        text = date if len(date) <= LONGEST_HEADER else ""
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def budget_wait(headers: Mapping[str, str], tokens: int) -> float:
@@ -228,17 +234,3 @@ def log_probability(value: Any) -> float | None:
     """A log-probability, finite and at most 0 but for rounding; None if the value is none."""
     # A bool is an int, and no number of a server's.
     return float(value) if type(value) in (float, int) and LEAST_LOGPROB <= value <= 1e-3 else None
-
-
-def _seconds(text: str) -> float | None:
-    """Seconds from now that a header states, as a number or as a date; None if it is neither."""
-    if len(text) > LONGEST_HEADER:
-        return None
-    try:
-        if _NUMBER.fullmatch(text):
-            value = float(text)
-        else:
-            value = max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(value, _MOST_SECONDS) if value >= 0 else None

@@ -6,6 +6,7 @@ Groups, alternatives and repetitions are written in the same way in both; litera
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"(?P<group>\((?:\?:)?)|(?P<mark>[)|*+?]|\{\d+(?:,\d*)?\})|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])"
@@ -17,6 +18,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\r"}
 
 
+@lru_cache(maxsize=64)
 def gbnf(expression: str) -> str:
     """The grammar whose `root` matches a text if and only if the expression matches all of it.
 

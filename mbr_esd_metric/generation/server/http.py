@@ -1,4 +1,4 @@
-"""HTTP with limits: it follows no redirect, and reads no body beyond a limit, even if it is compressed.
+"""HTTP with limits: it follows no redirect, and reads no body beyond a limit or one that is compressed.
 
 It uses aiohttp and not the openai SDK. Measured with a server that answers at once, 16 candidates a request: the SDK's
 raw replies over httpx took 2 to 3.5 times the processor time, and did not reach 5,000 candidates a second on a core.
@@ -7,10 +7,9 @@ raw replies over httpx took 2 to 3.5 times the processor time, and did not reach
 from __future__ import annotations
 
 import asyncio
-import threading
 import urllib.request
-import zlib
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -67,12 +66,12 @@ class Http:
             method: "GET" or "POST".
             address, path: see `Address.at`.
             body: JSON as bytes, a form of aiohttp, or None.
-            limit: the most bytes of the decompressed reply that are read.
+            limit: the most bytes of the reply that are read.
 
         Raises:
             RequestTimeout: the reply is not complete in time.
             TransientError: the connection is refused or lost.
-            EngineError: a redirect, or a body beyond the limit.
+            EngineError: a redirect, or a body that is packed or beyond the limit.
         """
         import aiohttp
 
@@ -92,38 +91,24 @@ class Http:
                         f"{address} sends its callers on to {excerpt(target, 100)}; nothing was sent there: give that "
                         "address, if it is the right one"
                     )
-                return Response(reply.status, names, await _body(reply, names.get("content-encoding"), limit, address))
+                if names.get("content-encoding", "identity") != "identity":  # a small reply could fill the memory
+                    raise EngineError(f"{address} packs its replies, though they were asked for as they are")
+                pieces, size = list[bytes](), 0
+                async for piece in reply.content.iter_chunked(1 << 16):
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > limit:
+                        raise EngineError(
+                            f"{address} answers with more than {limit / 1e6:.0f} MB, which no reply to such a request "
+                            "can have; see whether that address is a chat server"
+                        )
+                return Response(reply.status, names, b"".join(pieces))
         except asyncio.TimeoutError:
             raise RequestTimeout(f"no reply within {self._seconds:g} s") from None
-        except aiohttp.ClientConnectorError as error:
-            raise TransientError(f"connection lost ({_reason(error)})", sent=False) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise TransientError(f"connection lost ({_reason(error)})", sent=True) from None
-
-
-async def _body(reply: aiohttp.ClientResponse, packing: str | None, limit: int, address: Address) -> bytes:
-    """The decompressed body. Decompression stops at the limit, so a small reply cannot fill the memory."""
-    unpack = None
-    if packing in ("gzip", "x-gzip", "deflate"):
-        unpack = zlib.decompressobj(47)
-    elif packing not in (None, "", "identity"):
-        raise TransientError(f"the reply is packed with {excerpt(packing or '', 20)}, though none was asked for")
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in reply.content.iter_chunked(1 << 16):
-        if unpack is not None:
-            try:
-                piece = unpack.decompress(piece, limit + 1 - size)
-            except zlib.error as error:
-                raise TransientError(f"the reply is no {packing} ({error})") from None
-        size += len(piece)
-        if size > limit:
-            raise EngineError(
-                f"{address} answers with more than {limit / 1e6:.0f} MB, which no reply to what was asked can have; "
-                "see whether that address is a chat server"
-            )
-        pieces.append(piece)
-    return b"".join(pieces)
+            sent = not isinstance(error, aiohttp.ClientConnectorError)
+            reason = excerpt(str(error), 120) or type(error).__name__
+            raise TransientError(f"connection lost ({reason})", sent=sent) from None
 
 
 def _proxy(url: str) -> str | None:
@@ -137,10 +122,6 @@ def _proxy(url: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
-def _reason(error: BaseException) -> str:
-    return excerpt(str(error), 120) or type(error).__name__
-
-
 def require_aiohttp() -> Any:
     """The package aiohttp; raises `MissingDependencyError` if it is not installed."""
     try:
@@ -152,18 +133,9 @@ def require_aiohttp() -> Any:
 
 def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
     """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(asyncio.run(coroutine))
-        except BaseException as error:  # handed to the caller's thread
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="mbr-esd-http", daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -16,9 +16,9 @@ from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, log_probability, token_count
 
-#: What stands around the text that a reasoning model may write before its answer.
+#: The marks around the text that a reasoning model may write before its answer.
 _THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
-#: Where a server puts what is no answer. A parser of the server's may have taken the answer for it.
+#: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 _DECODER = json.JSONDecoder()
 #: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
@@ -53,7 +53,7 @@ def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
     model = value.get("model")
     if isinstance(model, str) and not dialect.same_model(model, query.model):
         raise InvalidResponse(f"the reply comes from the model {excerpt(model, 100)!r}, not {query.model!r}")
-    value = dialect.normalize(value, query, dialect)
+    value = dialect.normalize(value, query)
     choices = value.get("choices")
     if not isinstance(choices, list) or not choices:
         raise InvalidResponse("the reply has no choices")
@@ -99,8 +99,8 @@ def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
-    """The answer in the text that a model wrote: what follows its thoughts, and, where nothing holds the model to the
-    format, the last JSON object in it that has errors."""
+    """The answer in the text that a model wrote: the text behind its thoughts, and, where nothing holds the model to
+    the format, the last JSON object in it that has errors."""
     begin = text.lstrip()
     for start, end in _THINKING.items():
         if begin.startswith(start):
@@ -144,7 +144,7 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
         raise InvalidResponse("a choice has no message")
     text = message.get("content")
     held = dialect.guidance in ("regex", "gbnf")
-    if text is None or text == "":
+    if not text and text in (None, ""):
         field = next((name for name in _NO_ANSWER if message.get(name)), None)
         if field is not None and (finish == "stop" or held):
             raise InvalidResponse(
@@ -154,10 +154,8 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
         if text is None and finish == "stop":
             raise InvalidResponse("a candidate without content")
         text = ""
-    if not isinstance(text, str):
-        raise InvalidResponse("a candidate's text is no text")
-    if len(text) > LONGEST_ANSWER:
-        raise InvalidResponse(f"a candidate of {len(text)} characters")
+    if not isinstance(text, str) or len(text) > LONGEST_ANSWER:
+        raise InvalidResponse(f"a candidate's text is no text, or longer than {LONGEST_ANSWER} characters")
     logprob, by_token, answer = None, None, final_answer(dialect, text)
     if dialect.logprobs:
         logprob, tokens = total_logprob(choice.get("logprobs"), text)
@@ -173,20 +171,18 @@ def total_logprob(logprobs: object, text: str) -> tuple[float, int]:
         InvalidResponse: there are none, one is no log-probability, or there is a text and no token.
     """
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    if content is None:
+    if not isinstance(content, list):
         raise InvalidResponse("the server returns no log-probabilities")
-    if not isinstance(content, Sequence) or isinstance(content, str):
-        raise InvalidResponse("the log-probabilities of a candidate are no list")
     try:
         values = [log_probability(token["logprob"]) for token in content]
     except (TypeError, KeyError):
         raise InvalidResponse("a log-probability is missing") from None
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    finite = [value for value in values if value is not None]
+    if len(finite) < len(values):
         raise InvalidResponse("a log-probability is not a finite number of at most 0")
     if text and not values:
         raise InvalidResponse("a candidate has a text and no token")
-    return sum(known, 0.0), len(values)
+    return sum(finite, 0.0), len(values)
 
 
 def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:

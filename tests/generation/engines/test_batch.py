@@ -27,7 +27,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
 
 
-def engine(url: str, **more: float) -> BatchEngine:
+def engine(url: str, **more: object) -> BatchEngine:
     return BatchEngine(EngineOptions(model=MODEL, server=(url,), **more), FAST)  # type: ignore[arg-type]
 
 
@@ -133,7 +133,7 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
     monkeypatch.setattr(batch_module, "REQUESTS", 4)
     with FakeBatchServer(MODEL) as server:
         with pytest.raises(EngineError, match="more than max_cost=0.001; nothing was submitted"):
-            list(engine(server.url, price_in=1.0, price_out=1.0, max_cost=0.001).generate(requests(9, 1), Sampling()))
+            list(engine(server.url, price=(1.0, 1.0), max_cost=0.001).generate(requests(9, 1), Sampling()))
         assert not server.lines
         assert len(collect(engine(server.url).generate(requests(9, 1), Sampling()))) == 9
         assert len(server.batches) == 3

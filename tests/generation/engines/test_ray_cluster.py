@@ -61,7 +61,7 @@ def stub(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> E
 def test_what_is_read_ahead_does_not_grow_with_the_run(stub: EngineOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the three copies never find room, which holds up nothing."""
     monkeypatch.setattr(module, "ROWS", 4)
-    options = EngineOptions(model=stub.model, data_parallel=3)
+    options = EngineOptions(model=stub.model, concurrency=3)
     read = 0
 
     def counted() -> Iterator[Request]:
@@ -101,7 +101,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes
     found: list[Generated] = []
-    for part in RayEngine(replace(options, data_parallel=2)).generate(asked, SAMPLING):
+    for part in RayEngine(replace(options, concurrency=2)).generate(asked, SAMPLING):
         found.append(part)
         if len(found) == 2:  # the second copy waits for this one
             cluster.add_node(num_cpus=1)

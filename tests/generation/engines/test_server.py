@@ -199,7 +199,9 @@ def test_a_prompt_that_is_too_long_names_its_segment_and_stops_no_other() -> Non
     with FakeServer(MODEL, context=1000) as server:
         running = engine(server.url).generate(wanted, Sampling())
         found = collect(islice(running, 4))
-        with pytest.raises(EngineError, match=r"segment 17 of mt.txt: too long for the model's context.*max_model_len"):
+        with pytest.raises(
+            EngineError, match=r"segment 17 of mt.txt: too long for the model's context.*--max-model-len"
+        ):
             next(running)
     assert Counter(key for key, _ in found) == {f"key{i}": 4 for i in range(4)}
 

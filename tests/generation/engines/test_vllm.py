@@ -51,7 +51,7 @@ pytestmark = [
         reason="no vLLM here (scripts/environment.sh new), and MBR_ESD_VLLM_PYTHON names no python that has it",
     ),
 ]
-CARD = "mbr-esd-demo?dtype=float32&max_model_len=2048&max_tokens=56"
+CARD = "mbr-esd-demo?dtype=float32&vllm=max_model_len:2048&max_tokens=56"
 SEGMENTS = [
     Segment("The cat sat on the old mat.", "Der Hund sass auf der neuen Matte.", "segment 1"),
     Segment("I like tea.", "Ich mag Kaffee.", "segment 2"),

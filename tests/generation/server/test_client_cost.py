@@ -25,8 +25,7 @@ def hosted(url: str, most: float | None, concurrency: int = 8) -> ServerEngine:
         server=(url,),
         dialect="openai",
         concurrency=concurrency,
-        price_in=1.0,
-        price_out=10.0,
+        price=(1.0, 10.0),
         max_cost=most,
     )
     return ServerEngine(options, QUICK)
