@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import sacrebleu
 
-from mbr_esd_metric.adapters.esa_files import read_esa
+from mbr_esd_metric.adapters.esa_files import RatedSegment, SegmentRating
 from mbr_esd_metric.adapters.mqm_tsv import MqmRating, read_mqm_tsv
+from mbr_esd_metric.files.streams import table_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -151,17 +152,39 @@ def main() -> None:
         study(file[:12], tables[2], worth, budgets)
 
 
+def appraise(checkout: Path, wave: int) -> list[RatedSegment]:
+    """The segments of a wave of WMT24, as Appraise exports it, with the last score of each person."""
+    codes = {"ces": "cs", "deu": "de", "eng": "en", "hin": "hi", "isl": "is", "jpn": "ja", "rus": "ru", "spa": "es"}
+    codes |= {"plk": "pl", "hrv": "hr", "ukr": "uk", "zho": "zh"}
+    segments: dict[tuple[str, int], RatedSegment] = {}
+    last: dict[tuple[str, int, str, str], tuple[float, float]] = {}
+    for _, row in table_rows(checkout / f"humeval/esa_generalMT2024_wave{wave}.csv", ","):
+        person, system, number, kind, source, target, score, document, *_, ended = row
+        if kind == "BAD" or "-tutorial" in document or document.endswith(("#bad", "#dup", "#incomplete")):
+            continue
+        key = (f"{codes.get(source, source)}-{codes.get(target, target)}", int(number), system, person)
+        last[key] = max(last.get(key, (0.0, 0.0)), (float(ended), float(score)))
+    for lp in {key[0] for key in last}:
+        texts = {path.stem: path for path in (checkout / "txt/system-outputs" / lp).glob("*.txt")}
+        texts |= {path.stem.removeprefix(f"{lp}."): path for path in (checkout / "txt/references").glob(f"{lp}.*.txt")}
+        lines = {name: path.read_text(encoding="utf-8").split("\n") for name, path in texts.items()}
+        sources = (checkout / "txt/sources" / f"{lp}.txt").read_text(encoding="utf-8").split("\n")
+        for line in {key[1] for key in last if key[0] == lp}:
+            outputs = {name: of[line] for name, of in lines.items()}
+            segments[lp, line] = RatedSegment(lp, "all", "all", str(line), sources[line], outputs)
+    for (lp, line, system, person), (_, value) in last.items():
+        segments[lp, line].ratings.setdefault(system, []).append(SegmentRating((), value, person))
+    return list(segments.values())
+
+
 def esa(checkout: Path) -> None:
     """The language pairs of WMT24 whose segments in these waves are rated for every system."""
-    waves = [checkout / f"humeval/esa_generalMT2024_wave{number}.csv" for number in (2, 3)]
-    data = read_esa(waves, checkout / "txt")
-    for pair in data.lps:
-        segments = [one for one in data.segments if one.lp == pair and "refA" in one.outputs]
-        systems = sorted({system for one in segments for system in one.annotations} - {"refA"})
-        segments = [one for one in segments if all(system in one.annotations for system in systems)]
-        gold = np.array(
-            [[one.annotations[system][-1].score for one in segments] for system in systems], dtype=np.float64
-        )
+    every = [one for number in (2, 3) for one in appraise(checkout, number)]
+    for pair in sorted({one.lp for one in every if one.ratings}):
+        segments = [one for one in every if one.lp == pair and "refA" in one.outputs]
+        systems = sorted({system for one in segments for system in one.ratings} - {"refA"})
+        segments = [one for one in segments if all(system in one.ratings for system in systems)]
+        gold = np.array([[one.ratings[system][-1].score for one in segments] for system in systems], dtype=np.float64)
         tokenize = {"en-zh": "zh", "en-ja": "char"}.get(pair, "13a")
         metrics = []
         for score in (sacrebleu.sentence_chrf, lambda *text: sacrebleu.sentence_bleu(*text, tokenize=tokenize)):  # noqa: B023

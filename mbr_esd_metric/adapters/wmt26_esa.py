@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.pearmut.annotations import Answer, answers_of, error_of
 from mbr_esd_metric.adapters.pearmut.files import Campaign, read_logs
@@ -92,7 +92,7 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         raise InputError(f"{path}: no rating{' of ' + ', '.join(lps) if lps else ' in this file'}")
     folder = Path(texts)
     documents = _documents(folder, ratings)
-    segments: list[EsaSegment] = []
+    segments: list[RatedSegment] = []
     fields: dict[str, list[Mapping[str, Any]]] = {}
     for lp, given in ratings.items():
         with reading(f"{path}, {lp}"):
@@ -199,7 +199,7 @@ def _segments(
     documents: Mapping[tuple[str, str], _Document],
     left_out: Counter[str],
     folder: Path,
-) -> Iterator[EsaSegment]:
+) -> Iterator[RatedSegment]:
     """The segments of the documents with a rating, in the order of the test set."""
     rated: dict[tuple[str, str], dict[int, list[tuple[str, str, Answer]]]] = defaultdict(lambda: defaultdict(list))
     for user, each in given.items():
@@ -231,15 +231,15 @@ def _segments(
         left_out["document of a system that has other paragraphs than the source: only what people saw"] += len(other)
         for at, source in enumerate(document.segments):
             number += 1
-            segment = EsaSegment(lp, domain, name, str(number), source)
+            segment = RatedSegment(lp, domain, name, str(number), source)
             for user, shown_as, answer in rated[domain, name][at]:
                 system = _PEOPLE.get(shown_as, shown_as)
                 text = answer.item["tgt"][shown_as]
                 if segment.outputs.setdefault(system, text) != text:
                     raise InputError(f"people saw two translations of {name}, segment {at + 1}, by {system}")
                 errors = tuple(_errors(answer.said.get("error_spans") or [], text, left_out))
-                annotation = EsaAnnotation(errors, score_in_range(answer.said["score"]), user)
-                segment.annotations.setdefault(system, []).append(annotation)
+                annotation = SegmentRating(errors, score_in_range(answer.said["score"]), user)
+                segment.ratings.setdefault(system, []).append(annotation)
             for system, parts in blocks.items():
                 if system not in other:
                     segment.outputs.setdefault(system, parts[at])

@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.mqm_tsv import MqmData
-    from mbr_esd_metric.adapters.wmt.target import Target
+    from mbr_esd_metric.adapters.wmt.importing import Target
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
 #: Option -> the kinds of files that it belongs to; those of a submission are "submission" here.
@@ -24,9 +24,7 @@ _BELONGS = {
     "--uses-reference": ("submission",),
     "--rename": ("mqm", "esa", "cesa"),
     "--mqm": ("mqm", "qe", "esa"),
-    "--domain": ("mqm",),
-    "--texts": ("esa", "cesa"),
-    "--ends": ("esa",),
+    "--texts": ("cesa",),
     "--quoted": ("mqm", "esa", "task"),
     "--reference": ("mqm", "esa", "cesa", "submission"),
 }
@@ -65,26 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     people = parser.add_argument_group("people's annotations")
     add_mqm_option(people, "of MQM (default: google, of qe paper)", None)
-    people.add_argument("--domain", help="of mqm: domain of every segment (default: all)")
-    people.add_argument(
-        "--texts",
-        metavar="DIR",
-        help="folder with the texts: of esa as .csv sources, system-outputs and documents; of cesa wmt26-genmt.jsonl "
-        "and systems",
-    )
-    people.add_argument(
-        "--ends",
-        choices=["last", "past"],
-        help="of esa: what an error's end is, its last character, as Appraise exports it, or one past it (default: "
-        "past it in a .tsv, the last elsewhere)",
-    )
+    people.add_argument("--texts", metavar="DIR", help="of cesa: folder with wmt26-genmt.jsonl and systems")
     submission = parser.add_argument_group("a submission")
     submission.add_argument("--name", metavar="NAME", help="of the metric, such as GemSpanEval")
     submission.add_argument("--uses-reference", action="store_true", help="the metric saw the standard reference")
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt import mqm_ted_ende.tsv --test-set wmt21.tedtalks --lp en-de --data data\n"
-        "  mbr-esd wmt import esa_generalMT2024_wave*.csv --texts txt --test-set wmt24 --data data\n"
+        "  mbr-esd wmt import wmt24_esa.jsonl --test-set wmt24 --data data\n"
         "  mbr-esd wmt import annotations.json --texts wmt26-general-mt/data --test-set wmt26 --data data\n"
         "  mbr-esd wmt import mteval-test26.jsonl --test-set wmt26 --data data\n"
         "  mbr-esd wmt import predictions.tsv --name GemSpanEval --test-set wmt25 --lp en-cs_CZ --data data"
@@ -127,7 +113,7 @@ def _renamed(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _target(args: argparse.Namespace, kind: str, lp: str) -> Target:
-    from mbr_esd_metric.adapters.wmt.target import Target
+    from mbr_esd_metric.adapters.wmt.importing import Target
 
     return Target(
         args.data, args.test_set, lp, args.reference, _renamed(args), args.mqm or _WEIGHTS[kind], args.overwrite
@@ -147,7 +133,7 @@ def _mqm(args: argparse.Namespace, kind: str) -> None:
 
     human = read_mqm(args.files[0], quoted=args.quoted)
     for lp in _pairs(args, [rating.lp for rating in human]):
-        _write_ratings(human, _target(args, kind, lp), args.domain or "all")
+        _write_ratings(human, _target(args, kind, lp))
 
 
 def _qe(args: argparse.Namespace, kind: str) -> None:
@@ -161,11 +147,11 @@ def _qe(args: argparse.Namespace, kind: str) -> None:
         _write_ratings(read_qe(path, lp), _target(args, kind, lp))
 
 
-def _write_ratings(human: MqmData, target: Target, domain: str = "all") -> None:
+def _write_ratings(human: MqmData, target: Target) -> None:
     """Write a test set of human ratings, and say what was read, changed and written."""
     from mbr_esd_metric.adapters.wmt.importing import import_mqm
 
-    done = import_mqm(human, target, domain=domain)
+    done = import_mqm(human, target)
     print(human.report())
     for note in done.notes:
         print(f"  {note}")
@@ -180,7 +166,7 @@ def _write_ratings(human: MqmData, target: Target, domain: str = "all") -> None:
 
 def _esa(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.esa_files import read_esa
-    from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
+    from mbr_esd_metric.adapters.wmt.importing import import_esa
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
     if kind == "cesa":
@@ -188,7 +174,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
             raise OptionError(f"{args.files[0]} has no whole texts; name the folder with wmt26-genmt.jsonl: --texts")
         human = read_wmt26_esa(args.files[0], args.texts, args.lp)
     else:
-        human = read_esa(args.files, args.texts, quoted=args.quoted, ends=args.ends or "auto")
+        human = read_esa(args.files, quoted=args.quoted)
     for lp in args.lp or human.lps:
         done = import_esa(human, _target(args, kind, lp))
         print(done)
@@ -197,7 +183,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
 
 
 def _task(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.importing_esa import import_task, read_task
+    from mbr_esd_metric.adapters.wmt.importing import import_task, read_task
 
     segments = read_task(args.files[0], quoted=args.quoted)
     for lp in args.lp or sorted({segment.lp for segment in segments}):

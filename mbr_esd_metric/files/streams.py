@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -74,6 +74,25 @@ def table_rows(path: str | Path, delimiter: str, quoted: bool = True) -> Iterato
         yield from ((reader.line_num, row) for row in reader)
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}; is this file really quoted?") from None
+
+
+def table_cells(
+    path: str | Path, delimiter: str, needed: Iterable[str], quoted: bool = False
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line number, column -> cell) of each row of a table with a header.
+
+    Raises:
+        InputError: as `table_rows`, a missing column, or a row of another length.
+    """
+    rows = table_rows(path, delimiter, quoted)
+    header = next(rows, (1, []))[1]
+    if missing := [name for name in needed if name not in header]:
+        raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header")
+    for number, row in rows:
+        if len(row) != len(header):
+            hint = "" if quoted else "; perhaps cells are quoted (--quoted)"
+            raise InputError(f"{path}, line {number}: {len(row)} columns, and {len(header)} in the header{hint}")
+        yield number, dict(zip(header, row, strict=True))
 
 
 def read_segments(path: str | Path) -> list[str]:

@@ -1,9 +1,7 @@
-"""ESA in its four published forms, hand-written in their layout: one content, read to the same segments."""
+"""ESA in its published forms, hand-written in their layout: one content, read to the same segments."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, read_esa
+from mbr_esd_metric.adapters.esa_files import EsaData, SegmentRating, read_esa
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.errors import InputError
 
@@ -25,10 +23,10 @@ GIVEN: list[tuple[int, str, float, str, list[dict[str, Any]]]] = [
     (1, "Beta", 60.0, "a2", [{"start_i": "missing", "end_i": "missing", "severity": "minor"}]),
 ]
 EXPECTED = {
-    ("Alpha", 0): EsaAnnotation((), 95.0, "a1"),
-    ("Beta", 0): EsaAnnotation((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
-    ("Alpha", 1): EsaAnnotation((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
-    ("Beta", 1): EsaAnnotation((MqmError("minor", "omission", "source"),), 60.0, "a2"),
+    ("Alpha", 0): SegmentRating((), 95.0, "a1"),
+    ("Beta", 0): SegmentRating((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
+    ("Alpha", 1): SegmentRating((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
+    ("Beta", 1): SegmentRating((MqmError("minor", "omission", "source"),), 60.0, "a2"),
 }
 
 
@@ -91,31 +89,11 @@ def table(path: Path, *, overall: bool = True) -> Path:
     return path
 
 
-def appraise(path: Path) -> Path:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    for segment, system, score, annotator, errors in GIVEN:
-        spans = json.dumps([{**error, "error_type": None} for error in errors])
-        writer.writerow([annotator, system, segment, "TGT", "eng", "ces", int(score), "d1", "False", spans, 1.0, 2.0])
-    for kind, document in (("BAD", "d1#bad"), ("TGT", "d1#dup"), ("TGT", "ende-tutorial1")):
-        writer.writerow(["a1", "Alpha", 0, kind, "eng", "ces", 10, document, "False", "[]", 1.0, 2.0])
-    path.write_text(out.getvalue(), encoding="utf-8")
-    texts = path.parent / "txt"
-    for name in ("sources", "documents", "references", "system-outputs/en-cs"):
-        (texts / name).mkdir(parents=True, exist_ok=True)
-    (texts / "sources" / "en-cs.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
-    (texts / "documents" / "en-cs.docs").write_text("news\td1\n" * 2, encoding="utf-8")
-    for system, rows in TEXTS.items():
-        folder, name = ("references", f"en-cs.{system}") if system == "refA" else ("system-outputs/en-cs", system)
-        (texts / folder / f"{name}.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return path
-
-
 def check(data: EsaData) -> None:
     assert [(s.lp, s.domain, s.document, s.number, s.source) for s in data.segments] == [
         ("en-cs", "news", "d1", str(number), source) for number, source in enumerate(SOURCES)
     ]
-    found = {(system, int(s.number)): a for s in data.segments for system, (a,) in s.annotations.items()}
+    found = {(system, int(s.number)): a for s in data.segments for system, (a,) in s.ratings.items()}
     assert found == EXPECTED
     assert data.lps == ("en-cs",)
 
@@ -125,14 +103,6 @@ def test_one_segment_a_line(tmp_path: Path) -> None:
     check(data)
     assert data.segments[0].outputs == {system: rows[0] for system, rows in TEXTS.items()}
     assert list(data.left_out.values()) == [{"error that is missing from the translation: has no span": 1}]
-
-
-def test_the_first_form_of_wmt25_has_its_annotations_by_number(tmp_path: Path) -> None:
-    scores = {"Alpha": {"human1": 90, "errors1": [], "annotator1": "a", "human2": 70, "errors2": [], "annotator2": "b"}}
-    data = read_esa([unified(tmp_path / "humeval.jsonl", scores=scores)])
-    assert data.segments[0].annotations == {
-        "Alpha": [EsaAnnotation((), 90.0, "a"), EsaAnnotation((), 70.0, "b")],
-    }
 
 
 def test_one_annotation_a_line(tmp_path: Path) -> None:
@@ -145,44 +115,26 @@ def test_a_table_of_the_task(tmp_path: Path) -> None:
     assert data.segments[1].outputs["refA"] == TEXTS["refA"][1]
     assert left_out(data)["row of a challenge set"] == 1
     without = read_esa([table(tmp_path / "spans.tsv", overall=False)])
-    assert {a.score for s in without.segments for each in s.annotations.values() for a in each} == {None}
-
-
-def test_appraises_export_with_its_texts(tmp_path: Path) -> None:
-    path = appraise(tmp_path / "esa_generalMT2024_wave0.csv")
-    data = read_esa([path], tmp_path / "txt")
-    check(data)
-    assert left_out(data)["attention check, tutorial or repeated item, not a rating"] == 3
-    with pytest.raises(InputError, match="--texts"):
-        read_esa([path])
+    assert {a.score for s in without.segments for each in s.ratings.values() for a in each} == {None}
 
 
 def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) -> None:
-    path = appraise(tmp_path / "wave0.csv")
-    rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    again = [row.replace(",95,", ",60,").replace(",2.0", ",9.0") for row in rows if ",95," in row]
-    older = [row.replace(",95,", ",30,").replace(",2.0", ",1.5") for row in rows if ",95," in row]
-    path.write_text("".join([*rows, *again, *older]), encoding="utf-8")
-    data = read_esa([path], tmp_path / "txt")
-    assert data.segments[0].annotations["Alpha"] == [EsaAnnotation((), 60.0, "a1")]
+    path = single(tmp_path / "wmt24_esa.jsonl")
+    first, *rest = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    again = [{**first, "esa_score": score, "times": [0, end]} for score, end in (("95", 2), ("60", 9), ("30", 1.5))]
+    path.write_text("\n".join(map(json.dumps, [*again, *rest])) + "\n", encoding="utf-8")
+    data = read_esa([path])
+    assert data.segments[0].ratings["Alpha"] == [SegmentRating((), 60.0, "a1")]
     assert left_out(data)["annotation that the same person gave anew: the last one counts"] == 2
     # In another file it is another annotation.
-    both = read_esa([path, appraise(tmp_path / "wave1.csv")], tmp_path / "txt")
-    assert [one.score for one in both.segments[0].annotations["Alpha"]] == [60.0, 95.0]
-
-
-def test_an_end_can_be_taken_for_one_past_the_span(tmp_path: Path) -> None:
-    data = read_esa([unified(tmp_path / "humeval.jsonl")], ends="past")
-    (error,) = data.segments[0].annotations["Beta"][0].errors
-    assert (error.start, error.end) == (0, 2)
-    assert data.segments[1].annotations["Alpha"][0].errors == (MqmError("minor", ""),)  # no characters are left
-    assert left_out(data)["error span without characters, or past the translation: has no place"] == 1
+    both = read_esa([path, single(tmp_path / "second.jsonl")])
+    assert [one.score for one in both.segments[0].ratings["Alpha"]] == [60.0, 95.0]
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:
     first, second = unified(tmp_path / "one.jsonl"), single(tmp_path / "two.jsonl")
     data = read_esa([first, second])
-    assert [len(each) for s in data.segments for each in s.annotations.values()] == [2] * 4
+    assert [len(each) for s in data.segments for each in s.ratings.values()] == [2] * 4
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def write_release(annotations: dict[str, Any], folder: Path = Path()) -> None:
 
 def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
     data = read_wmt26_esa(release, "data")
-    raters = {one.annotator for s in data.segments for each in s.annotations.values() for one in each}
+    raters = {one.rater for s in data.segments for each in s.ratings.values() for one in each}
     assert sorted(filter(None, raters)) == GOLDEN["theirs"]["users"]
     means: dict[str, list[float]] = {}
     for segment in data.segments:
-        for system, each in segment.annotations.items():
+        for system, each in segment.ratings.items():
             means.setdefault(system, []).append(float(np.mean([one.score or 0.0 for one in each])))
     theirs = {name.replace("Human (from scratch)", "refA"): row for name, row in GOLDEN["theirs"]["systems"].items()}
     assert {system: len(scores) for system, scores in means.items()} == {name: row[1] for name, row in theirs.items()}
@@ -76,7 +76,7 @@ def test_it_becomes_a_test_set(release: Path, capsys: pytest.CaptureFixture[str]
         assert test_set.sources[row] == segment.source.replace("\n", " ").rstrip()
         for column, system in enumerate(test_set.systems):
             old = {"Bob_2_-_9B": "Bob 2 - 9B"}.get(system, system)
-            each = segment.annotations.get(old, [])
+            each = segment.ratings.get(old, [])
             gold = test_set.gold[column, row]
             assert gold == pytest.approx(np.mean([one.score or 0.0 for one in each])) if each else np.isnan(gold)
     ratings = test_set.human_ratings()[0]

@@ -1,35 +1,139 @@
-"""Writes human MQM annotations in the layout of mt-metrics-eval: texts, documents, gold scores and ratings."""
+"""Writes people's ratings, or a task's test set before there are any, in the layout of mt-metrics-eval.
+
+MQM's gold "mqm" is minus the penalties of all rows of a rater, source side included, averaged over the raters of a
+segment, as WMT makes it; error spans are written for each rater, and merged where one rater had each translation.
+ESA's gold "esa" is the mean of the raters' scores; the first rating of each translation is also "esa-human1", the
+standard gold of WMT25, the second "esa-human2" and so on; ratings without a score count as "mqm". A task's test set has
+no gold; the task's names of systems and numbers of segments are kept, so that a submission can use them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import numpy as np
-
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span, check_same_text
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating, read_table_segments
+from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span, check_same_text, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo, info_of, reference_name
+from mbr_esd_metric.adapters.wmt.layout import Layout, check_reference_name, one_line
+from mbr_esd_metric.adapters.wmt.loading import load_test_set
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, is_reference_name, reference_name
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.target import Target, replacing
-from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.paths import file_name
+from mbr_esd_metric.adapters.wmt.submissions import read_items
+from mbr_esd_metric.core.mqm import weights_of
+from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.files.paths import file_name, plain_name
+from mbr_esd_metric.files.streams import json_text, whole_file
 
-#: What the toolkit calls the ratings of all raters together.
+_TEST_SET = re.compile(r"\w[\w.+-]*")
+_LP = re.compile(r"\w+-\w+")
+_FIX = "change it with --rename OLD=NEW"
+#: The toolkit's name of the ratings of all raters together.
 _MERGED = "merged"
+#: System -> for each segment its ratings.
+_Cells = Mapping[str, Sequence[Sequence[SegmentRating]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A new test set, in one language pair, of a data folder.
+
+    Attributes:
+        data: the data folder.
+        test_set, lp: the place in it.
+        references: those of the systems that are references; by default, those called ref, refA, refB and so on. One
+            called "ref" takes the name of the test set's standard reference.
+        rename: system names to change, old -> new. In others, white space and slashes become underscores.
+        weights: MQM weights of the gold scores, "google" as WMT's, or "paper".
+        overwrite: replace the texts and human scores of a test set and language pair.
+    """
+
+    data: str | Path
+    test_set: str
+    lp: str
+    references: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    weights: str = "google"
+    overwrite: bool = False
+
+    def layout(self) -> Layout:
+        """The place, after checking that nothing there would be lost.
+
+        Raises:
+            InputError: the test set exists, or metric scores of its older texts do.
+            OptionError: a test set or a language pair whose name the layout cannot carry.
+        """
+        if not _TEST_SET.fullmatch(self.test_set):
+            raise OptionError(f"test set {self.test_set!r} becomes a folder's name; give one such as wmt21.tedtalks")
+        if not _LP.fullmatch(self.lp):
+            raise OptionError(f"a language pair is two language codes such as 'en-de', not {self.lp!r}")
+        layout = Layout(Path(self.data).expanduser(), self.test_set, self.lp)
+        if layout.source().exists() and not self.overwrite:
+            raise InputError(
+                f"{layout.source()} is already there; choose another test set or folder, or add --overwrite"
+            )
+        if stale := layout.metric_files():
+            folders = " and ".join(dict.fromkeys(str(path.parent) for path in stale))
+            raise InputError(
+                f"{folders}: scores of the texts that would be replaced ({stale[0].name} ...); move them away or "
+                "delete them, and score the new texts with: mbr-esd wmt score"
+            )
+        return layout
+
+    def names(self, systems: Iterable[str]) -> dict[str, str]:
+        """System as in the file -> its name in the layout.
+
+        Raises:
+            InputError: a name that the layout cannot carry, or that two systems would have.
+            OptionError: a system to rename that is none of these.
+        """
+        known = sorted(set(systems))
+        for old in self.rename:
+            if old not in known:
+                raise OptionError(f"no system {old!r} to rename; there are: {', '.join(known)}")
+        names = {old: self.rename.get(old, "_".join(old.replace("/", " ").split())) for old in known}
+        standard = reference_name(self.test_set, self.lp)
+        if standard and "ref" in set(known) - {*self.rename, *self.references} and standard not in names.values():
+            names["ref"] = standard
+        for old, name in names.items():
+            try:
+                file_name(name, "system", ".txt")
+            except InputError as error:
+                raise InputError(f"{error}: {_FIX}") from None
+            if list(names.values()).count(name) > 1:
+                raise InputError(f"system {old!r}: another one is called {name!r} too; {_FIX}")
+        return names
+
+    def references_among(self, systems: Sequence[str]) -> tuple[str, ...]:
+        """Those of the systems, under their new names, that are references.
+
+        Raises:
+            InputError: a name that no reference can have.
+            OptionError: a reference that is no system.
+        """
+        for name in self.references:
+            if name not in systems:
+                raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
+        references = tuple(s for s in systems if (s in self.references if self.references else is_reference_name(s)))
+        for name in references:
+            check_reference_name(name, _FIX)
+        return references
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import wrote.
+    """A test set that was written.
 
     Attributes:
-        layout: the files of the new test set.
+        layout: its files.
         systems, references, raters: their names.
         segments, documents, ratings: their numbers.
-        notes: what was changed or left out, in addition to what the reader reports.
+        notes: changes and omissions, in addition to those that the reader reports.
     """
 
     layout: Layout
@@ -39,7 +143,7 @@ class Imported:
     segments: int
     documents: int
     ratings: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         people = number_of(len(self.raters), "rater")
@@ -51,147 +155,137 @@ class Imported:
         )
 
 
-def import_mqm(human: MqmData, target: Target, *, domain: str = "all") -> Imported:
-    """Write a test set of human MQM annotations in the layout of mt-metrics-eval.
-
-    Gold scores are made as WMT makes them: minus the penalties of all rows of a rater, source side included,
-    averaged over the raters of a segment; a system's score is the mean of its rated segments.
+def import_mqm(human: MqmData, target: Target) -> Imported:
+    """Write a test set of human MQM annotations.
 
     Args:
-        human: what `read_mqm` returned.
-        target: where to. A reference called "ref" takes the name of the test set's standard reference, as in other
-            language pairs where the table has none.
-        domain: of every segment, as the annotations do not say it.
+        human: the result of `read_mqm`.
+        target: the place.
 
     Raises:
-        InputError: no rating in that language pair, a name the layout cannot carry, the test set is there, or metric
-            scores of its older texts are.
+        InputError: no rating in that language pair, a name the layout cannot carry, the test set exists, or metric
+            scores of its older texts do.
         OptionError: a reference or a system to rename that is not in the data; a test set or a language pair whose name
             the layout cannot carry.
     """
-    layout, lp = target.layout(), target.lp
     notes: list[str] = []
-    info = info_of(target.test_set, lp)
-    ratings = [r for r in human if r.lp in (None, lp)]
+    ratings = [r for r in human if r.lp in (None, target.lp)]
     if not ratings:
-        there = ", ".join(sorted({r.lp for r in human if r.lp}))
-        raise InputError(f"{human.path}: no ratings of {lp}; there are: {there}")
+        pairs = ", ".join(sorted({r.lp for r in human if r.lp}))
+        raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {pairs}")
     if len(ratings) < len(human):
         notes.append(f"{len(human) - len(ratings)} ratings of other language pairs are left out")
-    ratings = _renamed(ratings, target, notes)
-    ratings = _identified(ratings, notes)
-    table = _Table.of(ratings, human.path, notes)
-    names = target.references_among(table.systems)
-    _check_raters(layout, info.gold, table)
-    with replacing(layout, [table.sources[key] for key in table.segments]) as new:
-        _write(new, table, names, info, target.weights, domain)
-    raters = tuple(sorted({r.rater for r in ratings}))
-    return Imported(
-        layout,
-        table.systems,
-        names,
-        raters,
-        len(table.segments),
-        len({doc for doc, _ in table.segments}),
-        len(table.ratings),
-        tuple(notes),
-    )
+    segments = _segments(_identified(ratings, notes), target.lp, human.path, notes)
+    raters = _rater_names(segments)
+
+    def gold(layout: Layout, cells: _Cells) -> None:
+        _write_scores(layout, "mqm", segments, cells, target.weights)
+        for rater, name in raters.items():
+            own = {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
+            _write_ratings(layout, f"mqm.{name}", own)
+        if all(len(each) < 2 for row in cells.values() for each in row):
+            # One rater a translation: together they are one full set.
+            _write_ratings(layout, f"mqm.{_MERGED}", cells)
+
+    return _import(segments, target, gold, notes)
 
 
-_Key = tuple[str, str]  # (document, segment)
+def import_esa(human: EsaData, target: Target) -> Imported:
+    """Write a test set of ESA.
+
+    Args:
+        human: the result of `read_esa` or `read_wmt26_esa`.
+        target: the place.
+
+    Raises:
+        InputError, OptionError: as `import_mqm`; some ratings with a score and some without.
+    """
+    segments = [segment for segment in human.segments if segment.lp == target.lp]
+    ratings = [one for s in segments for each in s.ratings.values() for one in each]
+    if not ratings:
+        raise InputError(f"no annotation of {target.lp}; there are: {', '.join(human.lps)}")
+    if len({one.score is None for one in ratings}) > 1:
+        raise InputError("some annotations have a score and some have none; give ESA and MQM to an import each")
+    kind = "mqm" if ratings[0].score is None else "esa"
+    waves = max(len(each) for segment in segments for each in segment.ratings.values())
+    sets = {kind: list(range(waves))}
+    if waves > 1 or info_of(target.test_set, target.lp).gold == f"{kind}-human1":
+        sets |= {f"{kind}-human{wave + 1}": [wave] for wave in range(waves)}
+
+    def gold(layout: Layout, cells: _Cells) -> None:
+        for name, which in sets.items():
+            chosen = {
+                system: [[each[w] for w in which if w < len(each)] for each in row]
+                for system, row in cells.items()
+                if any(len(each) > which[0] for each in row)
+            }
+            _write_scores(layout, name, segments, chosen, target.weights)
+            if len(which) == 1 and any(one.errors is not None for one in ratings):
+                _write_ratings(layout, f"{name}.{_MERGED}", chosen)
+        if target.lp in human.documents:
+            files.write_lines(layout.task("documents"), (json_text(one) for one in human.documents[target.lp]))
+
+    notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.get(target.lp, {}).items())]
+    notes += [f"up to {waves} annotations a translation"] if waves > 1 else []
+    return _import(segments, target, gold, notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Ratings by system, segment and rater; the segments are in the order of the test set."""
+def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
+    """Write the texts of one language pair of a task's test set.
 
-    systems: tuple[str, ...]
-    segments: tuple[_Key, ...]
-    sources: Mapping[_Key, str]
-    targets: Mapping[tuple[str, _Key], str]
-    ratings: Mapping[tuple[str, _Key, str], MqmRating]
+    Raises:
+        InputError, OptionError: as `import_mqm`.
+    """
+    of_pair = [segment for segment in segments if segment.lp == target.lp]
+    if not of_pair:
+        pairs = ", ".join(sorted({segment.lp for segment in segments}))
+        raise InputError(f"nothing of {target.lp}; there are: {pairs}")
 
-    @classmethod
-    def of(cls, ratings: Sequence[MqmRating], path: Path, notes: list[str]) -> _Table:
-        sources: dict[_Key, str] = {}
-        targets: dict[tuple[str, _Key], str] = {}
-        kept: dict[tuple[str, _Key, str], MqmRating] = {}
-        lines: dict[tuple[str, _Key], int] = {}
-        twice = spellings = 0
-        for rating in ratings:
-            key = (rating.doc, rating.segment)
-            sources.setdefault(key, rating.source)
-            target = targets.setdefault((rating.system, key), rating.target)
-            if target != rating.target:
-                spellings += 1
-                line = lines[rating.system, key]
-                what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
-                check_same_text(path, what, target, line, rating.target, rating.line)
-            lines.setdefault((rating.system, key), rating.line)
-            if (rating.system, key, rating.rater) in kept:
-                twice += 1
-                continue
-            kept[rating.system, key, rating.rater] = _over(rating, target)
-        if twice:
-            notes.append(f"{twice} ratings by a rater who had rated the same translation: the first is kept")
-        if spellings:
-            notes.append(f"{spellings} ratings of another spelling of a translation: the first one is kept")
-        segments = _ordered(sources)
-        systems = tuple(sorted({system for system, _ in targets}))
-        missing = len(systems) * len(segments) - len(targets)
-        if missing:
-            notes.append(f"{missing} translations are not in the annotations: written as not supplied")
-        return cls(systems, segments, sources, targets, kept)
+    def names(layout: Layout, _: _Cells) -> None:
+        systems = target.names(system for segment in of_pair for system in segment.outputs)
+        files.write_lines(layout.task("systems"), (f"{name}\t{old}" for old, name in sorted(systems.items())))
+        files.write_lines(layout.task("segments"), (segment.number for segment in ordered(of_pair)))
+
+    return _import(of_pair, target, names, [])
 
 
-def _over(rating: MqmRating, target: str) -> MqmRating:
-    """The rating, moved to another spelling of its translation. A span that cannot be found there loses its place."""
-    if rating.target == target:
-        return rating
-    errors = []
-    for error in rating.errors:
-        place = carry_span(error.start, error.end, rating.target, target) if error.side == "target" else None
-        if error.side != "target":
-            errors.append(error)
-        elif place is None:
-            errors.append(replace(error, side=None, start=0, end=0))
-        else:
-            errors.append(replace(error, start=place[0], end=place[1]))
-    return replace(rating, target=target, errors=tuple(errors))
+def read_task(path: str | Path, *, quoted: bool = False) -> tuple[RatedSegment, ...]:
+    """The official segments of a task's test set, in the file's order; rows of challenge sets are left out.
+
+    Args:
+        path: mteval-task*-test25.tsv of WMT25, a row a segment and system, or mteval-test26.jsonl of WMT26, a segment a
+            line with item_id, src, ref and hyps; plain or compressed.
+        quoted: fields of the .tsv are quoted as in CSV.
+
+    Raises:
+        InputError: another format; the message names the line.
+    """
+    path = Path(path)
+    of_wmt26 = plain_name(path).endswith(".jsonl")
+    segments = read_items(path, _wmt26) if of_wmt26 else read_table_segments(path, quoted=quoted)
+    if not segments:
+        raise InputError(f"{path}: no official segment in this file")
+    return tuple(segments)
 
 
-def _ordered(keys: Iterable[_Key]) -> tuple[_Key, ...]:
-    """Ordered by the segment's number if all have one, with each document in one piece; otherwise by first
-    appearance."""
-    listed = list(keys)
-    if all(segment.isdecimal() for _, segment in listed):
-        listed.sort(key=lambda key: int(key[1]))
-    first: dict[str, int] = {}
-    for doc, _ in listed:
-        first.setdefault(doc, len(first))
-    return tuple(sorted(listed, key=lambda key: first[key[0]]))
-
-
-def _renamed(ratings: Sequence[MqmRating], target: Target, notes: list[str]) -> list[MqmRating]:
-    names = {rating.system for rating in ratings}
-    target.check_rename(names)
-    change, standard = dict(target.rename), reference_name(target.test_set, target.lp)
-    if standard is not None and "ref" in names - set(change) - set(target.references) and standard not in names:
-        change["ref"] = standard
-        notes.append(f"system ref is called {standard}, as the standard reference of the test set")
-    return [replace(r, system=change[r.system]) if r.system in change else r for r in ratings]
+def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[RatedSegment]:
+    outputs = {str(system): str(text) for system, text in item["hyps"].items()}
+    reference = (item.get("ref") or {}).get("text")
+    if reference:
+        outputs["refA"] = str(reference)
+    return [RatedSegment(lp, domain, document, place, str(item["src"]), outputs)]
 
 
 def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRating]:
     """Ratings whose document and segment name one source text.
 
     In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
-    with other sources. Then the source text itself says which segments are the same.
+    with other sources. Then equal sources are one segment.
     """
     named = [r for r in ratings if r.system]
     if len(named) < len(ratings):
         notes.append(f"{len(ratings) - len(named)} ratings of a system without a name are left out")
-    sources: dict[_Key, set[str]] = {}
+    sources: dict[tuple[str, str], set[str]] = {}
     for rating in named:
         sources.setdefault((rating.doc, rating.segment), set()).add(rating.source)
     if all(len(texts) == 1 for texts in sources.values()):
@@ -203,76 +297,169 @@ def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRatin
     return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
 
 
-def _rater_name(rater: str) -> str:
-    """A rater's name in the layout, which takes no white space."""
-    return "_".join(rater.split())
+def _segments(ratings: Sequence[MqmRating], lp: str, path: Path, notes: list[str]) -> list[RatedSegment]:
+    """The segments of ratings, each with the first spelling of its translations and one rating of each rater."""
+    segments: dict[tuple[str, str], RatedSegment] = {}
+    first: dict[tuple[str, str, str], MqmRating] = {}
+    twice = spellings = 0
+    for rating in ratings:
+        key = (rating.doc, rating.segment)
+        segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rating.source))
+        text = segment.outputs.setdefault(rating.system, rating.target)
+        before = first.setdefault((*key, rating.system), rating)
+        if text != rating.target:
+            spellings += 1
+            what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
+            check_same_text(path, what, text, before.line, rating.target, rating.line)
+        by_system = segment.ratings.setdefault(rating.system, [])
+        if any(one.rater == rating.rater for one in by_system):
+            twice += 1
+        else:
+            errors = tuple(_carried(error, rating.target, text) for error in rating.errors)
+            by_system.append(SegmentRating(errors, None, rating.rater))
+    if twice:
+        notes.append(f"{twice} ratings by a rater who had rated the same translation: the first is kept")
+    if spellings:
+        notes.append(f"{spellings} ratings of another spelling of a translation: the first one is kept")
+    missing = len(segments) * len({r.system for r in ratings}) - len(first)
+    if missing:
+        notes.append(f"{missing} translations are not in the annotations: written as not supplied")
+    return list(segments.values())
 
 
-def _check_raters(layout: Layout, gold: str, table: _Table) -> None:
-    """Check that every rater gets a file of their own, before anything is written."""
-    names: dict[str, str] = {_MERGED: ""}
-    for rater in dict.fromkeys(rater for _, _, rater in table.ratings):
-        name = _rater_name(rater)
+def _carried(error: MqmError, text: str, into: str) -> MqmError:
+    """An error in another spelling of its translation. A span that is not clear there loses its place."""
+    if error.side != "target" or text == into:
+        return error
+    place = carry_span(error.start, error.end, text, into)
+    return replace(error, side=None, start=0, end=0) if place is None else replace(error, start=place[0], end=place[1])
+
+
+def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
+    """Rater -> the name of their file.
+
+    Raises:
+        InputError: a name that no file can have, or that two raters would have.
+    """
+    names: dict[str, str] = {}
+    raters = dict.fromkeys(one.rater or "" for s in segments for each in s.ratings.values() for one in each)
+    for rater in raters:
+        name = "_".join(rater.split())
         if not name:
             raise InputError("a rating has no name of its rater; write one into the table")
-        layout.human_rating(f"{gold}.{file_name(name, 'rater')}")
-        if names.setdefault(name, rater) != rater:
-            other = f"rater {names[name]!r} has" if names[name] else "all raters together have"
-            raise InputError(f"rater {rater!r}: {other} the same file, {name!r}; change the name in the table")
+        file_name(name, "rater", ".seg.rating")
+        if name == _MERGED or name in names.values():
+            raise InputError(f"rater {rater!r} has the same file as others, {name!r}; change the name in the table")
+        names[rater] = name
+    return names
 
 
-def _write(
-    layout: Layout, table: _Table, references: Sequence[str], info: TestSetInfo, weights: str, domain: str
-) -> None:
-    outputs = {s: [table.targets.get((s, key)) for key in table.segments] for s in table.systems}
-    files.write_documents(layout.documents, ((domain, doc) for doc, _ in table.segments))
-    for system, texts in outputs.items():
-        files.write_text(layout.output(system), texts)
-    for name in references:
-        files.write_text(layout.reference(name), outputs[name])
-    by_rater: dict[str, dict[tuple[str, _Key], MqmRating]] = {}
-    for (system, key, rater), rating in table.ratings.items():
-        by_rater.setdefault(rater, {})[system, key] = rating
-    _write_scores(layout, table, by_rater, info.gold, weights, domain)
-    for rater, ratings in by_rater.items():
-        name = _rater_name(rater)
-        _write_ratings(layout.human_rating(f"{info.gold}.{name}"), table, [(name, ratings)])
-    if len(table.ratings) == len({(system, key) for system, key, _ in table.ratings}):
-        # One rater a translation: together they are one full set, which the toolkit calls merged.
-        _write_ratings(layout.human_rating(f"{info.gold}.{_MERGED}"), table, list(by_rater.items()))
-    files.write_text(layout.source(), (table.sources[key] for key in table.segments))
+def ordered(segments: Iterable[RatedSegment]) -> list[RatedSegment]:
+    """The segments by number if all have one; each document stays in one piece."""
+    listed = list(segments)
+    if all(segment.number.isdecimal() for segment in listed):
+        listed.sort(key=lambda segment: int(segment.number))
+    first: dict[str, int] = {}
+    for segment in listed:
+        first.setdefault(segment.document, len(first))
+    return sorted(listed, key=lambda segment: first[segment.document])
 
 
-def _write_scores(
-    layout: Layout,
-    table: _Table,
-    by_rater: Mapping[str, Mapping[tuple[str, _Key], MqmRating]],
-    gold: str,
-    weights: str,
-    domain: str,
-) -> None:
-    scores: dict[str, list[float | None]] = {}
-    for system in table.systems:
-        scores[system] = []
-        for key in table.segments:
-            given = [r[system, key].score(weights) for r in by_rater.values() if (system, key) in r]
-            scores[system].append(float(np.mean(given)) if given else None)
-    means = {s: [float(np.mean([v for v in values if v is not None]))] for s, values in scores.items()}
+def _import(
+    segments: Sequence[RatedSegment], target: Target, write_gold: Callable[[Layout, _Cells], None], notes: Sequence[str]
+) -> Imported:
+    layout, listed = target.layout(), ordered(segments)
+    names = target.names(system for s in listed for system in (*s.outputs, *s.ratings))
+    systems = tuple(sorted(set(names.values())))
+    references = target.references_among(systems)
+    notes = list(notes)
+    if names.get("ref", "ref") != "ref" and "ref" not in target.rename:
+        notes.append(f"system ref is called {names['ref']}, as the standard reference of the test set")
+    cells: dict[str, list[list[SegmentRating]]] = {}
+    for old, name in names.items():
+        row = [segment.ratings.get(old, []) for segment in listed]
+        if any(row):
+            cells[name] = row
+    with _replacing(layout, [segment.source for segment in listed]) as new:
+        files.write_documents(new.documents, ((segment.domain, segment.document) for segment in listed))
+        for old, name in names.items():
+            texts = [segment.outputs.get(old) for segment in listed]
+            files.write_text(new.output(name), texts)
+            if name in references:
+                files.write_text(new.reference(name), texts)
+        write_gold(new, cells)
+        files.write_text(new.source(), (segment.source for segment in listed))
+    ratings = [one for row in cells.values() for each in row for one in each]
+    raters = tuple(sorted({one.rater for one in ratings if one.rater}))
+    documents = len({segment.document for segment in listed})
+    return Imported(layout, systems, references, raters, len(listed), documents, len(ratings), tuple(notes))
+
+
+def _write_scores(layout: Layout, gold: str, segments: Sequence[RatedSegment], cells: _Cells, weights: str) -> None:
+    table = weights_of(weights)
+    scores = {
+        system: [
+            _mean([score_of(one.errors or (), table) if one.score is None else one.score for one in each])
+            for each in row
+        ]
+        for system, row in cells.items()
+    }
+    domains = ["_".join(segment.domain.split()) for segment in ordered(segments)]
+    by_domain = {
+        system: {
+            domain: _mean([score for score, other in zip(row, domains, strict=True) if other == domain])
+            for domain in dict.fromkeys(domains)
+        }
+        for system, row in scores.items()
+    }
     files.write_scores(layout.human_scores(gold, "seg"), scores)
-    files.write_scores(layout.human_scores(gold, "sys"), means)
-    files.write_domain_scores(
-        layout.human_scores(gold, "domain"), {s: {"_".join(domain.split()): m} for s, (m,) in means.items()}
-    )
+    files.write_scores(layout.human_scores(gold, "sys"), {system: [_mean(row)] for system, row in scores.items()})
+    files.write_domain_scores(layout.human_scores(gold, "domain"), by_domain)
 
 
-def _write_ratings(
-    path: Path, table: _Table, raters: Sequence[tuple[str, Mapping[tuple[str, _Key], MqmRating]]]
-) -> None:
-    ratings: dict[str, list[Sequence[MqmError] | None]] = {}
-    names: dict[str, list[str | None]] = {}
-    for system in table.systems:
-        cells = [(system, key) for key in table.segments]
-        found = [next(((name, r[cell]) for name, r in raters if cell in r), None) for cell in cells]
-        ratings[system] = [entry[1].errors if entry else None for entry in found]
-        names[system] = [entry[0] if entry else None for entry in found]
-    write_ratings(path, ratings, names)
+def _mean(scores: Sequence[float | None]) -> float | None:
+    numbers = [score for score in scores if score is not None]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
+    """Write the error spans of the first rating of each translation."""
+    ratings = {system: [each[0].errors if each else None for each in row] for system, row in cells.items()}
+    raters = {
+        system: ["_".join((each[0].rater or "").split()) or None if each else None for each in row]
+        for system, row in cells.items()
+    }
+    write_ratings(layout.human_rating(name), ratings, raters)
+
+
+@contextmanager
+def _replacing(layout: Layout, sources: Sequence[str]) -> Iterator[Layout]:
+    """A place to write a test set. Its files take that of older ones once they have been read, as every command will.
+
+    Raises:
+        InputError: a file cannot be read, or does not fit the others; nothing has changed then.
+    """
+    with TemporaryDirectory() as folder:
+        new = replace(layout, data=Path(folder))
+        yield new
+        try:
+            every = SystemChoice(outliers=True, human="all")
+            test_set = load_test_set(folder, layout.test_set, layout.lp, blind=True, choice=every)
+            if test_set.sources != tuple(one_line(source).rstrip() for source in sources):
+                raise InputError(f"{new.source()}: a source is not read back as it was written")
+        except InputError as error:
+            why = str(error).replace(folder, str(layout.data))
+            raise InputError(
+                f"the data cannot be kept in mt-metrics-eval's layout ({why}); nothing is imported"
+            ) from None
+        old = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
+        scores = layout.root / "human-scores"
+        for path in (*old, *scores.glob(f"{layout.lp}.*.score"), *scores.glob(f"{layout.lp}.*.rating")):
+            path.unlink(missing_ok=True)
+        # The source comes last, because its presence means that the test set is complete.
+        made = [path for path in new.root.rglob("*") if path.is_file()]
+        for path in sorted(made, key=lambda path: path == new.source()):
+            place = layout.root / path.relative_to(new.root)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(place) as file:
+                file.write(path.read_bytes())

@@ -40,8 +40,6 @@ _WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
 #: The first key of an entry of Pearmut's log, and where it is looked for.
 _PEARMUT = re.compile(r'^\s*\{\s*"[^"]*":\s*\[(\s*\{\s*"(annotation|actions|user_id|item)":|\s*\]?,?$)')
 _BEGINNING = 10_000
-#: Fields of a row of Appraise's export, which has no header.
-_APPRAISE = 12
 
 
 def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool = False) -> str:
@@ -120,4 +118,4 @@ def _of_table(first: str, quoted: bool) -> str | None:
         return "mqm"
     if not quoted and is_qe(first):
         return "qe"
-    return "esa" if len(next(csv.reader([first]))) == _APPRAISE else None
+    return None

@@ -27,7 +27,7 @@ from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.wmt.layout import one_line
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.files.streams import numbered_lines, table_cells, write_whole
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
 
 _T = TypeVar("_T")
@@ -131,23 +131,16 @@ def _write_wmt25_spans(path: Path, submission: Submission) -> None:
 def _read_wmt25(path: Path) -> list[SubmissionRow]:
     if path.is_dir():
         path = path / "segments.tsv"
-    lines = numbered_lines(path)
-    header = next(lines, (1, ""))[1].split("\t")
-    scores = "overall" in header
-    missing = [name for name in (*_IDENTITY, *(() if scores else _SPANS)) if name not in header]
-    if missing:
-        raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header; is it a table of WMT25?")
-    # The table of spans is read with pandas's defaults by the task's scorer, where a field may be quoted.
-    split = ((n, line.split("\t")) for n, line in lines) if scores else _csv_rows(lines)
+    first = next(iter(numbered_lines(path)), (1, ""))[1]
+    scores = "overall" in first.split("\t")
     rows = []
     places: Counter[tuple[str, str, str]] = Counter()
-    for number, fields in split:
+    # The task's scorer reads the table of spans with pandas's defaults, where a field may be quoted.
+    cells = table_cells(path, "\t", (*_IDENTITY, *(() if scores else _SPANS)), quoted=not scores)
+    for number, cell in cells:
+        if cell["set_id"] != "official":
+            continue
         with reading(f"{path}, line {number}"):
-            if len(fields) != len(header):
-                raise InputError(f"{len(fields)} columns, and {len(header)} in the header")
-            cell = dict(zip(header, fields, strict=True))
-            if cell["set_id"] != "official":
-                continue
             key = (f"{cell['source_lang']}-{cell['target_lang']}", cell["system_id"], cell["doc_id"])
             text = cell.get("hypothesis_segment")
             row = SubmissionRow(*key, places[key], cell["segment_id"], translation=text, line=number)
@@ -318,8 +311,3 @@ def _score_of(row: SubmissionRow) -> float:
 def cell_text(text: str) -> str:
     """`text` without tabs and line ends, of the same length."""
     return one_line(text).replace("\t", " ")
-
-
-def _csv_rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line + "\n" for _, line in lines), delimiter="\t")
-    return ((reader.line_num + 1, row) for row in reader)

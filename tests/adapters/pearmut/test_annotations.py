@@ -267,7 +267,7 @@ def test_protocols(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1: a score without errors"):
         read_mqm(tmp_path / "r.jsonl")
     (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
-    assert [one.errors for one in segment.annotations["X"]] == [None]
+    assert [one.errors for one in segment.ratings["X"]] == [None]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
     answers = [{"X": _said(None, sliders={"fluency": 5, "adequacy": 3})} for _ in range(2)]

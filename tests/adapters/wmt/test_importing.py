@@ -11,10 +11,9 @@ import pytest
 from mbr_esd_metric.adapters.human import read_mqm
 from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.importing import import_mqm
+from mbr_esd_metric.adapters.wmt.importing import Target, import_mqm
 from mbr_esd_metric.adapters.wmt.scorers import make_scorer
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
-from mbr_esd_metric.adapters.wmt.target import Target
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
@@ -95,9 +94,11 @@ def test_references_are_found_named_and_renamed(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_file_names(tmp_path: Path) -> None:
-    for name in ("a b", "a/b", ".a"):
+    done = import_mqm(data(rating("a b/c", "1")), Target(tmp_path, "s", "en-de"))
+    assert done.systems == ("a_b_c",)
+    for names in ((".a",), ("a b", "a_b")):
         with pytest.raises(InputError, match="change it with --rename"):
-            import_mqm(data(rating(name, "1")), Target(tmp_path, "t", "en-de"))
+            import_mqm(data(*(rating(name, "1") for name in names)), Target(tmp_path, "t", "en-de"))
 
 
 @pytest.mark.parametrize(("test_set", "lp"), [("a/b", "en-de"), ("..", "en-de"), ("t", "ende"), ("t", "a/b-c")])
@@ -122,7 +123,7 @@ def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
     score_test_set(load_test_set(tmp_path, "t", "en-de"), make_scorer("empty"))
     layout = load_test_set(tmp_path, "t", "en-de").layout
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score, .*delete"
+    message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score .*delete"
     with pytest.raises(InputError, match=message):
         import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de", overwrite=True))
     layout.source().unlink()  # as a stopped import leaves it
@@ -222,26 +223,24 @@ def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.Capture
     assert "--rename ab: write OLD=NEW" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", ["x/../../../../escape", "r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"]
-)
+@pytest.mark.parametrize("name", ["x/../../../y", "r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"])
 def test_a_name_out_of_data_never_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
-    for number, human in enumerate(
-        (
-            data(rating("A", "1", rater=name)),
-            data(rating(name, "1")),
-            data(rating("A", "1", rater="r"), rating(name, "2")),
-        )
-    ):
-        with pytest.raises(InputError, match="becomes a file's name|no white space in a name"):
-            import_mqm(human, Target(tmp_path / "data", f"t{number}", "en-de"))
+    target = Target(tmp_path / "data", "t", "en-de")
+    with pytest.raises(InputError, match="becomes a file's name"):
+        import_mqm(data(rating("A", "1", rater=name)), target)
+    system = data(rating("A", "1", rater="r"), rating(name, "2"))
+    if name.startswith("x/"):  # slashes in a system's name become underscores
+        assert import_mqm(system, target).systems == ("A", "x_.._.._.._y")
+        return
+    with pytest.raises(InputError, match="becomes a file's name"):
+        import_mqm(system, target)
     assert not list(tmp_path.iterdir())
 
 
 def test_two_raters_never_share_a_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="rater 'a_b': rater 'a b' has the same file"):
+    with pytest.raises(InputError, match="rater 'a_b' has the same file"):
         import_mqm(data(rating("A", "1", "a b"), rating("A", "2", "a_b")), Target(tmp_path, "t", "en-de"))
-    with pytest.raises(InputError, match="rater 'merged': all raters together have the same file"):
+    with pytest.raises(InputError, match="rater 'merged' has the same file"):
         import_mqm(data(rating("A", "1", "merged"), rating("A", "2", "b")), Target(tmp_path, "t", "en-de"))
     with pytest.raises(InputError, match="no name of its rater"):
         import_mqm(data(rating("A", "1", " ")), Target(tmp_path, "t", "en-de"))
@@ -281,12 +280,6 @@ def test_what_cannot_be_read_back_is_not_imported(odd: dict[str, str], tmp_path:
     with pytest.raises(InputError, match=message):
         import_mqm(made, Target(tmp_path, "t", "en-de", overwrite=True))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-
-
-def test_a_blank_domain_is_not_imported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing is imported"):
-        import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"), domain=" ")
-    import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"))  # nothing is in the way
 
 
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaAnnotation, EsaData, EsaSegment
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
 from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.importing_esa import import_esa
+from mbr_esd_metric.adapters.wmt.importing import Target, import_esa
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
-from mbr_esd_metric.adapters.wmt.target import Target
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -27,12 +26,10 @@ def esa(*scores: tuple[float | None, ...], errors: tuple[MqmError, ...] = (MAJOR
     segments = []
     for number, (document, domain) in enumerate([("d1", "news"), ("d2", "social"), ("d1", "news")]):
         texts = {"A B": f"alpha {number}", "C": f"gamma {number}", "refA": f"reference {number}"}
-        segment = EsaSegment("en-cs", domain, document, str(number), f"source {number}", texts)
-        segment.annotations["C"] = [EsaAnnotation((), 50.0 if scores[0][0] is not None else None, "x")]
+        segment = RatedSegment("en-cs", domain, document, str(number), f"source {number}", texts)
+        segment.ratings["C"] = [SegmentRating((), 50.0 if scores[0][0] is not None else None, "x")]
         if number < len(scores):
-            segment.annotations["A B"] = [
-                EsaAnnotation(errors, score, f"r{i}") for i, score in enumerate(scores[number])
-            ]
+            segment.ratings["A B"] = [SegmentRating(errors, score, f"r{i}") for i, score in enumerate(scores[number])]
         segments.append(segment)
     return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}})
 
@@ -75,7 +72,7 @@ def test_the_standard_gold_of_wmt25_is_the_first_annotation(tmp_path: Path) -> N
     assert [ratings.name for ratings in test_set.human_ratings()] == ["esa-human1.merged"]
 
 
-def _in(segment: EsaSegment, lp: str) -> EsaSegment:
+def _in(segment: RatedSegment, lp: str) -> RatedSegment:
     segment.lp = lp
     return segment
 

@@ -24,7 +24,6 @@ BEGINNINGS = [
     (json.dumps({"doc_id": "en-cs_#_news_#_d_#_1", "src_text": "a", "tgt_text": {}, "scores": {}}), "esa"),
     (json.dumps({"langs": "en-cs", "src": "a", "tgt": "b", "esa_spans": [], "esa_score": 90}), "esa"),
     ("\t".join((_WMT25, _TEXTS, _SPANS, "overall")), "esa"),
-    ("engces1,sysA,4,TGT,eng,ces,90.0,doc,False,[],1.0,2.0", "esa"),
     (json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "src": "a", "hyps": {"A": "b"}}), "task"),
     ("\t".join((_WMT25, _TEXTS)), "task"),
     (json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "task1_pred": {}}), "wmt26"),

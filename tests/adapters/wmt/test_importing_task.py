@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.importing_esa import import_task, read_task
-from mbr_esd_metric.adapters.wmt.target import Target
+from mbr_esd_metric.adapters.wmt.importing import Target, import_task, read_task
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, MbrEsdError
 
