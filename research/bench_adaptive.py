@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from running import run
 
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions

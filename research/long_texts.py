@@ -22,8 +22,8 @@ import numpy as np
 from running import run
 from scipy.stats import spearmanr
 
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import WEIGHTS
 from mbr_esd_metric.elicit.sentences import Part, parts, word_count

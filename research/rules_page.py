@@ -48,7 +48,7 @@ from rules_answers import (
 )
 from running import run
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import number_of

@@ -1,4 +1,4 @@
-"""What ``comet-score --to_json`` writes: for each system a list of objects with src, mt, COMET and, of some, errors."""
+"""Files of ``comet-score --to_json``: for each system a list of objects with src, mt, COMET and, of some, errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded, finite, reading
+from mbr_esd_metric.files.untrusted import finite, read_json, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,8 @@ class CometRow:
             row has no list of errors, or a translation was left out.
         score: None if there is none.
         mqm: the MQM score beside it, in [-25, 0], if there is one.
-        data_warning: what the pair was warned of, if anything.
-        reference: whether a reference stands beside it.
+        data_warning: the warning about the pair, if there is one.
+        reference: whether the row has a reference.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
@@ -48,12 +47,11 @@ def read_comet_json(path: Path) -> list[CometRow]:
     Raises:
         InputError: another format; names the system and the segment.
     """
-    with reading(str(path)):
-        data = decoded("\n".join(line for _, line in numbered_lines(path)))
+    data = read_json(path)
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
-        raise InputError(f"{path}: give what comet-score --to_json writes, an object with a list of segments a system")
+        raise InputError(f"{path}: give a file of comet-score --to_json, an object with a list of segments a system")
     names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
-    found = []
+    result = []
     for system, (key, rows) in zip(names, data.items(), strict=True):
         for number, row in enumerate(rows, 1):
             where = f"{path}, system {key}, segment {number}"
@@ -68,7 +66,7 @@ def read_comet_json(path: Path) -> list[CometRow]:
                     _annotation(row["errors"], row.get("omissions", ())) if "errors" in row and not left_out else None
                 )
             data_warning = row.get("data_warning")
-            found.append(
+            result.append(
                 CometRow(
                     SegmentKey(system, str(row.get("src", "")), row["mt"]),
                     str(row.get("id", number)),
@@ -80,7 +78,7 @@ def read_comet_json(path: Path) -> list[CometRow]:
                     parts,
                 )
             )
-    return found
+    return result
 
 
 def _annotation(errors: Any, omissions: Any) -> Annotation:

@@ -1,4 +1,4 @@
-"""Translations with what a metric says of them, and whether people found them without error."""
+"""A metric's scores and spans of translations that people rated, and whether these are without error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from statistics import fmean
 import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
-from mbr_esd_metric.adapters.ratings import read_person_ratings
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
@@ -26,7 +25,7 @@ from mbr_esd_metric.metaeval.error_free_model import Judged
 
 @dataclass(slots=True)
 class _Rated:
-    """What people said of one translation: whether somebody marked an error, and their scores, if they gave any."""
+    """People's ratings of one translation: whether somebody marked an error, and their scores, if they gave any."""
 
     rating: MqmRating
     marked: bool = False
@@ -41,7 +40,7 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     """The translations of a metric's files that people rated.
 
     Args:
-        metrics: what `mbr-esd score --to_json` or ``comet-score --to_json`` wrote, of one metric.
+        metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
         ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
 
     Raises:
@@ -56,13 +55,12 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     join = Join(people.items(), {row.place.system for row in rows})
     judged, labels = [], []
     for row in rows:
-        found = join.find(row.place)
+        human = join.find(row.place)
         score = row.score if row.score is not None or row.annotation is None else mqm_score(row.annotation)
-        if found is not None and score is not None:
-            rating = found.rating
+        if human is not None and score is not None:
             length = len(row.place.translation)
-            judged.append(Judged(score, row.annotation, length, rating.lp or "", rating.doc))
-            labels.append(found.clean)
+            judged.append(Judged(score, row.annotation, length, human.rating.lp or "", human.rating.doc))
+            labels.append(human.clean)
     if not judged:
         raise InputError(f"no translation of {', '.join(metrics)} is rated in {', '.join(ratings)}")
     return judged, labels
@@ -80,7 +78,7 @@ def judged_of_test_set(test_set: TestSet, metric: str) -> tuple[list[Judged], li
     """The rated translations of a test set, with a stored metric.
 
     Raises:
-        InputError: the metric is not there, or does not fit.
+        InputError: the metric is missing, or does not fit.
         OptionError: an unknown name.
     """
     (name, *_) = test_set.find_metrics([metric])

@@ -25,9 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
 from mbr_esd_metric.adapters.qe_tsv import span_columns
-from mbr_esd_metric.adapters.ratings import PersonRating
+from mbr_esd_metric.adapters.ratings import MqmError, PersonRating
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError

@@ -1,6 +1,6 @@
-"""Human MQM annotations: Google's TSV (since 2020), and ratings as JSON lines.
+"""Human MQM annotations in Google's TSV (since 2020); and the one reader of all formats of MQM.
 
-Google's TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
+The TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
 whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
 have changed their names over the years (`COLUMNS`), quotes are literal, and rows of severity ``HOTW-test``
 are attention checks of the raters, not ratings. Marot's files are of the same kind, with or without a header;
@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
-from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.elicit.parse import is_omission
+from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
+from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating, read_mqm_json
+from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import table_rows
-from mbr_esd_metric.files.untrusted import json_objects, reading
+from mbr_esd_metric.files.paths import plain_name
+from mbr_esd_metric.files.streams import numbered_lines, table_rows
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
 #: place of a segment in its document, and `seg_id` its place in the test set.
@@ -44,132 +44,6 @@ _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
 #: Two spellings of one text share at least this much (Ratcliff and Obershelp).
 _SAME_TEXT = 0.5
-AT_THE_END = "span of white space at the end"
-
-
-@dataclass(frozen=True, slots=True)
-class MqmError:
-    """One error that a rater marked.
-
-    Attributes:
-        severity: as in the file, in lower case ("major", "minor", "neutral", "critical" ...).
-        category: as in the file, for example "Accuracy/Mistranslation".
-        side: the text that the offsets belong to; None if the error has no place.
-        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place. On
-            the source's side that is an omission of which nobody says where it is.
-    """
-
-    severity: str
-    category: str
-    side: Literal["target", "source"] | None = None
-    start: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MqmRating:
-    """One rater's annotation of one translation.
-
-    Attributes:
-        system, doc, rater: as in the file.
-        doc_segment: the segment's position in its document, as in the file.
-        segment: its position in the test set, as in the file.
-        source, target: without markers and without white space at the end. If rows of one output disagree, the most
-            frequent text.
-        errors: in the file's order, those of the source side and those without a place among them.
-        lp: such as "en-de" where the file says it.
-        line: the first one of the file that has it; 0 if there is no file.
-    """
-
-    system: str
-    doc: str
-    doc_segment: str
-    segment: str
-    rater: str
-    source: str
-    target: str
-    errors: tuple[MqmError, ...]
-    lp: str | None = None
-    line: int = field(default=0, compare=False)
-
-    @property
-    def annotation(self) -> Annotation:
-        """The error spans of the target side, major and minor, each as often as it was marked, and the errors there
-        that have no characters."""
-        there = [
-            (e, severity)
-            for e in self.errors
-            if e.side == "target" and (severity := fold_severity(e.severity)) is not None
-        ]
-        spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in there if e.start < e.end)
-        return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
-
-    @property
-    def omissions(self) -> Annotation:
-        """What the translation leaves out: the error spans of the source side whose category is an omission, and the
-        severities of omissions without a place. Errors of the source itself are none."""
-        missing = [
-            (e, severity)
-            for e in self.errors
-            if e.side == "source" and is_omission(e.category) and (severity := fold_severity(e.severity)) is not None
-        ]
-        spans = [ErrorSpan(e.start, e.end, s, e.category, side="source") for e, s in missing if e.start < e.end]
-        return Annotation.of_rater(spans).missing(s for e, s in missing if e.start == e.end)
-
-    @property
-    def both(self) -> Annotation:
-        """Annotation and omissions in one."""
-        return self.annotation.with_omissions(self.omissions)
-
-    def score(self, weights: str | MqmWeights = "google") -> float:
-        """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
-
-        This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
-        """
-        return score_of(self.errors, weights_of(weights))
-
-
-def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
-    """Minus the sum of the errors' penalties, which depend on severity and category alone, not on a place."""
-    spans = [(fold_severity(error.severity), error.category) for error in errors]
-    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something in the file that the ratings leave out or change.
-
-    Attributes:
-        line: the number of the line, from 1.
-        reason: the same text for everything that is left out for the same reason.
-    """
-
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class MqmData:
-    """The ratings of one file, in order of first appearance, and what was left out; iterates over ratings."""
-
-    path: Path
-    ratings: tuple[MqmRating, ...]
-    left_out: tuple[LeftOut, ...]
-
-    def __iter__(self) -> Iterator[MqmRating]:
-        return iter(self.ratings)
-
-    def __len__(self) -> int:
-        return len(self.ratings)
-
-    def report(self, examples: int = 3) -> str:
-        """The number of ratings, and for each reason how much was left out, with the first lines."""
-        lines = [f"{self.path.name}: {len(self.ratings)} ratings"]
-        for reason, count in Counter(item.reason for item in self.left_out).most_common():
-            shown = [str(item.line) for item in self.left_out if item.reason == reason][:examples]
-            more = ", ..." if count > examples else ""
-            lines.append(f"  {count:>6}  {reason} (line {', '.join(shown)}{more})")
-        return "\n".join(lines)
 
 
 def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
@@ -229,68 +103,6 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
         raise InputError(f"{path}: no ratings in this file{why}")
     return MqmData(path, ratings, tuple(sorted(left_out, key=lambda item: item.line)))
-
-
-def read_mqm_json(path: str | Path) -> MqmData:
-    """Read ratings as JSON lines, plain or compressed: those of `adapters.ratings`, or others in this form.
-
-    Each line is an object with lp (or direction), system, doc, seg_id, rater, src, mt and errors, each of these with
-    start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
-    and the offsets in src, or none.
-
-    Raises:
-        InputError: with the line, where it is no such object or a span does not fit its translation.
-    """
-    path = Path(path)
-    ratings: list[MqmRating] = []
-    left_out: list[LeftOut] = []
-    for where, number, item in json_objects(path):
-        with reading(where):
-            ratings.append(rating_of(item, number, left_out))
-    if not ratings:
-        raise InputError(f"{path}: no ratings in this file")
-    return MqmData(path, tuple(ratings), tuple(left_out))
-
-
-def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
-    """The rating of one line.
-
-    Raises:
-        InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.
-    """
-    target = str(item["mt"]).rstrip()
-    errors = []
-    if item["errors"] is None:
-        raise InputError("a score without errors (direct assessment); only `wmt import` and `annotate report` read it")
-    for error in item["errors"]:
-        severity, category = str(error["severity"]).lower(), str(error["category"] or "")
-        if error.get("start") is None and error.get("end") is None:
-            errors.append(MqmError(severity, category, "source" if error.get("side") == "source" else None))
-            continue
-        start, end = int(error["start"]), int(error["end"])
-        if error.get("side") == "source":
-            if not 0 <= start < end <= len(str(item["src"])):
-                raise InputError(f"error span [{start}, {end}) does not fit its source")
-            errors.append(MqmError(severity, category, "source", start, end))
-            continue
-        if not 0 <= start < end <= len(str(item["mt"])):
-            raise InputError(f"error span [{start}, {end}) does not fit its translation")
-        if start >= len(target):
-            left_out.append(LeftOut(number, AT_THE_END))
-            continue
-        errors.append(MqmError(severity, category, "target", start, min(end, len(target))))
-    return MqmRating(
-        str(item["system"]),
-        str(item["doc"]),
-        str(item["seg_id"]),
-        str(item["seg_id"]),
-        str(item["rater"]),
-        str(item["src"]).rstrip(),
-        target,
-        tuple(errors),
-        str(item["direction" if "direction" in item else "lp"]),
-        number,
-    )
 
 
 def check_same_text(path: Path, what: str, text: str, line: int, other: str, other_line: int) -> None:
@@ -409,3 +221,14 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
         f"{path}, line 1: no column {' or '.join(repr(v) for v in COLUMNS[name])} in the header "
         f"({', '.join(header)}); give Google's MQM TSV with its header line"
     )
+
+
+def read_mqm(path: str | Path, quoted: bool = False) -> MqmData:
+    """Google's TSV, a table of WMT's quality estimation task, or ratings as JSON lines; plain or compressed.
+
+    JSON lines have a name that ends in .jsonl or .json, and a table of the task is told by its first row.
+    """
+    if plain_name(path).endswith((".jsonl", ".json")):
+        return read_mqm_json(path)
+    first = next(iter(numbered_lines(Path(path))), (0, ""))[1]
+    return read_qe(path) if is_qe(first) and not quoted else read_mqm_tsv(path, quoted)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.rating_files import fitted
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
@@ -48,23 +48,26 @@ def metrics_of(
         OptionError: an unknown metric or set of ratings.
     """
     systems = _systems(evs)
-    gold = _matrix(evs.Scores("seg", evs.StdHumanScoreName("seg")), systems)
-    names = sorted(name for name in evs.metric_names if evs.Scores("seg", name) and _fits(evs, name))
+    scores = {name: evs.Scores("seg", name) for name in evs.metric_names}
+    usable = sorted(n for n, values in scores.items() if values and set(evs.ReferencesUsed(n)) <= {evs.std_ref})
     for name in metrics:
-        if name not in names:
-            raise unknown(f"metric of {evs.name} {evs.lp}", name, names)
-    chosen = list(metrics) or names
-    if not chosen:
+        if name not in usable:
+            raise unknown(f"metric of {evs.name} {evs.lp}", name, usable)
+    if not usable:
         raise InputError(f"{evs.name} {evs.lp}: no metric has segment scores; pass read_stored_metric_scores=True")
     entries = []
-    for name in chosen:
-        predicted = _predicted(evs, spans[name], systems) if spans and name in spans else None
-        scores = _matrix(evs.Scores("seg", name), systems)
-        entries.append(MetricEntry(evs.BaseMetric(name), bool(evs.ReferencesUsed(name)), scores, predicted))
-    human, notes = _human(evs, systems, raters)
-    for name in () if metrics else sorted(set(evs.metric_names) - set(names)):
-        why = f"the standard reference is {evs.std_ref}" if evs.Scores("seg", name) else "it has no scores of segments"
+    for name in list(metrics) or usable:
+        predicted = _annotations(evs, spans[name], systems)[0] if spans and name in spans else None
+        values = _matrix(scores[name], systems)
+        entries.append(MetricEntry(evs.BaseMetric(name), bool(evs.ReferencesUsed(name)), values, predicted))
+    human, cut = _human(evs, systems, raters)
+    notes = []
+    if cut:
+        notes.append(f"error spans of people, {evs.lp}: in {cut} translations some end past the text and are cut there")
+    for name in () if metrics else sorted(set(scores) - set(usable)):
+        why = f"the standard reference is {evs.std_ref}" if scores[name] else "it has no scores of segments"
         notes.append(f"{name} is left out in {evs.lp}: {why}")
+    gold = _matrix(evs.Scores("seg", evs.StdHumanScoreName("seg")), systems)
     return MetricSet(evs.lp, gold, _lengths(evs, systems), human, entries, tuple(notes))
 
 
@@ -82,15 +85,15 @@ def evaluate_spans_of(
         predicted: system -> for each segment a ``Rating`` or an annotation.
         raters: names of human ratings; none for the merged ones, or every rater's where there are none.
         measures: see `mbr_esd_metric.metaeval.span_measures`.
-        aggregation: what several raters of one translation count.
+        aggregation: the count of several raters of one translation.
 
     Raises:
         InputError: a rated translation without prediction, spans past the end of a translation, no ratings.
         OptionError: an unknown set of ratings or measure.
     """
     systems = _systems(evs)
-    grid = _predicted(evs, predicted, systems)
-    return evaluate_spans(grid, _human(evs, systems, raters)[0], _lengths(evs, systems), measures, aggregation)
+    spans, lengths = _annotations(evs, predicted, systems)[0], _lengths(evs, systems)
+    return evaluate_spans(spans, _human(evs, systems, raters)[0], lengths, measures, aggregation)
 
 
 def annotation_of(rating: Any) -> Annotation | None:
@@ -99,30 +102,22 @@ def annotation_of(rating: Any) -> Annotation | None:
         return rating
     if not hasattr(rating, "errors"):
         return Annotation.of_rater(rating)
-    there = [
+    errors = [
         (error, severity)
         for error in rating.errors
         if not error.is_source_error and (severity := fold_severity(error.severity or "")) is not None
     ]
-    spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in there if e.start < e.end)
-    return spans.pointing((e.start, s) for e, s in there if e.start == e.end)
+    spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in errors if e.start < e.end)
+    return spans.pointing((e.start, s) for e, s in errors if e.start == e.end)
 
 
 def _systems(evs: Any) -> list[str]:
     gold = evs.StdHumanScoreName("seg")
-    stored = evs.Scores("seg", gold) if gold is not None else None
-    if not stored:
+    scores = evs.Scores("seg", gold) if gold is not None else None
+    if not scores:
         raise InputError(f"{evs.name} {evs.lp}: no gold scores of segments")
     left_out = {evs.std_ref} | set(evs.outlier_sys_names)
-    return sorted(
-        system
-        for system, scores in stored.items()
-        if system not in left_out and any(score is not None for score in scores)
-    )
-
-
-def _fits(evs: Any, name: str) -> bool:
-    return set(evs.ReferencesUsed(name)) <= {evs.std_ref}
+    return sorted(s for s, row in scores.items() if s not in left_out and any(score is not None for score in row))
 
 
 def _matrix(scores: Mapping[str, Sequence[float | None]], systems: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -133,37 +128,21 @@ def _lengths(evs: Any, systems: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.array([[len(text or "") for text in evs.sys_outputs[system]] for system in systems], dtype=np.int64)
 
 
-def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[list[AnnotationMatrix], list[str]]:
-    """Human spans, and a note if some of them end past their translation, as about one in a hundred does."""
+def _human(evs: Any, systems: Sequence[str], raters: Sequence[str]) -> tuple[list[AnnotationMatrix], int]:
+    """Human spans, and the number of annotations with a span past the end of the translation."""
     names = choose_ratings(evs.human_rating_names, evs.StdHumanScoreName("seg"), raters)
-    grids = [_grid(evs.Ratings(name), systems, len(evs.src)) for name in names]
-    cut = [_cut(grid, _lengths(evs, systems)) for grid in grids]
-    changed = sum(found for _, found in cut)
-    note = f"error spans of people, {evs.lp}: in {changed} translations some end past the text and are cut there"
-    return [grid for grid, _ in cut], [note] if changed else []
+    sets = [_annotations(evs, evs.Ratings(name), systems) for name in names]
+    return [matrix for matrix, _ in sets], sum(cut for _, cut in sets)
 
 
-def _predicted(evs: Any, ratings: SystemSpans, systems: Sequence[str]) -> AnnotationMatrix:
-    """As `_grid`, for a metric: its spans are cut at the end of the translation."""
-    return _cut(_grid(ratings, systems, len(evs.src)), _lengths(evs, systems))[0]
-
-
-def _cut(grid: AnnotationMatrix, lengths: npt.NDArray[np.int64]) -> tuple[list[list[Annotation | None]], int]:
-    """The annotations cut to their texts, and the number of annotations with a span that had to be cut."""
-    changed = 0
+def _annotations(evs: Any, ratings: SystemSpans, systems: Sequence[str]) -> tuple[list[list[Annotation | None]], int]:
+    """The annotations cut to their texts, and the number of those with a span that had to be cut."""
+    cut = 0
     rows: list[list[Annotation | None]] = []
-    for row, of in zip(grid, lengths.tolist(), strict=True):
+    for system in systems:
         rows.append([])
-        for cell, length in zip(row, of, strict=True):
-            if cell is None:
-                rows[-1].append(None)
-                continue
-            given = as_annotation(cell)
-            changed += any(span.end > length for span in given)
-            rows[-1].append(fitted(given, length))
-    return rows, changed
-
-
-def _grid(ratings: SystemSpans, systems: Sequence[str], segments: int) -> AnnotationMatrix:
-    unrated = [None] * segments
-    return [[annotation_of(rating) for rating in ratings.get(system, unrated)] for system in systems]
+        for rating, text in zip(ratings.get(system, [None] * len(evs.src)), evs.sys_outputs[system], strict=True):
+            annotation, length = annotation_of(rating), len(text or "")
+            cut += annotation is not None and any(span.end > length for span in annotation)
+            rows[-1].append(None if annotation is None else fitted(annotation, length))
+    return rows, cut

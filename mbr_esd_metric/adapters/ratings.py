@@ -1,37 +1,163 @@
-"""Ratings that people gave in an annotation tool, as JSON lines, with what the tool knows besides.
+"""Ratings that people gave: errors, scores, and what an annotation tool knows besides; and their JSON lines.
 
 A line a translation and person::
 
-    {"lp", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category"}],
-     "score", "seconds", "suggested": [{..., "confidence", "fate"}] or null, "added", "checks": [passed, shown]}
+    {"lp", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category",
+     "side"?}], "score", "seconds", "suggested": [{..., "confidence", "fate"}] or null, "added",
+     "checks": [passed, shown]}
 
-``"errors": null`` says that the person was asked for a score alone.
-
-`read_mqm` and `read_esa` read these files as well, so that every verb for ratings of people takes them. An error
-of ``"side": "source"`` is left out of the translation; people who mark [missing] do not say what, so it has no place.
+Offsets are half-open, over mt. What the translation leaves out has ``"side": "source"`` and the offsets in src, or
+none, as people who mark [missing] do not say what. ``"errors": null``: the person was asked for a score alone.
+`annotate import` writes such files, and every verb that takes people's ratings reads them; `read_mqm_json` needs the
+first eight keys alone (lp may be called direction).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating, rating_of
-from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.core.mqm import MqmWeights, weights_of
+from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
 
-#: What a person did with a span that was there before: left it, gave it another severity or extent, removed it.
+#: Why an error has no span: it is white space that the translation lost.
+AT_THE_END = "span of white space at the end"
+#: A person's treatment of a span that was there before: left, with another severity or extent, removed.
 Fate = Literal["kept", "changed", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
+class MqmError:
+    """One error that a rater marked.
+
+    Attributes:
+        severity: as in the file, in lower case ("major", "minor", "neutral", "critical" ...).
+        category: as in the file, for example "Accuracy/Mistranslation".
+        side: the text that the offsets belong to; None if the error has no place.
+        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place. On
+            the source's side that is an omission of which nobody says where it is.
+    """
+
+    severity: str
+    category: str
+    side: Literal["target", "source"] | None = None
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MqmRating:
+    """One rater's annotation of one translation.
+
+    Attributes:
+        system, doc, rater: as in the file.
+        doc_segment: the segment's position in its document, as in the file.
+        segment: its position in the test set, as in the file.
+        source, target: without markers and without white space at the end. If rows of one output disagree, the most
+            frequent text.
+        errors: in the file's order, those of the source side and those without a place among them.
+        lp: such as "en-de" where the file says it.
+        line: the first one of the file that has it; 0 if there is no file.
+    """
+
+    system: str
+    doc: str
+    doc_segment: str
+    segment: str
+    rater: str
+    source: str
+    target: str
+    errors: tuple[MqmError, ...]
+    lp: str | None = None
+    line: int = field(default=0, compare=False)
+
+    @property
+    def annotation(self) -> Annotation:
+        """The major and minor errors of the target side, each as often as it was marked; its points have no
+        characters."""
+        errors = [(e, s) for e in self.errors if e.side == "target" and (s := fold_severity(e.severity)) is not None]
+        spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in errors if e.start < e.end)
+        return spans.pointing((e.start, s) for e, s in errors if e.start == e.end)
+
+    @property
+    def omissions(self) -> Annotation:
+        """The errors of the source side whose category is an omission, those without a place as severities alone.
+        Errors of the source itself are none."""
+        errors = [
+            (e, severity)
+            for e in self.errors
+            if e.side == "source" and is_omission(e.category) and (severity := fold_severity(e.severity)) is not None
+        ]
+        spans = [ErrorSpan(e.start, e.end, s, e.category, side="source") for e, s in errors if e.start < e.end]
+        return Annotation.of_rater(spans).missing(s for e, s in errors if e.start == e.end)
+
+    @property
+    def both(self) -> Annotation:
+        """Annotation and omissions in one."""
+        return self.annotation.with_omissions(self.omissions)
+
+    def score(self, weights: str | MqmWeights = "google") -> float:
+        """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
+
+        This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
+        """
+        return score_of(self.errors, weights_of(weights))
+
+
+def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
+    """Minus the sum of the errors' penalties, which depend on severity and category alone, not on a place."""
+    spans = [(fold_severity(error.severity), error.category) for error in errors]
+    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something in the file that the ratings leave out or change.
+
+    Attributes:
+        line: the number of the line, from 1.
+        reason: the same text for everything that is left out for the same reason.
+    """
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MqmData:
+    """The ratings of one file, in order of first appearance, and what was left out; iterates over ratings."""
+
+    path: Path
+    ratings: tuple[MqmRating, ...]
+    left_out: tuple[LeftOut, ...]
+
+    def __iter__(self) -> Iterator[MqmRating]:
+        return iter(self.ratings)
+
+    def __len__(self) -> int:
+        return len(self.ratings)
+
+    def report(self, examples: int = 3) -> str:
+        """The number of ratings, and for each reason how much was left out, with the first lines."""
+        lines = [f"{self.path.name}: {len(self.ratings)} ratings"]
+        for reason, count in Counter(item.reason for item in self.left_out).most_common():
+            shown = [str(item.line) for item in self.left_out if item.reason == reason][:examples]
+            more = ", ..." if count > examples else ""
+            lines.append(f"  {count:>6}  {reason} (line {', '.join(shown)}{more})")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A span that a person saw, and what became of it."""
+    """A span that a person saw, and its fate."""
 
     span: ErrorSpan
     fate: Fate
@@ -139,13 +265,13 @@ def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
     Raises:
         InputError: names the line and what is wrong, or says that there is no rating.
     """
-    found = []
+    ratings = []
     for where, _, item in json_objects(path):
         with reading(where):
-            found.append(PersonRating.from_json(item))
-    if not found:
+            ratings.append(PersonRating.from_json(item))
+    if not ratings:
         raise InputError(f"{path}: no ratings in this file")
-    return tuple(found)
+    return tuple(ratings)
 
 
 def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> None:
@@ -169,3 +295,63 @@ def _fate(name: object) -> Fate:
     if name not in get_args(Fate):
         raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {name!r}")
     return cast("Fate", name)
+
+
+def read_mqm_json(path: str | Path) -> MqmData:
+    """Read ratings as JSON lines, plain or compressed: those of `adapters.ratings`, or others in this form.
+
+    Each line is an object with lp (or direction), system, doc, seg_id, rater, src, mt and errors, each of these with
+    start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
+    and the offsets in src, or none.
+
+    Raises:
+        InputError: with the line, where it is no such object or a span does not fit its translation.
+    """
+    path = Path(path)
+    ratings: list[MqmRating] = []
+    left_out: list[LeftOut] = []
+    for where, number, item in json_objects(path):
+        with reading(where):
+            ratings.append(rating_of(item, number, left_out))
+    if not ratings:
+        raise InputError(f"{path}: no ratings in this file")
+    return MqmData(path, tuple(ratings), tuple(left_out))
+
+
+def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
+    """The rating of one line.
+
+    Raises:
+        InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.
+    """
+    source, target = str(item["src"]), str(item["mt"])
+    if item["errors"] is None:
+        raise InputError("a score without errors (direct assessment); only `wmt import` and `annotate report` read it")
+    errors = []
+    for error in item["errors"]:
+        severity, category = str(error["severity"]).lower(), str(error["category"] or "")
+        in_source = error.get("side") == "source"
+        if error.get("start") is None and error.get("end") is None:
+            errors.append(MqmError(severity, category, "source" if in_source else None))
+            continue
+        start, end = int(error["start"]), int(error["end"])
+        if not 0 <= start < end <= len(source if in_source else target):
+            raise InputError(f"error span [{start}, {end}) does not fit its {'source' if in_source else 'translation'}")
+        length = len(source if in_source else target.rstrip())
+        if start >= length:
+            left_out.append(LeftOut(number, AT_THE_END))
+        else:
+            side: Literal["source", "target"] = "source" if in_source else "target"
+            errors.append(MqmError(severity, category, side, start, min(end, length)))
+    return MqmRating(
+        str(item["system"]),
+        str(item["doc"]),
+        str(item["seg_id"]),
+        str(item["seg_id"]),
+        str(item["rater"]),
+        source.rstrip(),
+        target.rstrip(),
+        tuple(errors),
+        str(item["direction" if "direction" in item else "lp"]),
+        number,
+    )

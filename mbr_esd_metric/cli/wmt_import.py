@@ -14,7 +14,7 @@ from mbr_esd_metric.cli.shared_options import add_mqm_option
 from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.mqm_tsv import MqmData
+    from mbr_esd_metric.adapters.ratings import MqmData
     from mbr_esd_metric.adapters.wmt.importing import Target
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
@@ -129,7 +129,7 @@ def _pairs(args: argparse.Namespace, said: Sequence[str | None]) -> list[str]:
 
 
 def _mqm(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.human import read_mqm
+    from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 
     human = read_mqm(args.files[0], quoted=args.quoted)
     for lp in _pairs(args, [rating.lp for rating in human]):

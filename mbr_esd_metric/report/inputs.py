@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation

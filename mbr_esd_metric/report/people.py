@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
-from mbr_esd_metric.adapters.ratings import Fate, PersonRating, check_comparable
+from mbr_esd_metric.adapters.ratings import Fate, MqmRating, PersonRating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of

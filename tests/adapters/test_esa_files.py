@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import EsaData, SegmentRating, read_esa
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.errors import InputError
 
 SOURCES = ["A cat sat.", "It slept."]

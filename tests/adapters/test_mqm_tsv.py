@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, carry_span, read_mqm_json, read_mqm_tsv
+from mbr_esd_metric.adapters.mqm_tsv import carry_span, read_mqm, read_mqm_tsv
+from mbr_esd_metric.adapters.ratings import MqmData, read_mqm_json
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError

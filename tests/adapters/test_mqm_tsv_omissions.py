@@ -9,7 +9,8 @@ import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating, read_mqm_tsv
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
+from mbr_esd_metric.adapters.ratings import MqmError, MqmRating
 from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 

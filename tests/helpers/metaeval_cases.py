@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmRating
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating
 
 Matrix = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm_json
+from mbr_esd_metric.adapters.ratings import read_mqm_json
 from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS

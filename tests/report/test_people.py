@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
-from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion, write_person_ratings
+from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, write_person_ratings
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.report.people import agreement, compared, people_tables
 from mbr_esd_metric.report.tables import Table

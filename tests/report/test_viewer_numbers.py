@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import f1, soft_dice, soft_f1
-from mbr_esd_metric.adapters.human import read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join

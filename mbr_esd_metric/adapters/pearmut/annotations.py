@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError, MqmRating
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
 from mbr_esd_metric.adapters.pearmut.files import MISSING, Campaign, identity_of
-from mbr_esd_metric.adapters.ratings import Fate, PersonRating, Suggestion, score_in_range
+from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, score_in_range
 from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.untrusted import finite, reading

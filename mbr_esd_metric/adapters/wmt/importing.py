@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating, read_table_segments
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating, carry_span, check_same_text, score_of
+from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
+from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout, check_reference_name, one_line
 from mbr_esd_metric.adapters.wmt.loading import load_test_set

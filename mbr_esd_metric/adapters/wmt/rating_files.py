@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.adapters.wmt.layout import write_lines
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Point, Severity, Side, fold_severity
 from mbr_esd_metric.elicit.parse import is_omission

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.pearmut.annotations import PearmutRatings
 from mbr_esd_metric.adapters.pearmut.annotations import ratings_of as ratings_of_campaign
 from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign, utf16_units
 from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
-from mbr_esd_metric.adapters.ratings import check_comparable, read_person_ratings, write_person_ratings
+from mbr_esd_metric.adapters.ratings import MqmError, check_comparable, read_person_ratings, write_person_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.human import read_mqm
-from mbr_esd_metric.adapters.mqm_tsv import MqmData, MqmError, MqmRating
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_mqm
 from mbr_esd_metric.adapters.wmt.scorers import make_scorer

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
-from mbr_esd_metric.adapters.mqm_tsv import MqmError
+from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_esa
 from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
