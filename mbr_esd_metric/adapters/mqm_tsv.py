@@ -139,7 +139,7 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A text without its markers, and the markers' places; `problem` says what is wrong with the markers."""
+    """A text without its markers, and the markers' places; `problem` names a fault of the markers."""
 
     text: str
     start: int = 0
@@ -199,10 +199,7 @@ def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmE
     """The error of a row, with its place in the kept texts. An error without a place is reported."""
     side: Literal["target", "source"] = "target" if row.target.marked or not row.source.marked else "source"
     text, into = (row.target, target) if side == "target" else (row.source, source)
-    if not text.marked:
-        problem: str | None = "error without a marked span"
-    else:
-        problem = text.problem
+    problem = text.problem if text.marked else "error without a marked span"
     if problem is None:
         place = carry_span(text.start, text.end, text.text, into)
         if place is not None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,8 +73,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     rows = _rows(path, lp, left_out)
     other = [row for row in rows if lp and row.lp != lp]
     if other and len(other) == len(rows):
-        there = ", ".join(sorted({str(row.lp) for row in rows}))
-        raise InputError(f"{path}: nothing of {lp}; there is: {there}")
+        raise InputError(f"{path}: nothing of {lp}; there is: {', '.join(sorted({str(row.lp) for row in rows}))}")
     left_out += [LeftOut(row.line, "row of another language pair") for row in other]
     rows = [row for row in rows if not lp or row.lp == lp]
     reading = _reading(rows)
@@ -94,8 +94,8 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
 
 def lp_in_name(path: str | Path) -> str | None:
     """The last language pair in a file's name, such as "en-de" of ``2022_en-de_dev.tsv.gz``."""
-    named = _LP.findall(plain_name(path))
-    return named[-1] if named else None
+    pairs = _LP.findall(plain_name(path))
+    return pairs[-1] if pairs else None
 
 
 def unquoted(cell: str) -> str:
@@ -135,7 +135,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How the offsets of a file are meant.
+    """The meaning of the offsets of a file.
 
     Attributes:
         quoted: they are those of the quoted text, where a text is quoted.
@@ -172,11 +172,9 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
-            names = (cells[0], cells[1], cells[2], cells[3])
-            said = lp
+            pair, names = lp, (cells[0], cells[1], cells[2], cells[3])
         elif len(cells) == _WITH_LP:
-            names = (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
-            said = cells[0]
+            pair, names = cells[0], (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
@@ -185,7 +183,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             left_out.append(LeftOut(number, "row without a source or a translation"))
             continue
         text = unquoted(target).rstrip()
-        rows.append(_Row(number, names, said, source, target, text, (cells[-3], cells[-2], cells[-1])))
+        rows.append(_Row(number, names, pair, source, target, text, (cells[-3], cells[-2], cells[-1])))
     return rows
 
 
@@ -208,15 +206,11 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
     quoted = shown_quoted = spans = 0
     ends = [0] * (_FURTHER + 1)
     for row in rows:
-        if _WITHOUT_BLANKS.search(row.text):
-            continue
-        try:
-            places = row.spans()
-        except ValueError:
-            continue  # left out, and said so, where the errors are read
-        for start, end, _ in places:
-            if not 0 <= start < end:
-                continue
+        places = []
+        if not _WITHOUT_BLANKS.search(row.text):
+            with suppress(ValueError):  # such a row is left out, with a note, where the errors are read
+                places = [(start, end) for start, end, _ in row.spans() if 0 <= start < end]
+        for start, end in places:
             if row.text != row.target:
                 quoted += 1
                 shown_quoted += _between_words(row.target, start) - _between_words(row.text, start)
@@ -257,7 +251,7 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
-    """The errors of a row; None if they cannot be told, which is noted."""
+    """The errors of a row; None if they do not fit together, which is noted."""
     line, cells, target = row.line, row.columns, row.text
     if cells[2].split() == ["no-error"]:
         return ()

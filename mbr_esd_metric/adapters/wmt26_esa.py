@@ -69,40 +69,40 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         lp = name.split()[0].replace("---", "-") if name.split() else name
         if lps and lp not in lps:
             continue
-        found = answers_of(Campaign(name, lp, tokens=_TOKENS), log)
+        answers = answers_of(Campaign(name, lp, tokens=_TOKENS), log)
         counts = left_out[lp]
-        counts.update(found.left_out)
-        counts["attention check"] += sum(shown for _, shown in found.checks.values())
-        counts["attention check that was failed"] += sum(shown - passed for passed, shown in found.checks.values())
-        given: dict[str, list[tuple[str, Answer]]] = defaultdict(list)
-        for (user, _, _, system), each in found.given.items():
+        counts.update(answers.left_out)
+        counts["attention check"] += sum(shown for _, shown in answers.checks.values())
+        counts["attention check that was failed"] += sum(shown - passed for passed, shown in answers.checks.values())
+        by_user: dict[str, list[tuple[str, Answer]]] = defaultdict(list)
+        for (user, _, _, system), each in answers.by_translation.items():
             for answer in each:
-                if answer.said.get("score") is None:
+                if answer.value.get("score") is None:
                     counts["answer without a score"] += 1
                 else:
-                    given[user].append((system, answer))
-        for user in unreliable_users(given):
-            counts[f"score of a user who agrees with the others by less than {_LEAST_AGREEMENT}"] += len(given[user])
+                    by_user[user].append((system, answer))
+        for user in unreliable_users(by_user):
+            counts[f"score of a user who agrees with the others by less than {_LEAST_AGREEMENT}"] += len(by_user[user])
             counts["user who agrees with the others too little"] += 1
-            del given[user]
-        if given:
-            ratings[lp] = given
+            del by_user[user]
+        if by_user:
+            ratings[lp] = by_user
     if not ratings:
         raise InputError(f"{path}: no rating{' of ' + ', '.join(lps) if lps else ' in this file'}")
     folder = Path(texts)
     documents = _documents(folder, ratings)
     segments: list[RatedSegment] = []
     fields: dict[str, list[Mapping[str, Any]]] = {}
-    for lp, given in ratings.items():
+    for lp, by_user in ratings.items():
         with reading(f"{path}, {lp}"):
-            own = list(_segments(lp, given, documents[lp], left_out[lp], folder))
-        segments += own
-        there = {(segment.domain, segment.document) for segment in own}
-        fields[lp] = [document.fields for key, document in documents[lp].items() if key in there]
+            of_pair = list(_segments(lp, by_user, documents[lp], left_out[lp], folder))
+        segments += of_pair
+        names = {(segment.domain, segment.document) for segment in of_pair}
+        fields[lp] = [document.fields for key, document in documents[lp].items() if key in names]
     return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
 
 
-def unreliable_users(given: Mapping[str, Sequence[tuple[str, Answer]]]) -> list[str]:
+def unreliable_users(by_user: Mapping[str, Sequence[tuple[str, Answer]]]) -> list[str]:
     """The users whose differences of scores fit too little to the systems' mean differences.
 
     For two systems a and b on one screen, with the user's scores x_a and x_b, the fit is
@@ -110,26 +110,26 @@ def unreliable_users(given: Mapping[str, Sequence[tuple[str, Answer]]]) -> list[
     system that has more than ten. A user with three screens or more is left out if the mean fit is below 0.75.
     """
     scores: dict[str, list[float]] = defaultdict(list)
-    for each in given.values():
+    for each in by_user.values():
         for system, answer in each:
-            scores[system].append(score_in_range(answer.said["score"]))
-    known = {s: (float(np.mean(v)), float(np.var(v, ddof=1))) for s, v in scores.items() if len(v) > _FEW_SCORES}
-    found = []
-    for user, each in given.items():
+            scores[system].append(score_in_range(answer.value["score"]))
+    moments = {s: (float(np.mean(v)), float(np.var(v, ddof=1))) for s, v in scores.items() if len(v) > _FEW_SCORES}
+    users = []
+    for user, each in by_user.items():
         if len({id(answer.entry) for _, answer in each}) < _LEAST_SCREENS:
             continue
         items: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
         for system, answer in each:
-            items[id(answer.entry), answer.at].append((system, float(answer.said["score"])))
+            items[id(answer.entry), answer.at].append((system, float(answer.value["score"])))
         fits = []
         for item in items.values():
             for (a, x_a), (b, x_b) in combinations(item, 2):
-                if a != b and a in known and b in known:
-                    gap = x_a - x_b - (known[a][0] - known[b][0])
-                    fits.append(2 ** -(gap**2 / (2 * (known[a][1] + known[b][1]) + 1e-6)))
+                if a != b and a in moments and b in moments:
+                    (m_a, v_a), (m_b, v_b) = moments[a], moments[b]
+                    fits.append(2 ** -((x_a - x_b - (m_a - m_b)) ** 2 / (2 * (v_a + v_b) + 1e-6)))
         if fits and np.mean(fits) < _LEAST_AGREEMENT:
-            found.append(user)
-    return found
+            users.append(user)
+    return users
 
 
 def _documents(folder: Path, lps: Collection[str]) -> dict[str, dict[tuple[str, str], _Document]]:
@@ -142,18 +142,18 @@ def _documents(folder: Path, lps: Collection[str]) -> dict[str, dict[tuple[str, 
     files = [path for path in sorted(folder.glob("wmt26-genmt.jsonl*")) if path.is_file()]
     if not files or not outputs:
         raise InputError(f"{folder}: give the folder with wmt26-genmt.jsonl and systems/*.jsonl")
-    found: dict[str, dict[tuple[str, str], _Document]] = {lp: {} for lp in lps}
+    documents: dict[str, dict[tuple[str, str], _Document]] = {lp: {} for lp in lps}
     for where, _, item in json_objects(files[0]):
         with reading(where):
             identifier = text_of(item, "doc_id")
             first, domain, source, target, name = identifier.split(_SEPARATOR, 4)
-            if first == "WMT26" and f"{source}-{target}" in found:
+            if first == "WMT26" and f"{source}-{target}" in documents:
                 people = {str(ref): str(text) for ref, text in (item.get("refs") or {}).items() if text}
                 segments = tuple(blocks_of(text_of(item, "src_text")))
                 fields = {key: value for key, value in item.items() if key not in ("src_text", "refs")}
                 document = _Document(segments, outputs.get(identifier, {}) | people, fields)
-                found[f"{source}-{target}"][domain, name] = document
-    return found
+                documents[f"{source}-{target}"][domain, name] = document
+    return documents
 
 
 def blocks_of(text: str, like: str | None = None) -> list[str]:
@@ -165,7 +165,7 @@ def blocks_of(text: str, like: str | None = None) -> list[str]:
     """
     head = (text if like is None else like).strip()
     if head.startswith("<p>"):
-        ends = [found.end() for found in re.finditer("</p>", text)]
+        ends = [match.end() for match in re.finditer("</p>", text)]
     elif head.startswith("```json"):
         ends = _ends_of_values(text)
     else:
@@ -184,24 +184,24 @@ def _ends_of_values(text: str) -> list[int]:
     """Where each text that is a value ends, with the comma behind it; some systems write other quotation marks."""
     pattern = next((one for one in _STRINGS if one.search(text)), _STRINGS[0])
     ends = []
-    for found in pattern.finditer(text):
-        rest = text[found.end() :]
+    for match in pattern.finditer(text):
+        rest = text[match.end() :]
         if not re.match(r"\s*:", rest):
             comma = re.match(r"\s*,", rest)
-            ends.append(found.end() + (comma.end() if comma else 0))
+            ends.append(match.end() + (comma.end() if comma else 0))
     return ends
 
 
 def _segments(
     lp: str,
-    given: Mapping[str, Sequence[tuple[str, Answer]]],
+    by_user: Mapping[str, Sequence[tuple[str, Answer]]],
     documents: Mapping[tuple[str, str], _Document],
     left_out: Counter[str],
     folder: Path,
 ) -> Iterator[RatedSegment]:
     """The segments of the documents with a rating, in the order of the test set."""
     rated: dict[tuple[str, str], dict[int, list[tuple[str, str, Answer]]]] = defaultdict(lambda: defaultdict(list))
-    for user, each in given.items():
+    for user, each in by_user.items():
         for system, answer in each:
             identifier = str(answer.item["item_id"])
             domain, rest = identifier.split(_SEPARATOR, 1)
@@ -211,7 +211,7 @@ def _segments(
                 raise InputError(f"segment {identifier} is not in {folder}/wmt26-genmt.jsonl")
             rated[domain, name][int(place)].append((user, system, answer))
     # Screens leave the ending out of some names.
-    shown = {system for each in given.values() for system, _ in each}
+    shown = {system for each in by_user.values() for system, _ in each}
     full = {system for document in documents.values() for system in document.outputs} - shown
     names = {s: s.removesuffix(_ENDING) for s in full if s.removesuffix(_ENDING) in shown}
     number = 0
@@ -236,8 +236,8 @@ def _segments(
                 text = answer.item["tgt"][shown_as]
                 if segment.outputs.setdefault(system, text) != text:
                     raise InputError(f"people saw two translations of {name}, segment {at + 1}, by {system}")
-                errors = tuple(_errors(answer.said.get("error_spans") or [], text, left_out))
-                annotation = SegmentRating(errors, score_in_range(answer.said["score"]), user)
+                errors = tuple(_errors(answer.value.get("error_spans") or [], text, left_out))
+                annotation = SegmentRating(errors, score_in_range(answer.value["score"]), user)
                 segment.ratings.setdefault(system, []).append(annotation)
             for system, parts in blocks.items():
                 if system not in other:

@@ -1,8 +1,8 @@
 """Pearmut's log of a campaign as ratings of people; any campaign of the protocols ESA, cESA, MQM and DA.
 
-A log has an entry for each screen that somebody sent: the items that were shown, an answer for each of them, and when
-the person did what. Welcome and goodbye screens, forms and tutorials are no ratings, nor are attention checks: screens
-with rules, those that come at random, and items named so or not named at all, as WMT26's scripts tell them.
+A log has an entry for each screen that somebody sent: the items that were shown, an answer for each of them, and the
+times of the person's actions. Welcome and goodbye screens, forms and tutorials are no ratings, nor are attention
+checks: screens with rules, those that come at random, and items named so or not named at all, as in WMT26's scripts.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class PearmutRatings:
 
 @dataclass(slots=True)
 class Answer:
-    """What one person said of one translation.
+    """One person's answer to one translation.
 
     Attributes:
         entry: of the log.
         at: the item's place on the screen.
         item: as the campaign has it, or as it was shown where that is not known.
-        said: the score and the marked errors.
+        value: the score and the marked errors.
         seconds: of all visits.
     """
 
     entry: Mapping[str, Any]
     at: int
     item: Mapping[str, Any]
-    said: Mapping[str, Any]
+    value: Mapping[str, Any]
     seconds: float = 0.0
 
 
@@ -68,11 +68,11 @@ class Answers:
     """The answers of a log, attention checks apart.
 
     Attributes:
-        given: (person, screen, place of the item, system's code) -> the answers, oldest first.
+        by_translation: (person, screen, place of the item, system's code) -> the answers, oldest first.
         checks, left_out: as of `PearmutRatings`.
     """
 
-    given: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
+    by_translation: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
     checks: dict[str, tuple[int, int]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -87,57 +87,66 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
     Raises:
         InputError: an entry that Pearmut does not write; a person, a text or a system that is not the campaign's.
     """
-    found = Answers()
-    shown_checks: dict[tuple[str, str], bool] = {}
+    answers = Answers()
+    checks: dict[tuple[str, str], bool] = {}
     for number, entry in enumerate(log, 1):
         with reading(f"annotation {number} of {campaign.name}"):
             person, screen = str(entry["user_id"]), str(entry.get("item_i"))
             if campaign.people is not None and person not in campaign.people:
                 raise InputError(f"annotator {person!r} is none of the campaign's ({', '.join(campaign.people)})")
             if entry["annotation"] == "__RESET__":
-                gone = [key for key in found.given if key[0] == person]
-                found.left_out["screen that was reset"] += len({key[:2] for key in gone})
-                for key in gone:
-                    del found.given[key]
-                for check in [key for key in shown_checks if key[0] == person]:
-                    del shown_checks[check]
+                old = [key for key in answers.by_translation if key[0] == person]
+                answers.left_out["screen that was reset"] += len({key[:2] for key in old})
+                for key in old:
+                    del answers.by_translation[key]
+                checks = {key: passed for key, passed in checks.items() if key[0] != person}
                 continue
-            found.checks.setdefault(person, (0, 0))
-            if (other := _SCREENS.get(screen.partition("_")[0])) and other != "attention check":
-                found.left_out[other] += 1
+            answers.checks.setdefault(person, (0, 0))
+            kind = _SCREENS.get(screen.partition("_")[0])
+            if entry["item"] and "tgt" not in entry["item"][0]:
+                kind = kind or _SCREENS["goodbye"]
+            if kind and kind != "attention check":
+                answers.left_out[kind] += 1
                 continue
-            items, answers = entry["item"], entry["annotation"]
-            if items and "tgt" not in items[0]:
-                found.left_out[_SCREENS["goodbye"]] += 1
-                continue
-            known = [_known(campaign, item) for item in items]
-            pairs = list(zip(known, answers, strict=True))
-            if _is_check(campaign, screen, known):
-                shown_checks[person, screen] = all(_passed(item, said or {}) for item, said in pairs)
-                continue
-            if any("_#_tutorial_#_" in str(item.get("item_id")) for item in known):
-                found.left_out["tutorial"] += 1
-                continue
-            seconds = _seconds(entry.get("actions") or [])
-            skipped = any(action.get("action") == "submit_skip" for action in entry.get("actions") or [])
-            for at, (item, said) in enumerate(pairs):
-                for code, one in (said or {}).items():
-                    if code not in item["tgt"] and campaign.items is None:
-                        found.left_out["score of a translation that was not shown"] += 1
-                    elif code not in item["tgt"] or code not in (campaign.systems or {code}):
-                        raise InputError(f"the annotations name a system {code!r} that the campaign has not")
-                    elif skipped and one.get("score") is None:
-                        found.left_out["skipped"] += 1
-                    else:
-                        answer = Answer(entry, at, item, one, seconds.get((at, code), 0.0))
-                        found.given.setdefault((person, screen, at, code), []).append(answer)
-    for (person, _), passed in shown_checks.items():
-        before, shown = found.checks[person]
-        found.checks[person] = (before + passed, shown + 1)
-    return found
+            items = [_campaign_item(campaign, item) for item in entry["item"]]
+            pairs = list(zip(items, entry["annotation"], strict=True))
+            if _is_check(campaign, screen, items):
+                checks[person, screen] = all(_passed(item, values or {}) for item, values in pairs)
+            elif any("_#_tutorial_#_" in str(item.get("item_id")) for item in items):
+                answers.left_out["tutorial"] += 1
+            else:
+                _add(answers, campaign, entry, pairs)
+    for (person, _), passed in checks.items():
+        before, shown = answers.checks[person]
+        answers.checks[person] = (before + passed, shown + 1)
+    return answers
 
 
-def _known(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _add(
+    answers: Answers,
+    campaign: Campaign,
+    entry: Mapping[str, Any],
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+) -> None:
+    """Add the answers of one screen."""
+    actions = entry.get("actions") or []
+    seconds = _seconds(actions)
+    skipped = any(action.get("action") == "submit_skip" for action in actions)
+    for at, (item, values) in enumerate(pairs):
+        for code, value in (values or {}).items():
+            if code not in item["tgt"] and campaign.items is None:
+                answers.left_out["score of a translation that was not shown"] += 1
+            elif code not in item["tgt"] or code not in (campaign.systems or {code}):
+                raise InputError(f"the annotations name a system {code!r} that the campaign has not")
+            elif skipped and value.get("score") is None:
+                answers.left_out["skipped"] += 1
+            else:
+                key = (str(entry["user_id"]), str(entry.get("item_i")), at, code)
+                answer = Answer(entry, at, item, value, seconds.get((at, code), 0.0))
+                answers.by_translation.setdefault(key, []).append(answer)
+
+
+def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, Any]:
     """The campaign's item that was shown; of systems, one screen may have shown a part."""
     if campaign.items is None:
         return item
@@ -164,27 +173,27 @@ def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> PearmutR
     Raises:
         InputError: as `answers_of`; a score out of its range, or none where one is asked; an error outside of its text.
     """
-    found = answers_of(campaign, log)
+    answers = answers_of(campaign, log)
     documents = _Documents()
     ratings = []
-    for (person, screen, _, code), given in found.given.items():
-        last = given[-1]
-        if len(given) > 1:
-            found.left_out["answer that the same person gave anew: the last one counts"] += len(given) - 1
-        last.seconds = sum(one.seconds for one in given)
+    for (person, screen, _, code), by_time in answers.by_translation.items():
+        last = by_time[-1]
+        if len(by_time) > 1:
+            answers.left_out["answer that the same person gave anew: the last one counts"] += len(by_time) - 1
+        last.seconds = sum(one.seconds for one in by_time)
         with reading(f"screen {screen} of {person} in {campaign.name}"):
             place = documents.place(last.entry["item"], last.item, last.at)
-            ratings.append(rating_of(campaign, person, code, last, place, found.checks[person]))
-    return PearmutRatings(tuple(ratings), found.checks, dict(found.left_out))
+            ratings.append(person_rating(campaign, person, code, last, place, answers.checks[person]))
+    return PearmutRatings(tuple(ratings), answers.checks, dict(answers.left_out))
 
 
-def rating_of(
+def person_rating(
     campaign: Campaign, person: str, code: str, answer: Answer, place: tuple[str, str], checks: tuple[int, int]
 ) -> PersonRating:
     """One answer as a rating; `place` is the document and the segment."""
-    item, said = answer.item, answer.said
+    item = answer.item
     text = item["tgt"][code]
-    spans = said.get("error_spans") or [] if campaign.marked else []
+    spans = answer.value.get("error_spans") or [] if campaign.marked else []
     errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
     prefilled = item.get("error_spans", {})
     before = [_span(span, text) for span in prefilled[code]] if code in prefilled and campaign.marked else None
@@ -192,21 +201,21 @@ def rating_of(
     name = code if campaign.systems is None else campaign.systems[code]
     source = str(item.get("src_text") or item.get("src") or "")
     rating = MqmRating(name, *place, place[1], person, source, text, errors, campaign.language_pair)
-    score = _score(campaign, said)
+    score = _score(campaign, answer.value)
     return PersonRating(rating, score, answer.seconds, suggested, added, checks, campaign.marked)
 
 
-def _score(campaign: Campaign, said: Mapping[str, Any]) -> float | None:
+def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
     """From 0 to 100: the score, or the mean of the sliders that there are in its place."""
     if campaign.sliders is None:
-        if said.get("score") is None:
+        if answer.get("score") is None:
             raise InputError("no score, and the campaign asks for one")
-        return score_in_range(said["score"])
+        return score_in_range(answer["score"])
     if not campaign.sliders:
         return None
     values = []
     for name, (low, high) in campaign.sliders.items():
-        value = finite((said.get("sliders") or {})[name])
+        value = finite((answer.get("sliders") or {})[name])
         if not low <= value <= high:
             raise InputError(f"{name} is {value:g}, and goes from {low:g} to {high:g}")
         values.append(100.0 * (value - low) / (high - low) if high > low else 100.0)
@@ -249,28 +258,26 @@ def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], floa
     return spent
 
 
-def _passed(item: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
-    """Whether the answer to each translation keeps the rules for it, as Pearmut tells it."""
+def _passed(item: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
+    """Whether the answer to each translation keeps the rules for it, in Pearmut's way."""
 
-    def within(value: Any, wanted: Any) -> bool:
-        if isinstance(wanted, list):
-            return value is not None and bool(wanted[0] <= value <= wanted[1])
-        return bool(value == wanted)
+    def within(value: Any, rule: Any) -> bool:
+        if isinstance(rule, list):
+            return value is not None and bool(rule[0] <= value <= rule[1])
+        return bool(value == rule)
 
-    def marked(spans: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> bool:
-        keys = [key for key in ("start_i", "end_i", "severity") if key in wanted]
-        return any(all(within(span[key], wanted[key]) for key in keys) for span in spans)
+    def marked(spans: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> bool:
+        keys = [key for key in ("start_i", "end_i", "severity") if key in rule]
+        return any(all(within(span[key], rule[key]) for key in keys) for span in spans)
 
     for code, rule in item.get("validation", {}).items():
-        one, other = said[code], said.get(rule.get("score_greaterthan"))
-        if "score" in rule and not within(one["score"], rule["score"]):
-            return False
-        if not all(within(v, rule[name]) for name, v in (one.get("sliders") or {}).items() if name in rule):
-            return False
-        if not all(marked(one["error_spans"], wanted) for wanted in rule.get("error_spans", ())):
-            return False
-        if "score_greaterthan" in rule and not (
-            other is not None and None not in (one["score"], other["score"]) and one["score"] > other["score"]
+        answer, other = answers[code], answers.get(rule.get("score_greaterthan"), {"score": None})
+        scores = answer["score"], other["score"]
+        if not (
+            ("score" not in rule or within(answer["score"], rule["score"]))
+            and all(within(v, rule[name]) for name, v in (answer.get("sliders") or {}).items() if name in rule)
+            and all(marked(answer["error_spans"], one) for one in rule.get("error_spans", ()))
+            and ("score_greaterthan" not in rule or (None not in scores and scores[0] > scores[1]))
         ):
             return False
     return True
@@ -317,7 +324,7 @@ def _stored(span: Mapping[str, Any]) -> str:
 
 
 def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
-    """What became of each span that was marked beforehand, and how many errors were added.
+    """The fate of each span that was marked beforehand, and the number of errors that were added.
 
     A span that is as before is kept. Of the others, one that still shares characters with a new error is changed, and
     each new error is the change of one span at most.

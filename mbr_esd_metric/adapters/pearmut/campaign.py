@@ -1,4 +1,4 @@
-"""What annotators see: a campaign as `pearmut add` takes it."""
+"""Screens for annotators, as a campaign that `pearmut add` takes."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
 
 
 def _codes(systems: Sequence[str], named: bool, rng: random.Random) -> dict[str, str]:
-    """System -> what annotators' browsers get."""
+    """System -> its name in annotators' browsers."""
     if named:
         for name in systems:
             if _UNFIT_NAME.search(name):
                 raise InputError(f"Pearmut cannot show the system name {name!r}; give it letters, or show no names")
         return {name: name for name in systems}
-    drawn = rng.sample(range(len(systems)), len(systems))
-    return {name: f"system{number + 1}" for name, number in zip(systems, drawn, strict=True)}
+    numbers = rng.sample(range(len(systems)), len(systems))
+    return {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
 
 
 def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng: random.Random) -> list[dict[str, Any]]:
@@ -172,14 +172,14 @@ def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng:
 def apart(spans: Annotation, text: str) -> list[ErrorSpan]:
     """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
     and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
-    kept: list[ErrorSpan] = []
+    shown: list[ErrorSpan] = []
     missing = [span for span in spans if span.side == "source"]
     for span in sorted(spans, key=lambda one: (one.severity != "major", one.start - one.end, one.start)):
         visible = span.side == "translation" and text[span.start : span.end].strip("\n\r\u2028\u2029")
-        if visible and not any(_meet(span, other) for other in kept):
-            kept.append(span)
+        if visible and not any(_meet(span, other) for other in shown):
+            shown.append(span)
     worst = sorted(missing, key=lambda one: one.severity != "major")[:1]
-    return sorted(kept, key=lambda one: one.start) + worst
+    return sorted(shown, key=lambda one: one.start) + worst
 
 
 def _meet(a: ErrorSpan, b: ErrorSpan) -> bool:
@@ -188,11 +188,11 @@ def _meet(a: ErrorSpan, b: ErrorSpan) -> bool:
 
 def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]:
     category = None if protocol == "ESA" else _category(span.category)
-    said = {"severity": span.severity, "category": category, "confidence": span.confidence}
+    error = {"severity": span.severity, "category": category, "confidence": span.confidence}
     if span.side == "source":
         behind = utf16_units(text, len(text))
-        return {"start_i": behind, "end_i": behind, **said, "source": [span.start, span.end]}
-    return {"start_i": utf16_units(text, span.start), "end_i": utf16_units(text, span.end) - 1, **said}
+        return {"start_i": behind, "end_i": behind, **error, "source": [span.start, span.end]}
+    return {"start_i": utf16_units(text, span.start), "end_i": utf16_units(text, span.end) - 1, **error}
 
 
 def _category(name: str | None) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded, finite, reading
+from mbr_esd_metric.files.untrusted import decoded, finite, read_json, reading
 
 #: Protocol -> whether people mark errors.
 _PROTOCOLS = {"ESA": True, "cESA": True, "MQM": True, "DA": False}
@@ -39,7 +39,7 @@ def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, 
     files = [file for file in sorted((folder / "campaigns").glob("*.json")) if file.is_file()]
     campaigns: dict[str, dict[str, Any]] = {}
     for file in files if path.is_dir() else [path]:
-        value = _json(file)
+        value = read_json(file, writable=True)
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, dict) or "campaign_id" not in one:
                 raise InputError(f"{file}: this is no campaign of Pearmut; give the file that `pearmut add` took")
@@ -86,20 +86,15 @@ def read_logs(path: str | Path) -> dict[str, list[dict[str, Any]]]:
     Raises:
         InputError: it is no such file.
     """
-    value = _json(Path(path))
+    value = read_json(path, writable=True)
     if not isinstance(value, dict) or not all(isinstance(log, list) for log in value.values()):
-        raise InputError(f"{path}: no annotations of a campaign; give what Pearmut's page downloads")
+        raise InputError(f"{path}: no annotations of a campaign; give the file that Pearmut's page downloads")
     return cast("dict[str, list[dict[str, Any]]]", value)
-
-
-def _json(path: Path) -> Any:
-    with reading(str(path)):
-        return decoded("\n".join(line for _, line in numbered_lines(path)), writable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What is known of a campaign.
+    """A campaign, as far as it is known.
 
     Attributes:
         name: as Pearmut has it.
@@ -122,16 +117,16 @@ class Campaign:
     people: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, made: Mapping[str, Any], language_pair: str | None = None) -> Campaign:
+    def of(cls, value: Mapping[str, Any], language_pair: str | None = None) -> Campaign:
         """A campaign as it was added, or as Pearmut downloads it.
 
         Raises:
             InputError: another protocol, or not what Pearmut takes.
             OptionError: nothing says its language pair.
         """
-        name = str(made["campaign_id"])
+        name = str(value["campaign_id"])
         with reading(f"campaign {name}"):
-            info, ours = made.get("info") or {}, made.get("mbr_esd")
+            info, ours = value.get("info") or {}, value.get("mbr_esd")
             protocol = info.get("protocol", "cESA")
             if protocol not in _PROTOCOLS:
                 raise InputError(f"protocol {protocol!r}; read are {', '.join(_PROTOCOLS)}")
@@ -140,11 +135,11 @@ class Campaign:
             if "sliders" in info:
                 sliders = {str(s["name"]): (finite(s["min"]), finite(s["max"])) for s in info["sliders"]}
             items: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
-            for item in _items(made["data"], made.get("data_welcome"), made.get("data_random")):
+            for item in _items(value["data"], value.get("data_welcome"), value.get("data_random")):
                 items[identity_of(item)].append(item)
             tokens = tuple(info.get("special_tokens", [MISSING] if _PROTOCOLS[protocol] else []))
             systems = ours["systems"] if ours else None
-            people = _people(info, made["data"])
+            people = _people(info, value["data"])
         if pair is None:
             raise OptionError(f"the campaign {name} does not say its language pair; give it with --lp, such as en-de")
         return cls(name, pair, _PROTOCOLS[protocol], sliders, tokens, systems, items, people)
@@ -152,8 +147,8 @@ class Campaign:
 
 def _pair_in(name: str) -> str | None:
     """The language pair in a name such as WMT26's "eng_Latn---deu_Latn v3"."""
-    found = re.match(r"(\w+)---(\w+)", name)
-    return None if found is None else f"{found[1]}-{found[2]}"
+    match = re.match(r"(\w+)---(\w+)", name)
+    return None if match is None else f"{match[1]}-{match[2]}"
 
 
 def _items(*nested: Any) -> Iterator[Mapping[str, Any]]:
