@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 choice=wanted,
                 every=args.all,
             ):
-                how = "is there already" if done.found else f"scored for {number_of(done.systems, 'system')}"
+                how = f"scored for {number_of(done.systems, 'system')}" if done.scored else "is there already"
                 part = f", on the {done.translations} of {done.of} translations with gold"
                 print(f"{test_set.name} {test_set.lp}: {done.name} {how}{part if done.translations < done.of else ''}")
             if scorer.note:

@@ -290,7 +290,7 @@ def store_metric(
     """Write a metric's scores and spans by system; a system's score is the mean of its segments."""
     by_system = {system: [score for score in row if score is not None] for system, row in scores.items()}
     means = {system: sum(row) / len(row) for system, row in by_system.items()}
-    write_metric(test_set.layout, name, signature, scores, spans, means)
+    write_metric(test_set, name, signature, scores, spans, means)
     count = sum(map(len, by_system.values()))
     without = len(scores) * test_set.segments - count
     return ImportedMetric(name, len(scores), count, len(spans) == len(scores), without=without)
