@@ -40,7 +40,7 @@ from mbr_esd_metric.core.decision_problem import DecisionProblem
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 

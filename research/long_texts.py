@@ -26,7 +26,8 @@ from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import WEIGHTS
-from mbr_esd_metric.elicit.sentences import Part, parts, word_count
+from mbr_esd_metric.elicit.sentences import Part, parts
+from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metric.cards import load_card

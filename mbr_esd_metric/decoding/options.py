@@ -164,9 +164,7 @@ class DecisionOptions:
         """The utility itself."""
         return get_similarity(self.utility)
 
-    def parser(
-        self, translation: str, format: str | None = None, source: str | None = None, *, ranges: bool = False
-    ) -> AnswerParser:
+    def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
         """The reader of the candidates of one segment, of this format if they say one; errors as
         `AnswerFormat.parser`."""
         answers = get_format(format or self.format)
@@ -174,7 +172,7 @@ class DecisionOptions:
             raise InputError(
                 f"answers of format={answers.name} say what is left out of the source; give the source as well"
             )
-        return answers.parser(translation, self.location, source or "", self.unplaced == "count", ranges)
+        return answers.parser(translation, self.location, source or "", self.unplaced == "count")
 
     def both_sides(self, format: str | None = None) -> bool:
         """Whether candidates, of this format if they say one, also say what is left out of the source."""

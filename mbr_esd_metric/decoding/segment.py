@@ -202,8 +202,7 @@ def decision_problem(
     if supports is not None and rule.needs_references:
         raise useless("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
-    single = columns.token_logprobs is not None
-    parser = options.parser(translation, columns.format, source, ranges=single)
+    parser = options.parser(translation, columns.format, source)
     if columns.models is not None and rule.needs_logprobs and len(set(columns.models)) > 1:
         raise OptionError(
             f"the rule {rule.name!r} compares log-probabilities, which those of several models cannot be; take mbr"
@@ -432,15 +431,15 @@ def _hypotheses(
         sum([one.not_found for one in valid]),
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
-        _probabilities(columns, valid),
+        _probabilities(columns, parser) if valid else {},
     )
     return folded, counts
 
 
-def _probabilities(columns: CandidateColumns, valid: Sequence[Parsed]) -> Mapping[SpanKey, float]:
+def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
     """The confidence of each span of the only candidate; empty if there are several, or its tokens are unknown."""
     tokens, text = columns.token_logprobs, columns.texts[0] if len(columns) == 1 else None
-    if tokens is None or text is None or not valid:
+    if tokens is None or text is None or columns.annotations is not None:
         return {}
 
     def in_bytes(end: int) -> int:
@@ -449,7 +448,7 @@ def _probabilities(columns: CandidateColumns, valid: Sequence[Parsed]) -> Mappin
     return {
         # Rounding may bring a sum above 0.
         key: math.exp(min(tokens.total([(in_bytes(start), in_bytes(end)) for start, end in ranges]), 0.0))
-        for key, ranges in (valid[0].ranges or {}).items()
+        for key, ranges in parser.ranges(text).items()
     }
 
 

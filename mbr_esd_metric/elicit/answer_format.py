@@ -115,10 +115,10 @@ class AnswerFormat(ABC):
         return 64
 
     def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False, ranges: bool = False
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
     ) -> AnswerParser:
         """The reader of the candidates of one segment; arguments and errors as for `AnswerParser`."""
-        return self.reader(translation, location, source if self.both_sides else None, unplaced, ranges)
+        return self.reader(translation, location, source if self.both_sides else None, unplaced)
 
     @abstractmethod
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""From what a model wrote to an annotation: JSON is read, and each error span is located in the translation.
+"""From the text of a candidate to an annotation: JSON is read, and each error span is located in the translation.
 
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
 for "no error", and no text whatever raises. A well-formed error whose span does not occur in the translation,
@@ -6,7 +6,7 @@ or whose severity is neutral, is dropped and counted. In answers that say what i
 error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An omission is *unplaced*
 if its words are in neither text; it has a severity and counts in the score if the user says so.
 
-Answers of a constrained model have exactly the spacing of `elicit.grammar`, and the errors of one segment's
+Answers of a constrained model have exactly the spacing of `formats.json`, and the errors of one segment's
 samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
 by a regular expression. Pieces that all match spell valid JSON between them, so that reading is exact;
 anything else goes through the JSON decoder.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
@@ -40,10 +40,10 @@ LONGEST_ANSWER = 1 << 20
 
 #: The keys that every error has, as in the grammar.
 KEYS = ("error_span", "category", "sub_category", "severity")
-#: The first key of what the translation leaves out; its words are the source's.
+#: The first key of an omission; its words are the source's.
 OMITTED_KEY = "omitted_span"
 
-#: How an answer in the grammar's spacing begins and ends, and what stands between two errors.
+#: The beginning and the end of an answer in the grammar's spacing, and the text between two errors.
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
 _STRING = r'"([^"\\\x00-\x1f]*)"'
@@ -59,11 +59,12 @@ _FIRST_KEY = {False: KEYS[0], True: f"{KEYS[0]}|{OMITTED_KEY}"}
 _PIECE = {both: re.compile(_fields(_STRING, first)) for both, first in _FIRST_KEY.items()}
 _ERROR = {both: re.compile(r"(?:, )?\{" + _fields(_ESCAPED, first) + r"\}") for both, first in _FIRST_KEY.items()}
 
-
 #: The most errors of an answer that are read; a real one has dozens.
 MOST_ERRORS = 1000
 #: Span -> the characters ``[start, end)`` of an answer that say it.
 Ranges: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
+#: For each text of a side, where its last occurrence ended.
+_Ends: TypeAlias = "dict[tuple[Side, str], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Invalid:
     """A candidate that is no answer.
 
     Attributes:
-        reason: what is wrong with it, in a few words; the same fault has the same words.
+        reason: the fault, in a few words; the same fault has the same words.
         stated: as `Parsed.stated`.
     """
 
@@ -79,24 +80,22 @@ class Invalid:
     stated: float | None = field(default=None, compare=False)
 
 
-#: What a text beyond `LONGEST_ANSWER` is.
+#: The value of a text beyond `LONGEST_ANSWER`.
 TOO_LONG = Invalid(f"longer than {LONGEST_ANSWER} characters")
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A text as it was read.
+    """The content of an answer.
 
     Attributes:
         annotation: the errors that were located.
-        not_found: errors dropped because their span is empty or does not occur in the translation, or what is left out
-            not in the source; or because there are more than `MOST_ERRORS`.
+        not_found: errors dropped because their span is empty or does not occur in the translation, or an omission not
+            in the source; or because there are more than `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
         unplaced: how many of those not found are omissions.
         stated: the score that the answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none.
-        ranges: where the answer says each span: that there is (another) error, which words it has, and how bad it is.
-            The category is left out, as it is not part of a span's identity. None or empty if the answer is not in the
-            grammar's spacing, or the parser was not asked.
+        ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
 
     annotation: Annotation
@@ -105,6 +104,99 @@ class Parsed:
     unplaced: int = 0
     stated: float | None = field(default=None, compare=False)
     ranges: Ranges | None = field(default=None, compare=False)
+
+
+@dataclass(eq=False)
+class AnswerParser(ABC):
+    """The reader of the candidates of one segment; each different text is read once. A text that is no answer gives a
+    value (`Invalid`), not an error.
+
+    Args:
+        translation: t, in which spans are located.
+        location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with
+            "successive" a span text that is repeated within one annotation takes its next occurrence.
+        source: s, in which omissions are located; None where answers do not say them.
+        unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
+
+    Raises:
+        InputError: the translation is no text.
+        OptionError: another location.
+    """
+
+    translation: str
+    location: str = "first"
+    source: str | None = None
+    unplaced: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.translation, str):
+            raise InputError(f"the translation is {type(self.translation).__name__}; give a text")
+        if self.location not in LOCATIONS:
+            raise unknown("location", self.location, LOCATIONS)
+        self._parsed: dict[str, Parsed | Invalid] = {}
+
+    @abstractmethod
+    def read(self, text: str) -> Parsed | Invalid:
+        """The annotation that `text` spells, or why it spells none; never raises."""
+
+    def parse(self, text: object) -> Parsed | Invalid:
+        """`read` of a text that is no longer than an answer, the same object for the same text; never raises."""
+        if not isinstance(text, str):
+            return Invalid("not a text")
+        parsed = self._parsed.get(text)
+        if parsed is None:
+            parsed = self._parsed[text] = self.read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
+        return parsed
+
+    def ranges(self, text: str) -> Ranges:
+        """Where an answer says each span: that there is (another) error, which words it has, and how bad it is.
+
+        The category is left out, as it is not part of a span's identity. Of equal spans the first is meant. Empty where
+        the answer is not in the grammar's spacing.
+        """
+        parsed = self.parse(text)
+        return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
+
+    def side(self, side: Side) -> str:
+        """The text of a side."""
+        return self.translation if side == "translation" else self.source or ""
+
+    def _next_start(self, side: Side, text: str, ends: _Ends) -> int:
+        """Where the next occurrence of a text begins, -1 if there is none; notes in `ends` where it ends."""
+        start = self.side(side).find(text, ends.get((side, text), 0)) if text else -1
+        if start >= 0 and self.location == "successive":
+            ends[side, text] = start + len(text)
+        return start
+
+
+class Written(NamedTuple):
+    """An error that is given by its text, and the side in which that stands."""
+
+    severity: Severity
+    text: str
+    side: Side = "translation"
+    category: str | None = None
+
+
+class PlainParser(AnswerParser):
+    """The reader of answers that give each error by its text."""
+
+    def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
+        """The annotation of errors, each with the characters of the answer that say it."""
+        spans: list[ErrorSpan] = []
+        ranges: Ranges = {}
+        unplaced: list[Severity] = []
+        ends: _Ends = {}
+        for (severity, text, side, category), place in errors[:MOST_ERRORS]:
+            start = self._next_start(side, text, ends)
+            if start >= 0:
+                name = category or ("omission" if side == "source" else None)
+                spans.append(ErrorSpan(start, start + len(text), severity, name, side=side))
+                ranges.setdefault(spans[-1].key, (place,))
+            elif side == "source":
+                unplaced.append(severity)
+        annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
+        return Parsed(annotation, len(errors) - len(spans), unplaced=len(unplaced), ranges=ranges)
 
 
 class _Error(NamedTuple):
@@ -121,170 +213,51 @@ class _Error(NamedTuple):
     omission: bool
 
 
-class AnswerParser(ABC):
-    """The reader of the candidates of one segment; each different text is read once. A text that is no answer gives a
-    value (`Invalid`), not an error.
-
-    Args:
-        translation: t, in which spans are located.
-        location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with
-            "successive" a span text that is repeated within one annotation takes its next occurrence.
-        source: s, in which what is left out is located; None where answers do not say that.
-        unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
-        ranges: `Parsed.ranges` are wanted.
-
-    Raises:
-        InputError: the translation is no text.
-        OptionError: another location.
-    """
-
-    def __init__(
-        self,
-        translation: str,
-        location: str = "first",
-        source: str | None = None,
-        unplaced: bool = False,
-        ranges: bool = False,
-    ) -> None:
-        if not isinstance(translation, str):
-            raise InputError(f"the translation is {type(translation).__name__}; give a text")
-        if location not in LOCATIONS:
-            raise unknown("location", location, LOCATIONS)
-        self.translation = translation
-        self.source = source
-        self.location = location
-        self.ranges = ranges
-        self._with_unplaced = unplaced
-        self._parsed: dict[str, Parsed | Invalid] = {}
-
-    @abstractmethod
-    def read(self, text: str) -> Parsed | Invalid:
-        """The annotation that `text` spells, or why it spells none; never raises."""
-
-    def parse(self, text: object) -> Parsed | Invalid:
-        """`read` of a text that is no longer than an answer, the same object for the same text; never raises."""
-        if not isinstance(text, str):
-            return Invalid("not a text")
-        parsed = self._parsed.get(text)
-        if parsed is None:
-            parsed = self._parsed[text] = self.read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
-        return parsed
-
-
-class Written(NamedTuple):
-    """An error that is given by its text, and the side in which that stands."""
-
-    severity: Severity
-    text: str
-    side: Side = "translation"
-    category: str | None = None
-
-
-class PlainParser(AnswerParser):
-    """The reader of answers that give each error by its text."""
-
-    def places(self, errors: Iterable[Written]) -> Iterator[ErrorSpan | None]:
-        """The span of each error; None if its text is not there."""
-        after: dict[tuple[Side, str], int] = {}
-        for severity, text, side, category in errors:
-            whole = self.translation if side == "translation" else self.source or ""
-            begin = after.get((side, text), 0) if self.location == "successive" else 0
-            start = whole.find(text, begin) if text else -1
-            if start >= 0:
-                after[side, text] = start + len(text)
-            name = category or ("omission" if side == "source" else None)
-            yield None if start < 0 else ErrorSpan(start, start + len(text), severity, name, side=side)
-
-    def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
-        """The annotation of errors, each with the characters of the answer that say it."""
-        spans: list[ErrorSpan] = []
-        ranges: Ranges = {}
-        unplaced: list[Severity] = []
-        for (error, place), span in zip(errors, self.places(error for error, _ in errors[:MOST_ERRORS]), strict=False):
-            if span is not None:
-                spans.append(span)
-                ranges.setdefault(span.key, (place,))
-            elif error.side == "source":
-                unplaced.append(error.severity)
-        annotation = Annotation(spans)
-        if self._with_unplaced:
-            annotation = annotation.missing(unplaced)
-        return Parsed(annotation, len(errors) - len(spans), unplaced=len(unplaced), ranges=ranges)
-
-
 class CandidateParser(AnswerParser):
     """The reader of answers in JSON; errors that repeat are read once too."""
 
-    def __init__(
-        self,
-        translation: str,
-        location: str = "first",
-        source: str | None = None,
-        unplaced: bool = False,
-        ranges: bool = False,
-    ) -> None:
-        super().__init__(translation, location, source, unplaced, ranges)
-        self._piece_form, self._error_form = _PIECE[source is not None], _ERROR[source is not None]
-        self._successive = location == "successive"
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._pieces: dict[str, _Error] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
         self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
-    def _ranges(self, text: str) -> Ranges:
-        """Where an answer says each span; of equal spans the first is meant."""
+    def ranges(self, text: str) -> Ranges:
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
         ranges: Ranges = {}
-        after: dict[tuple[Side, str], int] = {}
+        ends: _Ends = {}
         while text.startswith(_FIRST) and at < end:
-            match = self._error_form.match(text, at)
+            match = _ERROR[self.source is not None].match(text, at)
             if match is None:
                 return {}
             error = self._error(match[1], *(json.loads(f'"{value}"', strict=False) for value in match.groups()[1:]))
-            span = self._located_now(error, after)
+            span = self._span(error, ends)
             if span is not None:
                 # The quote after the words says that they end.
                 ranges.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
             at = match.end()
         return ranges
 
-    def _located_now(self, error: _Error, after: dict[tuple[Side, str], int]) -> ErrorSpan | None:
-        """The span of an error, given where earlier ones with its words ended."""
-        span = error.span
-        if span is None or not self._successive:
-            return span
-        text = self.translation if span.side == "translation" else self.source or ""
-        start = text.find(error.text, after.get((span.side, error.text), 0))
-        if start < 0:
-            return None
-        after[span.side, error.text] = end = start + len(error.text)
-        return replace(span, start=start, end=end)
-
     def read(self, text: str) -> Parsed | Invalid:
-        parsed = self._read(text)
-        if self.ranges and isinstance(parsed, Parsed):
-            return replace(parsed, ranges=self._ranges(text))
-        return parsed
-
-    def _read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
             located = self._located
-            found = [*map(located.get, pieces)]
-            if None in found and all(piece in located or self._piece(piece) for piece in pieces):
-                found = [*map(located.get, pieces)]
-            if None not in found:
+            keyed = [*map(located.get, pieces)]
+            if None in keyed and all(piece in located or self._piece(piece) for piece in pieces):
+                keyed = [*map(located.get, pieces)]
+            if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
-                spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", found)))
-                if None in spans or self._successive or len(pieces) > MOST_ERRORS:
+                spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
+                if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self._annotation([self._pieces[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
-        read = _decode(text, self.source is not None)
-        return read if isinstance(read, Invalid) else self._annotation([self._error(*error) for error in read])
+        errors = _decode(text, self.source is not None)
+        return errors if isinstance(errors, Invalid) else self._annotation([self._error(*error) for error in errors])
 
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
-        match = self._piece_form.fullmatch(piece)
+        match = _PIECE[self.source is not None].fullmatch(piece)
         if match is None or not is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
@@ -304,23 +277,29 @@ class CandidateParser(AnswerParser):
                 span = ErrorSpan(start, start + len(text), folded, name, side="source")
         return _Error(text, folded, name, span, omission)
 
+    def _span(self, error: _Error, ends: _Ends) -> ErrorSpan | None:
+        """The span of an error, given where earlier ones with its words ended."""
+        span = error.span
+        if span is None or self.location == "first":
+            return span
+        start = self._next_start(span.side, error.text, ends)
+        return None if start < 0 else replace(span, start=start, end=start + len(error.text))
+
     def _annotation(self, errors: Sequence[_Error]) -> Parsed:
         spans: list[ErrorSpan] = []
         unplaced: list[Severity] = []
         no_penalty = 0
-        after: dict[tuple[Side, str], int] = {}
+        ends: _Ends = {}
         for error in errors[:MOST_ERRORS]:
             if error.severity is None:
                 no_penalty += 1
                 continue
-            span = self._located_now(error, after)
+            span = self._span(error, ends)
             if span is not None:
                 spans.append(span)
             elif error.omission:
                 unplaced.append(error.severity)
-        annotation = Annotation(spans)
-        if self._with_unplaced and unplaced:
-            annotation = annotation.missing(unplaced)
+        annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
         return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced))
 
 
@@ -366,7 +345,7 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
     errors = answer.get("errors") if isinstance(answer, dict) else None
     if not isinstance(errors, list):
         return Invalid("no list of errors")
-    read: list[tuple[str, str, str, str, str]] = []
+    decoded: list[tuple[str, str, str, str, str]] = []
     for item in errors:
         if not isinstance(item, dict):
             return Invalid("an error that is no object")
@@ -382,5 +361,5 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
             return Invalid("an error without " + "/".join(KEYS) if missing else "an error's field is no text")
         if not is_severity(values[3]):  # else a major error in other words would be no error
             return Invalid("an error of unknown severity")
-        read.append((first, values[0], values[1], values[2], values[3]))
-    return read
+        decoded.append((first, values[0], values[1], values[2], values[3]))
+    return decoded

@@ -78,8 +78,8 @@ omitted_span: words whose meaning is missing from the translation, copied exactl
 #: Those of `format=json-omissions`.
 OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}
 
-#: What stands around the question about one part of a text; the whole text first, so that all its parts share what a
-#: server keeps of a prompt's beginning, and the place of the part last.
+#: The text around the question about one part of a text: the whole text first, so that all its parts share the
+#: beginning of a prompt that a server keeps, and the place of the part last.
 CONTEXT_VERSION = "context-v1"
 _BEFORE_V1 = """\
 Below is a text with its translation, in numbered parts. Then you are asked about one of the parts; the others are \
@@ -96,7 +96,7 @@ _AFTER_V1 = """
 This is part {number} of the text above. Look for errors in this part alone. What another part of the translation says \
 is not left out."""
 
-#: Placeholder -> what it stands for. The second group is the spelling of the authors' released code.
+#: Placeholder -> its meaning. The second group is the spelling of the authors' released code.
 PLACEHOLDERS = {
     "source": "source",
     "translation": "translation",
@@ -108,100 +108,23 @@ PLACEHOLDERS = {
 _FIELD = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 #: Names of the languages of the WMT test sets, by ISO 639-1 code.
-LANGUAGES = {
-    "af": "Afrikaans",
-    "am": "Amharic",
-    "ar": "Arabic",
-    "az": "Azerbaijani",
-    "be": "Belarusian",
-    "bg": "Bulgarian",
-    "bho": "Bhojpuri",
-    "bn": "Bengali",
-    "bs": "Bosnian",
-    "ca": "Catalan",
-    "cs": "Czech",
-    "cy": "Welsh",
-    "da": "Danish",
-    "de": "German",
-    "el": "Greek",
-    "en": "English",
-    "eo": "Esperanto",
-    "es": "Spanish",
-    "et": "Estonian",
-    "eu": "Basque",
-    "fa": "Persian",
-    "fi": "Finnish",
-    "fr": "French",
-    "ga": "Irish",
-    "gl": "Galician",
-    "gu": "Gujarati",
-    "ha": "Hausa",
-    "he": "Hebrew",
-    "hi": "Hindi",
-    "hr": "Croatian",
-    "hu": "Hungarian",
-    "hy": "Armenian",
-    "id": "Indonesian",
-    "ig": "Igbo",
-    "is": "Icelandic",
-    "it": "Italian",
-    "iu": "Inuktitut",
-    "ja": "Japanese",
-    "ka": "Georgian",
-    "kk": "Kazakh",
-    "km": "Khmer",
-    "kn": "Kannada",
-    "ko": "Korean",
-    "ky": "Kyrgyz",
-    "la": "Latin",
-    "lb": "Luxembourgish",
-    "liv": "Livonian",
-    "lo": "Lao",
-    "lt": "Lithuanian",
-    "lv": "Latvian",
-    "mas": "Maasai",
-    "mk": "Macedonian",
-    "ml": "Malayalam",
-    "mn": "Mongolian",
-    "mr": "Marathi",
-    "ms": "Malay",
-    "mt": "Maltese",
-    "my": "Burmese",
-    "nb": "Norwegian",
-    "ne": "Nepali",
-    "nl": "Dutch",
-    "nn": "Norwegian Nynorsk",
-    "no": "Norwegian",
-    "pa": "Punjabi",
-    "pl": "Polish",
-    "ps": "Pashto",
-    "pt": "Portuguese",
-    "ro": "Romanian",
-    "ru": "Russian",
-    "sah": "Yakut",
-    "si": "Sinhala",
-    "sk": "Slovak",
-    "sl": "Slovenian",
-    "so": "Somali",
-    "sq": "Albanian",
-    "sr": "Serbian",
-    "sv": "Swedish",
-    "sw": "Swahili",
-    "ta": "Tamil",
-    "te": "Telugu",
-    "tg": "Tajik",
-    "th": "Thai",
-    "tl": "Tagalog",
-    "tr": "Turkish",
-    "uk": "Ukrainian",
-    "ur": "Urdu",
-    "uz": "Uzbek",
-    "vi": "Vietnamese",
-    "xh": "Xhosa",
-    "yo": "Yoruba",
-    "zh": "Chinese",
-    "zu": "Zulu",
-}
+LANGUAGES: dict[str, str] = dict(
+    re.findall(
+        r"([a-z]+) ([A-Z][A-Za-z ]*)",
+        """
+af Afrikaans, am Amharic, ar Arabic, az Azerbaijani, be Belarusian, bg Bulgarian, bho Bhojpuri, bn Bengali,
+bs Bosnian, ca Catalan, cs Czech, cy Welsh, da Danish, de German, el Greek, en English, eo Esperanto, es Spanish,
+et Estonian, eu Basque, fa Persian, fi Finnish, fr French, ga Irish, gl Galician, gu Gujarati, ha Hausa, he Hebrew,
+hi Hindi, hr Croatian, hu Hungarian, hy Armenian, id Indonesian, ig Igbo, is Icelandic, it Italian, iu Inuktitut,
+ja Japanese, ka Georgian, kk Kazakh, km Khmer, kn Kannada, ko Korean, ky Kyrgyz, la Latin, lb Luxembourgish,
+liv Livonian, lo Lao, lt Lithuanian, lv Latvian, mas Maasai, mk Macedonian, ml Malayalam, mn Mongolian, mr Marathi,
+ms Malay, mt Maltese, my Burmese, nb Norwegian, ne Nepali, nl Dutch, nn Norwegian Nynorsk, no Norwegian, pa Punjabi,
+pl Polish, ps Pashto, pt Portuguese, ro Romanian, ru Russian, sah Yakut, si Sinhala, sk Slovak, sl Slovenian,
+so Somali, sq Albanian, sr Serbian, sv Swedish, sw Swahili, ta Tamil, te Telugu, tg Tajik, th Thai, tl Tagalog,
+tr Turkish, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, xh Xhosa, yo Yoruba, zh Chinese, zu Zulu
+""",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +137,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a model reads before it is asked about one part of a text.
+    """The text around one part of a text about which a model is asked.
 
     Attributes:
         passages: of the text, the last with the part; their parts are numbered from 1.
@@ -235,9 +158,9 @@ class Prompt:
     """A prompt template.
 
     Attributes:
-        version: what the signature says: "v1", or "file:" and eight digits of the text's SHA-256.
+        version: in the signature: "v1", or "file:" and eight digits of the text's SHA-256.
         template: the text with its placeholders.
-        turns: what is said before it, such as examples: role and text of each message, as they are.
+        turns: messages before it, such as examples: role and text of each, as they are.
     """
 
     version: str
@@ -246,7 +169,7 @@ class Prompt:
 
     @property
     def names_languages(self) -> bool:
-        """Whether it says of what language source and translation are, where that is known."""
+        """Whether it names the languages of source and translation where the language pair is given."""
         return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:
@@ -302,9 +225,9 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
         template = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"prompt file {path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    shown = {PLACEHOLDERS[field] for field in _FIELD.findall(template)}
+    fields = {PLACEHOLDERS[field] for field in _FIELD.findall(template)}
     for field in ("source", "translation"):
-        if field not in shown:
+        if field not in fields:
             raise InputError(f"prompt file {path} has no {{{field}}}; the model would never see the {field}")
     return Prompt("file:" + hashlib.sha256(template.encode()).hexdigest()[:8], template)
 
@@ -320,9 +243,8 @@ def language_names(lp: str | None) -> tuple[str, str]:
     codes = lp.split("-")
     if len(codes) != 2 or not all(codes):
         raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
-    found = [code.split("_")[0].lower() for code in codes]
-    for code in found:
+    source, target = (code.split("_")[0].lower() for code in codes)
+    for code in (source, target):
         if code not in LANGUAGES:
-            error = unknown("language code", code, LANGUAGES)
-            raise OptionError(f"language pair {lp!r}: {error}")
-    return LANGUAGES[found[0]], LANGUAGES[found[1]]
+            raise OptionError(f"language pair {lp!r}: {unknown('language code', code, LANGUAGES)}")
+    return LANGUAGES[source], LANGUAGES[target]

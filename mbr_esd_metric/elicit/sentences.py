@@ -23,14 +23,9 @@ from unicodedata import combining
 
 #: The most characters of a sentence; a longer piece is cut, in Thai at its spaces.
 LONGEST = 400
-#: Where a long piece is cut, the best first: behind what ends a sentence, between words, anywhere.
+#: Places to cut a long piece, the best first: behind the end of a sentence, between words, anywhere.
 _CUTS = tuple(map(re.compile, (r"[.!?…。！？؟।][\"'”’»」』)\]]*\s*", r"\s+", r"[,;:，、；：]", r".")))
-_SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-#: Scripts that write no spaces: Thai to Burmese, Khmer, kana and ideographs; two characters of them are one word.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-#: Numbers, and what looks like a name: words with a capital letter. Those that both texts have tie their sentences.
+#: Numbers, and words with a capital letter, which may be names. Those that both texts have tie their sentences.
 _ANCHOR = re.compile(r"\d+|\b[A-ZÀ-ÖØ-ÞА-Я][\w'’-]{2,}")
 #: (sentences of the source, of the translation) -> Gale and Church's probability, each order of a kind by itself.
 _KINDS = {(1, 1): 0.89, (1, 0): 0.0099, (0, 1): 0.0099, (2, 1): 0.089, (1, 2): 0.089, (2, 2): 0.011}
@@ -56,16 +51,6 @@ class Part:
     source_end: int
 
 
-def word_count(text: str) -> int:
-    """Words: runs of letters and digits; in scripts without spaces two characters.
-
-    >>> word_count("Don't panic, it's 42!"), word_count("你好，世界")
-    (4, 2)
-    """
-    unspaced = len(_UNSPACED.findall(text))
-    return len(_SPACED_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
-
-
 @lru_cache(maxsize=4096)  # the source of many systems
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
     """The sentences of a text, each with the white space behind it; joined they are the text.
@@ -76,20 +61,20 @@ def sentences(text: str, language: str = "") -> tuple[str, ...]:
     """
     from sentencex import segment
 
-    found: list[str] = []
+    cut: list[str] = []
     for piece in segment(language or "en", text):
-        if found and not (piece.strip() and found[-1].strip()):
-            found[-1] += piece
+        if cut and not (piece.strip() and cut[-1].strip()):
+            cut[-1] += piece
         else:
-            found.append(piece)
-    if len(found) > 1 and not found[-1].strip():
-        found[-2:] = [found[-2] + found[-1]]
-    return tuple(one for piece in found for one in _cut(piece))
+            cut.append(piece)
+    if len(cut) > 1 and not cut[-1].strip():
+        cut[-2:] = [cut[-2] + cut[-1]]
+    return tuple(one for piece in cut for one in _cut(piece))
 
 
 def _cut(piece: str) -> list[str]:
     """A piece as pieces of at most `LONGEST` characters, and white space."""
-    found = []
+    short = []
     while len(piece.rstrip()) > LONGEST:
         ends = (
             [m.end() for m in cut.finditer(piece) if LONGEST // 4 < len(piece[: m.end()].rstrip()) <= LONGEST]
@@ -98,9 +83,9 @@ def _cut(piece: str) -> list[str]:
         at = next(some[-1] for some in ends if some)
         while at < len(piece) and combining(piece[at]):
             at += 1
-        found.append(piece[:at])
+        short.append(piece[:at])
         piece = piece[at:]
-    return [*found, piece] if piece.strip() or not found else [*found[:-1], found[-1] + piece]
+    return [*short, piece] if piece.strip() or not short else [*short[:-1], short[-1] + piece]
 
 
 def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, ...]:
@@ -152,7 +137,7 @@ def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, 
 
 
 class PairCosts:
-    """What it costs to pair groups of sentences.
+    """The costs of pairing groups of sentences.
 
     Attributes:
         size: the number of sentences of source and translation.
@@ -185,10 +170,10 @@ class PairCosts:
         kind = (end[0] - begin[0], end[1] - begin[1])
         # 2 (1 - Phi(|delta|)) is erfc(|delta| / sqrt 2), which is 0 far out.
         chance = max(math.erfc(abs(self.delta(begin, end)) / math.sqrt(2)), 1e-60)
-        said, again = (
+        of_source, of_translation = (
             set().union(*side[first:last]) for side, first, last in zip(self._anchors, begin, end, strict=True)
         )
-        return -math.log(_KINDS[kind] * chance) + _TIE * len(said & again)
+        return -math.log(_KINDS[kind] * chance) + _TIE * len(of_source & of_translation)
 
 
 def cheapest_path(costs: PairCosts) -> list[Cut]:
@@ -214,16 +199,16 @@ def cheapest_path(costs: PairCosts) -> list[Cut]:
 
 def _blocks(path: Sequence[Cut], costs: PairCosts) -> list[tuple[Cut, Cut]]:
     """The pairs of a path, those that lack a side or are implausible joined with their neighbours."""
-    found: list[tuple[Cut, Cut]] = []
+    blocks: list[tuple[Cut, Cut]] = []
     begin = path[0]
     for before, end in pairwise(path):
-        if found and begin == before and (end[0] == before[0] or end[1] == before[1]):
-            found[-1] = (found[-1][0], end)  # what has no counterpart belongs to what stands before it
+        if blocks and begin == before and (end[0] == before[0] or end[1] == before[1]):
+            blocks[-1] = (blocks[-1][0], end)  # a sentence without a counterpart belongs to the pair before it
             begin = end
         elif end[0] > begin[0] and end[1] > begin[1] and (costs.plausible(begin, end) or end[1] - begin[1] >= _BLOCK):
-            found.append((begin, end))
+            blocks.append((begin, end))
             begin = end
     if begin != path[-1]:
-        first = found.pop()[0] if found else begin
-        found.append((first, path[-1]))
-    return found
+        first = blocks.pop()[0] if blocks else begin
+        blocks.append((first, path[-1]))
+    return blocks

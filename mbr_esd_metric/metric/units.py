@@ -104,7 +104,8 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     # A word has a character at least, or a half where a script writes no spaces.
     if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
         return ()
-    from mbr_esd_metric.elicit.sentences import parts, word_count
+    from mbr_esd_metric.elicit.sentences import parts
+    from mbr_esd_metric.elicit.words import word_count
 
     if card.unit == "auto" and word_count(segment.translation) <= LONG:
         return ()
@@ -142,6 +143,6 @@ def _passages(texts: Sequence[tuple[str, str]]) -> Iterator[Passage]:
 
 
 def _words(passage: Passage) -> int:
-    from mbr_esd_metric.elicit.sentences import word_count
+    from mbr_esd_metric.elicit.words import word_count
 
     return max(sum(map(word_count, side)) for side in (passage.sources, passage.translations))

@@ -12,7 +12,7 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.elicit.sentences import word_count
+from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.error_free import (

@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 
 TABLES = [
     ("mqm_ted_ende.tsv", "wmt21.tedtalks", "en-de"),

@@ -22,7 +22,7 @@ from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")

@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.elicit.sentences import word_count
+from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve

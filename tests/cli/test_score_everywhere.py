@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 
 N = 6

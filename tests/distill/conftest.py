@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 

@@ -22,7 +22,7 @@ from mbr_esd_metric.distill.preferences import (
     preference,
 )
 from mbr_esd_metric.distill.training_folder import held_out
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord

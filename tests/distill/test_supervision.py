@@ -14,7 +14,7 @@ from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, select
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord

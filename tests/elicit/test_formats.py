@@ -106,9 +106,9 @@ def test_what_is_left_out_is_said_and_read_back(one: str, text: str, source: str
                 assert one == "json"
                 continue
             assert grammar.fullmatch(written), (written, grounded)
-            parser = answers.parser(text, source=source, ranges=True)
+            parser = answers.parser(text, source=source)
             assert parser.parse(written) == Parsed(annotation)
-            assert set(parser.parse(written).ranges) == set(annotation.key)
+            assert set(parser.ranges(written)) == set(annotation.key)
             assert (of_one.parser(text).parse(written) == Parsed(annotation)) is not annotation.sided
             # An answer about one side means the same where both are asked for.
             plain = of_one.answer(annotation, text, source)[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.elicit.parse import KEYS, MOST_ERRORS, CandidateParser, Invalid, Parsed
 from mbr_esd_metric.errors import OptionError
 from tests.helpers.annotations import parse_candidate

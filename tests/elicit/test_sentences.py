@@ -18,8 +18,8 @@ from mbr_esd_metric.elicit.sentences import (
     cheapest_path,
     parts,
     sentences,
-    word_count,
 )
+from mbr_esd_metric.elicit.words import word_count
 
 #: What texts are made of: stops, quotes, blank lines, emoji, combining marks, scripts without spaces.
 PIECES = [

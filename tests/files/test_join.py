@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all

@@ -31,7 +31,7 @@ from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from tests.helpers.released_code import decide_released
 
 KEPT = 150

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.grammar import output_grammar, output_schema
+from mbr_esd_metric.elicit.formats.json import output_grammar, output_schema
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy

@@ -14,7 +14,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.hypotheses import Hypotheses
 from mbr_esd_metric.decoding.segment import decide
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling

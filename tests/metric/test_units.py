@@ -19,7 +19,8 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.joining import join_parts
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.sentences import parts, word_count
+from mbr_esd_metric.elicit.sentences import parts
+from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import Candidate, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options

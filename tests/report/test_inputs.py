@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, read_candidates, write_records

@@ -20,7 +20,7 @@ from mbr_esd_metric.cli.main import main as mbr_esd
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa

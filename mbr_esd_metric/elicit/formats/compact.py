@@ -14,8 +14,8 @@ from typing import cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
-from mbr_esd_metric.elicit.grounded import grounded_spans
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.elicit.words import grounded_spans, writable
 
 NONE = "none"
 #: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the
@@ -49,7 +49,7 @@ Source in {source_lang}:
 Translation in {target_lang}:
 {translation}"""
 
-#: What stands for a character inside the brackets; other control characters cannot be written.
+#: Escapes inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN = {written: character for character, written in _ESCAPES.items()}
 _CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
@@ -83,7 +83,7 @@ class CompactFormat(AnswerFormat):
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         spans: str | None = _CHARACTERS + "+"
         if grounded:
-            spans = grounded_spans(translation, in_brackets)
+            spans = grounded_spans(translation, _ESCAPES)
         return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
 
     def usual_tokens(self, translation: str) -> int:
@@ -98,7 +98,7 @@ class CompactFormat(AnswerFormat):
         for span in annotation:
             whole, before = (translation, "") if span.side == "translation" else (source, _OMITTED)
             text = whole[span.start : span.end]
-            inside = in_brackets(text)
+            inside = writable(text, _ESCAPES)
             if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
                 errors.append(f"{before}{span.severity} <{inside}>")
         return " ".join(errors) or NONE, len(annotation) - len(errors)
@@ -114,7 +114,7 @@ class CompactOmissionsFormat(CompactFormat):
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         spans = [(before, _CHARACTERS + "+") for before in ("", _OMITTED)]
         if grounded:
-            pieces = (grounded_spans(translation, in_brackets), grounded_spans(source, in_brackets))
+            pieces = (grounded_spans(translation, _ESCAPES), grounded_spans(source, _ESCAPES))
             spans = [(before, some) for (before, _), some in zip(spans, pieces, strict=True) if some is not None]
         return answers([f"{before}(major|minor) <{some}>" for before, some in spans])
 
@@ -137,17 +137,11 @@ def _errors(answer: str, both: bool, before: int) -> list[tuple[Written, tuple[i
             at += 1
         elif errors:
             return Invalid("no blank between two errors")
-        found = _ERROR[both].match(answer, at)
-        if found is None:
+        match = _ERROR[both].match(answer, at)
+        if match is None:
             return Invalid("neither none nor a list of errors")
-        at = found.end()
-        side: Side = "source" if found[1] else "translation"
-        words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], found[3])
-        errors.append((Written(cast("Severity", found[2]), words, side), (before + start, before + at)))
+        at = match.end()
+        side: Side = "source" if match[1] else "translation"
+        words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], match[3])
+        errors.append((Written(cast("Severity", match[2]), words, side), (before + start, before + at)))
     return errors
-
-
-def in_brackets(text: str) -> str | None:
-    """`text` as it stands inside the brackets; None if it cannot."""
-    inside = "".join(_ESCAPES.get(character, character) for character in text)
-    return None if any(ord(c) < 0x20 or c == "\x7f" or 0xD800 <= ord(c) <= 0xDFFF for c in inside) else inside

@@ -13,16 +13,20 @@ counts what a person would not (`gemba_score`).
 
 from __future__ import annotations
 
+import ast
+import hashlib
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.formats.json import answer_category
-from mbr_esd_metric.elicit.gemba_prompt import gemba_mqm_prompt
-from mbr_esd_metric.elicit.grounded import grounded_spans
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written, is_omission
 from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.elicit.words import grounded_spans, writable
+from mbr_esd_metric.errors import InputError, MissingDependencyError
 
 NO_ERROR = "no-error"
 #: The lists of an answer, in their order.
@@ -50,6 +54,10 @@ Source in {{source_lang}}:
 
 Translation in {{target_lang}}:
 {{translation}}"""
+#: A quotation mark has no escape, so words with one cannot be written.
+_ESCAPES = MappingProxyType({'"': "\0"})
+#: The module of the package `gemba` with its question, and the names in it.
+_MODULE, _FUNCTION, _EXAMPLES, _USED = "gemba_mqm_utils.py", "mqm_fewshot", "few_shots", "TEMPLATE_GEMBA_MQM"
 _CHARACTERS = r'[^"\x00-\x1f\x7f]'
 _CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
 #: GEMBA's penalties, of at most so many errors, and the highest sum of them.
@@ -112,7 +120,7 @@ class GembaMqmFormat(AnswerFormat):
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         words: str | None = _CHARACTERS + "+"
         if grounded:
-            spans = [some for text in (translation, source) if (some := grounded_spans(text, in_quotes)) is not None]
+            spans = [some for text in (translation, source) if (some := grounded_spans(text, _ESCAPES)) is not None]
             words = f"({'|'.join(spans)})" if spans else None
         error = None if words is None else f'{_CATEGORY} - "{words}"'
         listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
@@ -124,13 +132,15 @@ class GembaMqmFormat(AnswerFormat):
         for span in Annotation(annotation):
             whole = translation if span.side == "translation" else source
             text = whole[span.start : span.end]
-            words = in_quotes(text)
+            words = writable(text, _ESCAPES)
             if words is not None and whole.find(text) == span.start:
                 category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
                 name = category if sub in ("", category) else f"{category}/{sub}"
                 lists[span.severity].append(f'{name} - "{words}"')
-        said = "\n".join(f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items())
-        return said, len(Annotation(annotation)) - sum(map(len, lists.values()))
+        answer = "\n".join(
+            f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items()
+        )
+        return answer, len(Annotation(annotation)) - sum(map(len, lists.values()))
 
 
 def _parts(line: str) -> tuple[str, str]:
@@ -151,7 +161,7 @@ def gemba_score(text: str) -> float:
     words does as well. A line that names non-translation is critical in every list. Lines outside of the lists count
     nothing, so an answer in another form has no error.
     """
-    found: dict[str, int] = dict.fromkeys(_LISTS, 0)
+    counts: dict[str, int] = dict.fromkeys(_LISTS, 0)
     severity: str | None = None
     for line in text.lower().split("\n"):
         words = line.strip()
@@ -160,11 +170,66 @@ def gemba_score(text: str) -> float:
         if words.endswith(":") and words[:-1] in _LISTS:
             severity = words[:-1]
         elif severity is not None:
-            found["critical" if "non-translation" in words else severity] += 1
-    counted = [_PENALTIES[name] for name in _LISTS for _ in range(found[name])][:_COUNTED]
-    return float(-min(sum(counted), _HIGHEST))
+            counts["critical" if "non-translation" in words else severity] += 1
+    penalties = [_PENALTIES[name] for name in _LISTS for _ in range(counts[name])][:_COUNTED]
+    return float(-min(sum(penalties), _HIGHEST))
 
 
-def in_quotes(text: str) -> str | None:
-    """`text` as it stands between the quotation marks; None if it cannot."""
-    return None if any(c == '"' or ord(c) < 0x20 or c == "\x7f" or 0xD800 <= ord(c) <= 0xDFFF for c in text) else text
+def gemba_mqm_prompt() -> Prompt:
+    """The question of GEMBA-MQM, from the user's installation of the package `gemba`: its system message and its three
+    examples as earlier turns, then its template.
+
+    Its wording is not ours to ship (CC BY-SA). The package's source is read and not run: importing it would start a
+    debugger's and a service's libraries.
+
+    Raises:
+        MissingDependencyError: the package is not installed.
+        InputError: this version of the package has the question in another form.
+    """
+    spec = find_spec("gemba")
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError("gemba", "gemba", "prompt=gemba-mqm")
+    path = Path(spec.origin).with_name(_MODULE)
+    try:
+        text = path.read_text(encoding="utf-8")
+        system, template, examples = _read(ast.parse(text))
+        turns = [("system", system)]
+        for example in examples:
+            # As the package does it: Python's own formatting of its own template.
+            turns += [("user", template.format(**example)), ("assistant", example["answer"])]
+    except (OSError, SyntaxError, ValueError, KeyError, StopIteration, AttributeError) as error:
+        raise InputError(
+            f"{path} has GEMBA's question in a form unknown here ({type(error).__name__}); install gemba 0.1.3"
+        ) from None
+    digest = hashlib.sha256(repr((turns, template)).encode()).hexdigest()[:8]
+    return Prompt(f"gemba-mqm:{digest}", template, tuple(turns))
+
+
+def _read(module: ast.Module) -> tuple[str, str, list[dict[str, str]]]:
+    """System message, template of a question, and the examples in their order."""
+    function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == _FUNCTION)
+    system, template = "", ""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "template":
+            template = _constant(node.value)
+        elif isinstance(node, ast.Dict):
+            message = dict(zip((_constant(key) for key in node.keys if key is not None), node.values, strict=True))
+            role = message.get("role")
+            if isinstance(role, ast.Constant) and role.value == "system":
+                system = _constant(message["content"])
+    values = {
+        node.targets[0].id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    every: dict[str, dict[str, str]] = ast.literal_eval(values[_EXAMPLES])
+    used = [node.slice for node in ast.walk(values[_USED]) if isinstance(node, ast.Subscript)]
+    if not system or not template or not used:
+        raise ValueError
+    return system, template, [every[_constant(name)] for name in used]
+
+
+def _constant(node: ast.AST) -> str:
+    """A text of the source, also one that is marked as a format and has nothing to fill in."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(str(ast.literal_eval(part)) for part in parts)

@@ -1,4 +1,7 @@
-"""`format=json`: the error list of the paper, in the spacing of Python's ``json.dumps``.
+"""`format=json`: the error list of the paper, in exactly the spacing of Python's ``json.dumps``.
+
+A grammar with free whitespace lets a model at temperature 2.0 wander for hundreds of tokens; a fully compact one makes
+models close the list at once. Both would bias what is sampled, so the spacing is fixed to what models write by habit.
 
 `json-omissions` also says what is left out.
 """
@@ -7,14 +10,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
-from mbr_esd_metric.elicit.grammar import STRING_CHARACTERS, output_grammar, output_schema, render_answer
-from mbr_esd_metric.elicit.grounded import grounded_grammar, grounded_spans, in_json
 from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
-from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, OMISSION_TEMPLATES, TEMPLATES
+from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES, OMISSION_TEMPLATES, TEMPLATES
 
+#: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
+STRING_CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
+#: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
+_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
     "mistranslation": "accuracy",
@@ -36,6 +44,71 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
+def _one_of(values: Sequence[str]) -> str:
+    return "(" + "|".join(re.escape(value).replace(r"\-", "-") for value in values) + ")"
+
+
+def output_grammar(error_span: str | None = STRING_CHARACTERS + "+", omitted_span: str | None = None) -> str:
+    """The regular expression of an answer: ``{"errors": [...]}``.
+
+    Args:
+        error_span: regular expression for the inside of the JSON string of an error span; the default admits any text.
+            None: nothing can be wrong in the translation.
+        omitted_span: the same for what the translation leaves out; None: an answer does not say that.
+    """
+    spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
+    if not spans:
+        return r'\{"errors": \[\]\}'
+    error = (
+        r"\{"
+        + (spans[0] if len(spans) == 1 else f"({'|'.join(spans)})")
+        + r', "category": "'
+        + _one_of(ASKED_CATEGORIES)
+        + r'", "sub_category": "'
+        + _SUB_CATEGORY
+        + r'", "severity": "'
+        + _one_of(ASKED_SEVERITIES)
+        + r'"\}'
+    )
+    return r'\{"errors": \[(' + error + "(, " + error + r")*)?\]\}"
+
+
+def output_schema(omissions: bool = False) -> dict[str, Any]:
+    """The answer as a JSON schema, for servers that take no grammar; strict: every key is required, and no other.
+
+    Args:
+        omissions: an error may be one of what the translation leaves out.
+    """
+
+    def item(first: str) -> dict[str, Any]:
+        error = {
+            first: {"type": "string"},
+            "category": {"type": "string", "enum": list(ASKED_CATEGORIES)},
+            "sub_category": {"type": "string"},
+            "severity": {"type": "string", "enum": list(ASKED_SEVERITIES)},
+        }
+        return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
+
+    items = {"anyOf": [item(KEYS[0]), item(OMITTED_KEY)]} if omissions else item(KEYS[0])
+    return {
+        "type": "object",
+        "properties": {"errors": {"type": "array", "items": items}},
+        "required": ["errors"],
+        "additionalProperties": False,
+    }
+
+
+def _grounded(text: str) -> str | None:
+    from mbr_esd_metric.elicit.words import grounded_spans
+
+    return grounded_spans(text, _ESCAPES)
+
+
+def render_answer(errors: Sequence[dict[str, str]]) -> str:
+    """An answer in the grammar's spacing; each error has error_span, category, sub_category and severity."""
+    return json.dumps({"errors": list(errors)}, ensure_ascii=False)
+
+
 class JsonFormat(AnswerFormat):
     """``{"errors": [{"error_span": ..., "category": ..., "sub_category": ..., "severity": ...}]}``."""
 
@@ -45,7 +118,7 @@ class JsonFormat(AnswerFormat):
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return grounded_grammar(translation) if grounded else output_grammar()
+        return output_grammar(_grounded(translation)) if grounded else output_grammar()
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text; each can be said where its text is first found at its own place.
@@ -74,7 +147,7 @@ class JsonOmissionsFormat(JsonFormat):
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         if grounded:
-            return output_grammar(grounded_spans(translation, in_json), grounded_spans(source, in_json))
+            return output_grammar(_grounded(translation), _grounded(source))
         return output_grammar(omitted_span=STRING_CHARACTERS + "+")
 
 

@@ -5,7 +5,7 @@ are given, each mark is one choice among three, and an error's place needs no se
 error, with the white space between them. The answer is as long as the translation, but all of it save the marks is
 known beforehand, so that an engine reads the words instead of sampling them (see `Walk`).
 
-Words are those of `mbr_esd_metric.elicit.grounded.pieces`: punctuation stands apart, and in scripts without spaces a
+Words are those of `mbr_esd_metric.elicit.words.pieces`: punctuation stands apart, and in scripts without spaces a
 character is a word.
 
 `format=marked-omissions` goes on with the source, each of its words marked as said (`=`) or left out (`-`, `+`). There
@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
-from mbr_esd_metric.elicit.grounded import escaped, pieces
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser
 from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.elicit.words import escaped, pieces
 
 #: Mark -> what it says of the word before it.
 MARKS: dict[str, Severity | None] = {"=": None, "-": "minor", "+": "major"}
@@ -84,17 +84,12 @@ def marks_of(annotation: Annotation, words: list[Word]) -> tuple[list[str], int]
 class MarkedParser(PlainParser):
     """Reads marked answers; every word of the translation has to be there, with its mark, and then of the source."""
 
-    def __init__(
-        self,
-        translation: str,
-        location: str = "first",
-        source: str | None = None,
-        unplaced: bool = False,
-        ranges: bool = False,
-    ) -> None:
-        super().__init__(translation, location, source, unplaced, ranges)
-        self._units: list[tuple[Side, str, Word]] = [("translation", unit.text, unit) for unit in words_of(translation)]
-        for number, unit in enumerate(words_of(source or "") if self._units else ()):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._units: list[tuple[Side, str, Word]] = [
+            ("translation", unit.text, unit) for unit in words_of(self.translation)
+        ]
+        for number, unit in enumerate(words_of(self.source or "") if self._units else ()):
             self._units.append(("source", unit.text if number else BETWEEN + unit.text, unit))
 
     def read(self, text: str) -> Parsed | Invalid:

@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.grammar import render_answer
+from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from tests.helpers.wmt_folder import write_folder

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("ray")
 pytest.importorskip("torch")
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module

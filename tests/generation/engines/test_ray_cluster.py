@@ -20,7 +20,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module

@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling

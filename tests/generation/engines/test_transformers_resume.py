@@ -18,7 +18,7 @@ from mbr_esd_metric.generation.store import CandidateStore
 SEGMENTS, N = 15, 20
 RUN = """
 import dataclasses, sys
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine

@@ -24,8 +24,8 @@ import pytest
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.elicit.grounded import grounded_grammar
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
@@ -131,7 +131,7 @@ def wanted(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> 
         Request(
             segment.label,
             prompt.render(segment.source, segment.translation, "en-de"),
-            grounded_grammar(segment.translation) if grounded else output_grammar(),
+            get_format("json").grammar(segment.translation, True) if grounded else output_grammar(),
             n,
             0,
             segment.label,

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.elicit.grammar import output_grammar
+from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling

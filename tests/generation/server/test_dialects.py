@@ -20,8 +20,8 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.grammar import output_grammar, render_answer
-from mbr_esd_metric.elicit.grounded import grounded_grammar
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.formats.json import output_grammar, render_answer
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -358,7 +358,7 @@ def test_what_gbnf_cannot_say_is_an_error(expression: str) -> None:
 
 
 def test_the_grammars_of_this_package_are_written_in_gbnf() -> None:
-    for expression in (output_grammar(), grounded_grammar('Er sagte: "Ja [nein]", 你好 - {x}|y^2.')):
+    for expression in (output_grammar(), get_format("json").grammar('Er sagte: "Ja [nein]", 你好 - {x}|y^2.', True)):
         written = gbnf(expression)
         assert written.startswith("root ::= ")
         groups = written.count("(") + written.count("::=") - 1

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from mbr_esd_metric.elicit.grammar import output_grammar
-from mbr_esd_metric.elicit.grounded import grounded_grammar, pieces
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.formats.json import output_grammar
+from mbr_esd_metric.elicit.words import pieces
 
 TEXTS = [
     'Die "Katze" saß (1.5) auf\nder\tMatte, l\'eau Haus-Tür.',
@@ -35,7 +36,7 @@ def test_it_admits_runs_of_words_and_nothing_else(text: str) -> None:
     words = [i for i, part in enumerate(parts) if not part.isspace()]
     admitted = {"".join(parts[i : j + 1]) for i in words for j in words if j >= i}
     admitted = {span for span in admitted if not re.search(r"[\x01\x7f]", span)}
-    grammar, free = re.compile(grounded_grammar(text)), re.compile(output_grammar())
+    grammar, free = re.compile(get_format("json").grammar(text, True)), re.compile(output_grammar())
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
             span = text[start:end]
@@ -52,12 +53,12 @@ def test_words_are_cut_where_a_reader_would() -> None:
 
 def test_several_errors_and_a_translation_without_words() -> None:
     two = json.dumps({"errors": json.loads(answer("Katze"))["errors"] * 2})
-    assert re.fullmatch(grounded_grammar("Die Katze"), two)
-    assert re.fullmatch(grounded_grammar(" \n"), '{"errors": []}')
+    assert re.fullmatch(get_format("json").grammar("Die Katze", True), two)
+    assert re.fullmatch(get_format("json").grammar(" \n", True), '{"errors": []}')
 
 
 def test_it_stays_short_and_shallow() -> None:
-    grammar = grounded_grammar(" ".join(f"Wort{i}" for i in range(400)))
+    grammar = get_format("json").grammar(" ".join(f"Wort{i}" for i in range(400)), True)
     assert len(grammar) < 200_000
     depth = deepest = 0
     for bracket in re.findall(r"(?<!\\)[()]", grammar):

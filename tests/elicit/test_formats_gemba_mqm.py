@@ -67,7 +67,7 @@ def test_the_score_is_the_packages_on_whole_and_damaged_answers(theirs: Any) -> 
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mbr_esd_metric.elicit.gemba_prompt.find_spec", lambda name: None)
+    monkeypatch.setattr("mbr_esd_metric.elicit.formats.gemba_mqm.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match="gemba"):
         get_format("gemba-mqm").prompt("gemba-mqm")
 
