@@ -19,8 +19,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, gold_labels
-from mbr_esd_metric.metaeval.error_free_model import Judged
+from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, Judged, gold_labels
 
 
 @dataclass(slots=True)

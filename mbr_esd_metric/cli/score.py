@@ -138,7 +138,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
 
 def _named(args: argparse.Namespace) -> str:
     """What the signature says of ``--error-free``."""
-    from mbr_esd_metric.metaeval.error_free_model import read_error_free
+    from mbr_esd_metric.metaeval.error_free import read_error_free
 
     return f"|error-free:{read_error_free(args.error_free).digest}" if args.error_free else ""
 
@@ -146,7 +146,7 @@ def _named(args: argparse.Namespace) -> str:
 def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
     """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
     from mbr_esd_metric.core.annotation import Annotation
-    from mbr_esd_metric.metaeval.error_free_model import Judged, read_error_free
+    from mbr_esd_metric.metaeval.error_free import Judged, read_error_free
 
     model = read_error_free(path)
     shares = {}

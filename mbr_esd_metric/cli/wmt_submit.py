@@ -10,7 +10,7 @@ from mbr_esd_metric.cli.data import add_data_arguments, every_system, load_test_
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.metaeval.error_free_model import ErrorFreeModel
+    from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def _error_free(text: str | None) -> ErrorFreeModel | float | None:
         InputError: no number, and no such file.
     """
     from mbr_esd_metric.files.untrusted import finite
-    from mbr_esd_metric.metaeval.error_free_model import read_error_free
+    from mbr_esd_metric.metaeval.error_free import read_error_free
 
     if text is None:
         return None

@@ -18,12 +18,12 @@ from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.error_free import (
     ESA_THRESHOLD,
     ErrorFree,
+    Tried,
     best_threshold,
     error_free,
     gold_labels,
     unmarked,
 )
-from mbr_esd_metric.metaeval.error_free_model import Tried
 from mbr_esd_metric.metaeval.omissions import evaluate_omissions
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.metaeval.error_free_model import read_error_free
+from mbr_esd_metric.metaeval.error_free import read_error_free
 from tests.helpers.wmt_folder import write_folder
 
 

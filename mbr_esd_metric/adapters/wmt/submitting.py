@@ -19,7 +19,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, OptionError, first_of, number_of, unknown
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.metaeval.error_free_model import ErrorFreeModel, Judged
+from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, Judged
 
 #: Lowest and highest Score(E), this package's own scores.
 _SCORE_RANGE = (-25.0, 0.0)

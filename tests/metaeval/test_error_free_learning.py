@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.error_free_model import (
+from mbr_esd_metric.metaeval.error_free import (
     ErrorFreeModel,
     Judged,
     cross_validated,
@@ -100,6 +101,6 @@ def test_files_and_messages(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(InputError, match="x.json: not what `mbr-esd calibrate --error-free` saves"):
         read_error_free(tmp_path / "x.json")
-    (tmp_path / "x.json").write_text(json.dumps({**model.to_json(), "signals": ["taste"]}))
+    (tmp_path / "x.json").write_text(json.dumps({**asdict(model), "kind": "error-free", "signals": ["taste"]}))
     with pytest.raises(InputError, match="learn it again"):
         read_error_free(tmp_path / "x.json")
