@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, pairwise, zip_longest
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,31 +97,28 @@ class AnnotationTable:
         return len(self.annotations)
 
     @cached_property
-    def sites(self) -> tuple[_Indices, _Indices]:
+    def sites(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
         """The annotations by site. Spans of different *sites* never overlap, in any of the annotations.
 
         Returns:
-            The variant of each annotation at each site, shape (sites, n), 0 if it has no span there; and the spans of
-            each variant, shape (most spans, variants), filled up with S.
+            The number of each annotation's variant at each site, shape (sites, n), 0 if it has no span there; and the
+            spans of each variant.
         """
-        by_start = np.argsort(self.starts)
-        apart = self.starts[by_start][1:] >= np.maximum.accumulate(self.ends[by_start])[:-1]
-        site = np.zeros(len(self.spans), dtype=np.intp)
-        site[by_start[1:]] = np.cumsum(apart)
-        rows, spans = np.nonzero(self.incidence)
-        times = self.incidence[rows, spans].astype(np.intp)
-        rows, spans = np.repeat(rows, times), np.repeat(spans, times)
-        order = np.lexsort((spans, site[spans], rows))
-        rows, spans = rows[order], spans[order]
-        place = rows * len(self.spans) + site[spans]
-        begins = np.flatnonzero(np.diff(place, prepend=-1))
-        listed, bounds = spans.tolist(), [*begins.tolist(), len(spans)]
-        variants: dict[tuple[int, ...], int] = {(): 0}
-        numbers = [variants.setdefault(tuple(listed[a:b]), len(variants)) for a, b in pairwise(bounds)]
-        of = np.zeros((site.max(initial=-1) + 1, len(self)), dtype=np.intp)
-        of[site[spans[begins]], rows[begins]] = numbers
-        members = list(zip_longest(*variants, fillvalue=len(self.spans)))
-        return of, np.array(members, dtype=np.intp).reshape(-1, len(variants))
+        site: dict[SpanKey, int] = {}
+        reach, last = 0, -1
+        for key in sorted(self.column):
+            last += key[0] >= reach
+            reach = max(reach, key[1])
+            site[key] = last
+        variants: dict[tuple[SpanKey, ...], int] = {(): 0}
+        of = np.zeros((last + 1, len(self)), dtype=np.intp)
+        for row, keys in enumerate(self._keys):
+            by_site: dict[int, list[SpanKey]] = {}
+            for key in keys:
+                by_site.setdefault(site[key], []).append(key)
+            for at, spans in by_site.items():
+                of[at, row] = variants.setdefault(tuple(spans), len(variants))
+        return of, list(variants)
 
     @cached_property
     def place(self) -> dict[int, int]:

@@ -10,35 +10,35 @@ MPP is 1 for two empty annotations and 0 if only one is empty. Severity may coun
 penalty, where pairs of unequal severity earn 1 - penalty of their credit; or weights, where a pair earns the
 lower of its two severities' weights and an annotation's denominator is the sum of the weights of its spans.
 As an evaluation measure MPP is micro-averaged: credits and denominators are summed over a corpus (`corpus`).
+
+A pair earns different credits towards P and R, so the best matching is no assignment problem. The candidate's spans are
+matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay that
+no other one beats in both sums of credits, and a span of the support that no later one overlaps is forgotten. In a
+tangle of more spans than `_TANGLED` allows, the assignment with the most credit in all counts instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, as_annotation
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.matching import (
-    MOST_OPTIONS,
-    Bools,
-    Indices,
-    Options,
-    best_matching,
-    harmonic_mean,
-    matching_options,
-)
 from mbr_esd_metric.core.severity import recent
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError
 
-#: Pairs of spans processed at once.
-_CELLS = 1 << 17
+#: Sets of used spans that are followed at once: those of eight spans that all overlap with eight others.
+_TANGLED = 256
 
 SeverityWeights: TypeAlias = Mapping[Severity, float]
+#: Sums of credits of a matching, towards P and towards R.
+_Credits: TypeAlias = tuple[float, float]
+#: For each span of the candidate the spans of the support that it overlaps, with the pair's credits.
+_Edges: TypeAlias = Sequence[Sequence[tuple[int, float, float]]]
 
 
 def mpp(
@@ -88,7 +88,7 @@ class MppCounts:
     @property
     def f_score(self) -> float:
         """2 P R / (P + R)."""
-        return harmonic_mean(self.precision, self.recall)
+        return _harmonic_mean(self.precision, self.recall)
 
 
 @dataclass(frozen=True)
@@ -111,19 +111,7 @@ class Mpp(Similarity):
 
     def counts(self, candidate: Annotation, support: Annotation) -> MppCounts:
         """Credits of the best matching and the denominators."""
-        if self.severity_weights is None and not self.severity_penalty:
-            found = _uncontested_counts(candidate, support)
-            if found is not None:
-                return found
-        table = AnnotationTable([candidate, support], _extent(candidate, support))
-        mass_c, mass_s = (table.incidence @ self._mass(table)).astype(np.float64).tolist()
-        if not (mass_c and mass_s):
-            return MppCounts(0.0, mass_c, 0.0, mass_s)
-        each = np.arange(len(table.spans))
-        spans_c, spans_s = (np.repeat(each, row.astype(np.intp))[:, None] for row in table.incidence)
-        precision, recall = (credits[..., 0] for credits in self._credits(table, spans_c, spans_s))
-        best_p, best_r = best_matching(precision / mass_c, recall / mass_s)
-        return MppCounts(best_p * mass_c, mass_c, best_r * mass_s, mass_s)
+        return _counts(self, candidate, support)
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return self.counts(candidate, support).f_score
@@ -134,106 +122,143 @@ class Mpp(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Credits add up over sites, and at a site many annotations have the same variant, so what two variants can earn
-        # is looked at once. Pairs of annotations that can come to too much are matched as a whole, one by one.
-        variants, members = table.sites
-        of_c, of_s = variants[:, rows], variants[:, columns]
-        shape = of_c.shape[1], of_s.shape[1]
-        first, second, places, nothing = [], [], [], 0
-        for at_c, at_s in zip(of_c, of_s, strict=True):
-            if at_c.any() and at_s.any():
-                (c, place_c), (s, place_s) = (np.unique(at, return_inverse=True) for at in (at_c, at_s))
-                first.append(np.repeat(c, len(s)))
-                second.append(np.tile(s, len(c)))
-                places.append((nothing + place_c[:, None] * len(s) + place_s).ravel())
-                nothing += len(c) * len(s)
-        options, large = self._options(table, np.concatenate([*first, [0]]), np.concatenate([*second, [0]]))
-        ways = np.ones(shape[0] * shape[1])
-        for at in places:
-            ways *= np.where(large, np.inf, options.count)[at]
-        total = Options(np.ones(len(ways), dtype=np.intp), np.zeros(len(ways)), np.zeros(len(ways)))
-        for at in places:
-            total = total.plus(options, np.where(ways > MOST_OPTIONS, nothing, at))
-        mass = np.append(self._mass(table), 0)[members].sum(0)
-        c, s = np.divmod(total.problem, shape[1])
-        precision = _share(total.precision, mass[of_c].sum(0)[c])
-        recall = _share(total.recall, mass[of_s].sum(0)[s])
-        sums = precision + recall
-        best = np.maximum.reduceat(2 * precision * recall / np.where(sums > 0, sums, 1.0), total.start)
-        for pair in np.flatnonzero(ways > MOST_OPTIONS).tolist():
-            one, other = table.annotations[rows][pair // shape[1]], table.annotations[columns][pair % shape[1]]
-            best[pair] = self.counts(one, other).f_score
-        return best.reshape(shape)
+        # is computed once. Nearly always it is one pair of sums.
+        of, variants = table.sites
+        masses = np.array([[self.mass(variant) for variant in variants]])
+        mass_c, mass_s = (masses[0, of[:, part]].sum(0) for part in (rows, columns))
+        precision, recall = np.zeros((2, len(mass_c), len(mass_s)))
+        several: dict[tuple[int, int], list[list[_Credits]]] = {}
+        known: dict[tuple[int, int], list[_Credits]] = {}
 
-    def _options(self, table: AnnotationTable, first: Indices, second: Indices) -> tuple[Options, Bools]:
-        """The credits that two variants can earn together, by `matching_options`, `_CELLS` pairs of spans at a
-        time."""
-        _, members = table.sites
-        sizes = (members < len(table.spans)).sum(0)
-        order = np.lexsort((sizes[second], sizes[first]))
-        step = max(1, _CELLS // max(1, sizes[first].max() * sizes[second].max()))
-        parts, large = [], np.zeros(len(order), dtype=bool)
-        for start in range(0, len(order), step):
-            block = order[start : start + step]
-            spans_c, spans_s = (members[: sizes[of].max(), of] for of in (first[block], second[block]))
-            options, large[block] = matching_options(*self._credits(table, spans_c, spans_s))
-            parts.append((block[options.problem], options.precision, options.recall))
-        return Options.gathered(parts), large
+        def sums_of(i: int, j: int) -> list[_Credits]:
+            if (j, i) in known:
+                return [(p, r) for r, p in known[j, i]]
+            return known.setdefault((i, j), self.matchings(variants[i], variants[j]))
 
-    def _mass(self, table: AnnotationTable) -> Floats:
-        """What each of the table's spans counts, shape (S,)."""
+        for at_c, at_s in zip(of[:, rows], of[:, columns], strict=True):
+            (c, place_c), (s, place_s) = (np.unique(at, return_inverse=True) for at in (at_c, at_s))
+            choices = [[sums_of(i, j) for j in s.tolist()] for i in c.tolist()]
+            open_ = np.array([[len(one) > 1 for one in row] for row in choices])[place_c][:, place_s]
+            sums = np.array([[one[0] for one in row] for row in choices])[place_c][:, place_s]
+            precision += np.where(open_, 0, sums[..., 0])
+            recall += np.where(open_, 0, sums[..., 1])
+            for i, j in np.argwhere(open_).tolist():
+                several.setdefault((i, j), []).append(choices[place_c[i]][place_s[j]])
+        for (i, j), parts in several.items():
+            fronts = [[(float(precision[i, j]), float(recall[i, j]))], *parts]
+            precision[i, j], recall[i, j] = _best(_combined(fronts), float(mass_c[i]), float(mass_s[j]))
+        precision, recall = _share(precision, mass_c[:, None]), _share(recall, mass_s)
+        total = precision + recall
+        return np.asarray(2 * precision * recall / np.where(total > 0, total, 1.0))
+
+    def mass(self, spans: Sequence[SpanKey]) -> float:
+        """The denominator of an annotation with these spans."""
         weights = self.severity_weights
-        if weights is None:
-            return np.ones(len(table.spans))
-        return np.where(table.is_major, float(weights["major"]), float(weights["minor"]))
+        return float(len(spans)) if weights is None else float(sum(weights[severity] for _, _, severity in spans))
 
-    def _credits(self, table: AnnotationTable, spans_c: Indices, spans_s: Indices) -> tuple[Floats, Floats]:
-        """Credits towards precision and recall of the pairs of spans of each two annotations.
-
-        Args:
-            spans_c, spans_s: the table's spans that they have, shape (most, pairs); S where there are no more.
-
-        Returns:
-            Shape (spans, spans, pairs) each.
-        """
-        starts, ends = np.append(table.starts, 0), np.append(table.ends, 0)
-        first = np.maximum(starts[spans_c][:, None], starts[spans_s])
-        reward = np.maximum(np.minimum(ends[spans_c][:, None], ends[spans_s]) - first, 0).astype(np.float64)
-        if self.severity_weights is not None:
-            mass = np.append(self._mass(table), 0)
-            reward *= np.minimum(mass[spans_c][:, None], mass[spans_s])
-        elif self.severity_penalty:
-            major = np.append(table.is_major, False)
-            reward *= 1 - self.severity_penalty * (major[spans_c][:, None] != major[spans_s])
-        sizes = np.maximum(ends - starts, 1)
-        return reward / sizes[spans_c][:, None], reward / sizes[spans_s]
+    def matchings(self, candidate: Sequence[SpanKey], support: Sequence[SpanKey]) -> list[_Credits]:
+        """The sums of credits of the matchings that no other one beats in both; of a tangle, of one matching."""
+        edges: list[list[tuple[int, float, float]]] = []
+        for start, end, severity in candidate:
+            edges.append([])
+            for at, (first, last, other) in enumerate(support):
+                if first < end and start < last:
+                    reward = float(min(end, last) - max(start, first))
+                    if self.severity_weights is not None:
+                        reward *= min(self.severity_weights[severity], self.severity_weights[other])
+                    elif severity != other:
+                        reward *= 1 - self.severity_penalty
+                    edges[-1].append((at, reward / (end - start), reward / (last - first)))
+        return _matchings(edges)
 
 
 @recent(1)
-def _uncontested_counts(candidate: Annotation, support: Annotation) -> MppCounts | None:
-    """The counts of annotations none of whose spans has two partners, as most are; None for others."""
-    credit_c = credit_s = 0.0
-    taken: set[int] = set()
-    spans = [span.key for span in support.spans]
-    for start, end, _ in (span.key for span in candidate.spans):
-        partner = -1
-        for at, (first, last, _) in enumerate(spans):
-            if first < end and start < last:
-                if partner >= 0 or at in taken:
-                    return None
-                partner = at
-        if partner >= 0:
-            taken.add(partner)
-            first, last, _ = spans[partner]
-            overlap = min(end, last) - max(start, first)
-            credit_c += overlap / (end - start)
-            credit_s += overlap / (last - first)
-    return MppCounts(credit_c, float(len(candidate.spans)), credit_s, float(len(spans)))
+def _counts(mpp: Mpp, candidate: Annotation, support: Annotation) -> MppCounts:
+    spans_c, spans_s = ([span.key for span in side.spans] for side in (candidate, support))
+    mass_c, mass_s = mpp.mass(spans_c), mpp.mass(spans_s)
+    if not (mass_c and mass_s):
+        return MppCounts(0.0, mass_c, 0.0, mass_s)
+    precision, recall = _best(mpp.matchings(spans_c, spans_s), mass_c, mass_s)
+    return MppCounts(precision, mass_c, recall, mass_s)
+
+
+def _matchings(edges: _Edges) -> list[_Credits]:
+    """The sums of credits of the matchings that no other one beats in both; of a tangle, of one matching."""
+    last = {at: number for number, row in enumerate(edges) for at, _, _ in row}
+    if len(last) == sum(map(len, edges)) and max(map(len, edges), default=0) < 2:
+        alone = [row[0] for row in edges if row]
+        return [(sum([p for _, p, _ in alone]), sum([r for _, _, r in alone]))]
+    fronts: list[list[_Credits]] = []
+    begin = 0
+    # Used spans of the support, a bit each -> sums; None in a tangle.
+    states: dict[int, list[_Credits]] | None = {0: [(0.0, 0.0)]}
+    open_ = 0
+    for number, row in enumerate(edges):
+        passed = ~sum(1 << at for at, _, _ in row if last[at] == number)
+        open_ = (open_ | sum(1 << at for at, _, _ in row)) & passed
+        if states is not None:
+            following: dict[int, list[_Credits]] = {}
+            for used, sums in states.items():
+                following.setdefault(used & passed, []).extend(sums)
+                for at, p, r in row:
+                    if not used >> at & 1:
+                        following.setdefault((used | 1 << at) & passed, []).extend([(a + p, b + r) for a, b in sums])
+            states = {used: _front(sums) for used, sums in following.items()}
+            if len(states) > _TANGLED:
+                states = None
+        if not open_:
+            # No later span competes with these.
+            fronts.append(_assigned(edges[begin : number + 1]) if states is None else states[0])
+            states, begin = {0: [(0.0, 0.0)]}, number + 1
+    return _combined(fronts)
+
+
+def _front(sums: list[_Credits]) -> list[_Credits]:
+    """Those that no other one beats, or equals, in both sums; by falling P."""
+    if len(sums) == 1:
+        return sums
+    front, most = [], -1.0
+    for p, r in sorted(sums, reverse=True):
+        if r > most + 1e-12:
+            front.append((p, r))
+            most = r
+    return front
+
+
+def _combined(fronts: Sequence[list[_Credits]]) -> list[_Credits]:
+    """The sums of one matching of each."""
+    total = [(0.0, 0.0)]
+    for front in fronts:
+        total = _front([(a + p, b + r) for a, b in total for p, r in front])
+    return total
+
+
+def _best(sums: Sequence[_Credits], mass_c: float, mass_s: float) -> _Credits:
+    """The matching with the highest MPP; of several the one with the highest P + R, then the highest P."""
+    if len(sums) == 1:
+        return sums[0]
+    shares = [(p / mass_c, r / mass_s) for p, r in sums]
+    values = [(round(_harmonic_mean(p, r), 12), round(p + r, 12), p) for p, r in shares]
+    return sums[values.index(max(values))]
+
+
+def _assigned(edges: _Edges) -> list[_Credits]:
+    """The sums of the assignment with the most credit in all."""
+    from scipy.optimize import linear_sum_assignment
+
+    columns = {at: column for column, at in enumerate({at: None for row in edges for at, _, _ in row})}
+    credits = np.zeros((2, len(edges), len(columns)))
+    for number, row in enumerate(edges):
+        for at, p, r in row:
+            credits[:, number, columns[at]] = p, r
+    chosen = linear_sum_assignment(credits.sum(0), maximize=True)
+    return [(float(credits[0][chosen].sum()), float(credits[1][chosen].sum()))]
+
+
+def _harmonic_mean(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
 def _share(credit: Floats, mass: Floats) -> Floats:
     """credit / mass; 1 if there is nothing to find."""
     return np.divide(credit, mass, out=np.ones_like(credit), where=mass > 0)
-
-
-def _extent(*annotations: Annotation) -> int:
-    return max((span.end for annotation in annotations for span in annotation), default=0)
