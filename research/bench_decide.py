@@ -36,8 +36,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.decision import Decision, choose
-from mbr_esd_metric.core.decision_problem import DecisionProblem
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.elicit.formats.json import render_answer

@@ -24,8 +24,7 @@ from synthetic import EDITS, decline_ratio
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.severity import BETA, GAMMA, severity_vector
+from mbr_esd_metric.core.kernels import BETA, GAMMA, Floats, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.metaeval.calibration import (

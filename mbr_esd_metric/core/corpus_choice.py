@@ -41,10 +41,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, SpanKey
-from mbr_esd_metric.core.decision_problem import DecisionProblem
-from mbr_esd_metric.core.hypotheses import TIE
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.severity import BETA, GAMMA
+from mbr_esd_metric.core.decision_problem import TIE, DecisionProblem
+from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats
 
 #: Height of each level's step.
 _STEPS = np.array([GAMMA, BETA - GAMMA, GAMMA])

@@ -1,6 +1,6 @@
 """A decision: which of N candidate annotations is the answer for a segment, and facts about the choice.
 
-The rules that choose are in `core.rules`. Ties (within `core.hypotheses.TIE` of the best) go to the
+The rules that choose are in `core.rules`. Ties (within `core.decision_problem.TIE` of the best) go to the
 higher log-probability, then to the lower index.
 """
 

@@ -1,9 +1,15 @@
-"""Annotations of one segment as arrays. Every batched similarity is computed from them.
+"""Annotations as arrays: severity vectors of one, and tables of those of one segment.
 
-No loop runs over characters or over pairs of annotations. The characters of a translation fall into
-*elementary intervals*, between two neighbouring span boundaries, inside which nothing changes: K of them
-instead of L characters. On them a sum over characters of a function of two annotations that is a sum of
-products of indicators becomes one matrix product. The minimum of two severity vectors is such a sum (its
+Severity vectors (paper, Section 4.2) say how bad each character of a translation is:
+
+    v[i] = beta * 1[i in a major span] + gamma * 1[i in a minor span]
+
+so that a character is worth 0, gamma, beta or, where a major and a minor span overlap, beta + gamma.
+
+Every batched similarity is computed from a table. No loop runs over characters or over pairs of annotations. The
+characters of a translation fall into *elementary intervals*, between two neighbouring span boundaries, inside which
+nothing changes: K of them instead of L characters. On them a sum over characters of a function of two annotations that
+is a sum of products of indicators becomes one matrix product. The minimum of two severity vectors is such a sum (its
 threshold decomposition):
 
     min(vc, vs) = gamma 1[vc >= gamma] 1[vs >= gamma] + (beta - gamma) 1[vc >= beta] 1[vs >= beta]
@@ -15,23 +21,85 @@ them exactly as long as the sums stay below 2**23 (checked; longer translations 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
 from itertools import chain
-from typing import Any, TypeAlias
+from operator import is_
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, SpanKey
-from mbr_esd_metric.core.severity import BETA, GAMMA
+from mbr_esd_metric.core.annotation import Annotation, Severity, SpanKey
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Reals: TypeAlias = npt.NDArray[Any]
 _Indices: TypeAlias = npt.NDArray[np.intp]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
+#: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
+BETA = 1.0
+GAMMA = 0.5
+#: Keeps the denominators of SoftF1 and SoftDice above 0.
+EPS = 1.0
 #: Longest translation for which sums of halves are exact in single precision: 1.5 * L < 2**23.
 _SINGLE_LENGTH = 5_000_000
+
+
+def recent(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """A decorator: the last `size` results are given again for the very same positional arguments, by identity.
+
+    The arguments must not change, and nobody may change a result. Equality is not enough: equal annotations may repeat
+    a span.
+    """
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        results: tuple[tuple[tuple[object, ...], _T], ...] = ()
+
+        @wraps(function)
+        def remembering(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            nonlocal results
+            for former, result in results:
+                if all(map(is_, former, args)):
+                    return result
+            result = function(*args, **kwargs)
+            results = ((args, result), *results[: size - 1])
+            return result
+
+        return remembering
+
+    return decorate
+
+
+@recent(4)
+def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
+    """Whether each of the `length` characters is in a span of this severity.
+
+    Raises:
+        InputError: a span ends past the translation.
+    """
+    annotation.check_length(length)
+    mask = np.zeros(length, dtype=bool)
+    for span in annotation:
+        if span.severity == severity:
+            mask[span.start : span.end] = True
+    mask.flags.writeable = False
+    return mask
+
+
+@recent(2)
+def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
+    """v, of shape (length,), with values 0, 0.5, 1 or 1.5.
+
+    Raises:
+        InputError: a span ends past the translation.
+    """
+    vector = np.zeros(length, np.float64)
+    vector += BETA * covered(annotation, length, "major")
+    vector += GAMMA * covered(annotation, length, "minor")
+    vector.flags.writeable = False
+    return vector
 
 
 class AnnotationTable:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from mbr_esd_metric.core.annotation import Annotation
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.character_sums import AnnotationPairs
     from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
 #: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
@@ -58,13 +57,6 @@ class Similarity(ABC):
         `scalar`.
         """
         return None
-
-    def each(self, pairs: AnnotationPairs) -> Floats:
-        """`scalar` of each pair, of different translations, shape (pairs,)."""
-        import numpy as np
-
-        of = zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)
-        return np.array([self.scalar(*pair) for pair in of])
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,).
@@ -110,9 +102,6 @@ class Mean(Similarity):
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
-
-    def each(self, pairs: AnnotationPairs) -> Floats:
-        return reduce(add, (weight * part.each(pairs) for weight, part in self.parts))
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         (weight, similarity), *rest = self.parts

@@ -33,8 +33,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, Sp
 from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
 from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
 from mbr_esd_metric.core.decision import Decision, choose, decided
-from mbr_esd_metric.core.decision_problem import DecisionProblem
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule

@@ -5,8 +5,8 @@ Per segment, of N candidates with expected utilities U under MBR,
     chosen = argmax U,    rejected = argmin U
 
 Ties go to the likelier candidate, then to the lower index, on both sides. A segment gives no pair where the two are
-the same annotation or their utilities are equal (within `core.hypotheses.TIE`): neither is better. Invalid candidates
-are neither chosen nor rejected.
+the same annotation or their utilities are equal (within `core.decision_problem.TIE`): neither is better. Invalid
+candidates are neither chosen nor rejected.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.core.hypotheses import TIE
+from mbr_esd_metric.core.decision_problem import TIE
+from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
-from mbr_esd_metric.core.severity import BETA, GAMMA
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
 from mbr_esd_metric.elicit.prompt import Prompt

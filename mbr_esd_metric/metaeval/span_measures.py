@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.character_sums import AnnotationPairs
-from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
@@ -61,11 +60,6 @@ class SpanMeasure(ABC):
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         """The statistics of one translation of `length` characters."""
 
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        """`statistics` of each pair of a prediction and a gold annotation, shape (pairs, width)."""
-        of = zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)
-        return np.array([self.statistics(*pair) for pair in of]).reshape(-1, self.width)
-
     @abstractmethod
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         """The measure, shape (...), of sums of statistics, shape (..., width)."""
@@ -83,10 +77,6 @@ class SegmentMean(SpanMeasure):
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         return (self._similarity.scalar(predicted, gold, length), 1.0)
 
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        values = self._similarity.each(pairs)
-        return np.stack([values, np.ones_like(values)], axis=1)
-
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         return _ratio(sums[..., 0], sums[..., 1])
 
@@ -103,9 +93,6 @@ class SegmentPart(SegmentMean):
         parts = self._similarity.precision_recall(predicted, gold, length)
         assert parts is not None, self.name
         return (parts[self._index], 1.0)
-
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        return SpanMeasure.each(self, pairs)
 
 
 class CorpusMeasure(SpanMeasure):
@@ -160,10 +147,6 @@ class CorpusSoftDice(CorpusOverlap):
         shared = float(np.minimum(v_c, v_s).sum())
         return (shared, float(v_c.sum()), shared, float(v_s.sum()))
 
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        sums = pairs.sums
-        return np.stack([sums.shared, sums.norm_c, sums.shared, sums.norm_s], axis=1)
-
 
 class CorpusF1(CorpusOverlap):
     """Character F1 of a corpus."""
@@ -174,15 +157,6 @@ class CorpusF1(CorpusOverlap):
         credit, marked_c, marked_s = self._counts(predicted, gold, length)
         return (credit, marked_c, credit, marked_s)
 
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        sums = pairs.sums
-        found = np.stack([sums.credit, sums.marked_c, sums.credit, sums.marked_s], axis=1)
-        # Errors without characters are not in the sums.
-        for at, pair in enumerate(zip(pairs.candidates, pairs.supports, pairs.lengths, strict=True)):
-            if pair[0].points or pair[1].points:
-                found[at] = self.statistics(*pair)
-        return found
-
     def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
         return wmt23_counts(predicted, gold, length)
 
@@ -191,10 +165,6 @@ class CorpusF1Wmt25(CorpusF1):
     """Character F1 of a corpus as WMT25 counts overlapping spans."""
 
     name = "f1-wmt25-corpus"
-
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        sums = pairs.sums
-        return np.stack([sums.layered_credit, sums.layers_c, sums.layered_credit, sums.layers_s], axis=1)
 
     def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
         return wmt25_counts(predicted, gold, length)
@@ -211,9 +181,6 @@ class CorpusPart(SpanMeasure):
 
     def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         return self._whole.statistics(predicted, gold, length)
-
-    def each(self, pairs: AnnotationPairs) -> FloatMatrix:
-        return self._whole.each(pairs)
 
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         return self._part(sums)

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
-from mbr_esd_metric.core.character_sums import AnnotationPairs
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
@@ -212,23 +211,22 @@ class SpanEvaluator:
     ) -> dict[str, FloatMatrix]:
         """Measure -> the statistics of each annotation of these translations, (annotations, width); several raters as
         one."""
-        raters = [self._gold[cell] for cell in cells]
-        counts = np.array([len(each) for each in raters])
-        pairs = AnnotationPairs(
-            [annotation for annotation, each in zip(annotations, raters, strict=True) for _ in each],
-            [rater for each in raters for rater in each],
-            np.repeat([int(self._lengths[cell]) for cell in cells], counts).tolist(),
-        )
-        every = {name: measure.each(pairs) for name, measure in self._measures.items()}
+        every: dict[str, list[tuple[float, ...]]] = {name: [] for name in self._measures}
+        for cell, annotation in zip(cells, annotations, strict=True):
+            # One pair of annotations after the other: measures share what they count.
+            for rater in self._gold[cell]:
+                for name, measure in self._measures.items():
+                    every[name].append(measure.statistics(annotation, rater, int(self._lengths[cell])))
+        counts = np.array([len(self._gold[cell]) for cell in cells])
         starts = np.cumsum(counts) - counts
+        values = {name: np.array(rows, dtype=np.float64) for name, rows in every.items()}
         if not self._best:
-            return {name: np.add.reduceat(values, starts, axis=0) / counts[:, None] for name, values in every.items()}
-        parts = list(zip(starts.tolist(), (starts + counts).tolist(), strict=True))
-        nearest = {
-            name: [start + int(np.argmax(values[start:end])) for start, end in parts]
-            for name, values in ((name, self._measures[name].value(values)) for name, values in every.items())
-        }
-        return {name: values[nearest[name]] for name, values in every.items()}
+            return {name: np.add.reduceat(rows, starts, axis=0) / counts[:, None] for name, rows in values.items()}
+        nearest = {}
+        for name, rows in values.items():
+            scores = np.split(self._measures[name].value(rows), starts[1:])
+            nearest[name] = rows[starts + [int(np.argmax(one)) for one in scores]]
+        return nearest
 
     def _cells(self, matrix: AnnotationMatrix, what: str) -> dict[tuple[int, int], Annotation | None]:
         systems, segments = self._lengths.shape

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.core.severity import BETA, GAMMA
+from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.elicit.prompt import CONTEXT_VERSION
 from mbr_esd_metric.generation.model_files import file_digest, model_name, name_and_revision

@@ -10,8 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
 from mbr_esd_metric.core.corpus_choice import LevelShares, Option, level_spans, maximise_ratio
-from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from tests.helpers.annotations import drawn

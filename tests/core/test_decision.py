@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many, mqm_score, soft_f1
 from mbr_esd_metric.core.corpus_choice import maximise_ratio
-from mbr_esd_metric.core.decision_problem import DecisionProblem
-from mbr_esd_metric.core.hypotheses import Hypotheses
-from mbr_esd_metric.core.kernels import AnnotationTable
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.rules import MbrCorpus
-from mbr_esd_metric.core.severity import severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus

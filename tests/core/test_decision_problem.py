@@ -11,7 +11,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import InputError, OptionError

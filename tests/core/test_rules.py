@@ -12,8 +12,7 @@ import pytest
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision import choose
-from mbr_esd_metric.core.decision_problem import DecisionProblem
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices, option_help

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, mqm_score, score_sim, soft_dice, soft_f1
 from mbr_esd_metric.core import similarities as package
-from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError

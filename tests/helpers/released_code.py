@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, SEVERITIES, Annotation, ErrorSpan
-from mbr_esd_metric.core.hypotheses import TIE, Hypotheses
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
-from mbr_esd_metric.core.severity import BETA, EPS, GAMMA
+from mbr_esd_metric.core.decision_problem import TIE, Hypotheses
+from mbr_esd_metric.core.kernels import BETA, EPS, GAMMA, AnnotationTable, Floats, products
 from mbr_esd_metric.elicit.parse import KEYS
 
 

@@ -356,7 +356,6 @@ def test_all_translations_at_once_are_one_after_the_other(
     raters: Raters, people: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plain way: each translation, each rater, by the scalar definition; with blocks that end in the middle."""
-    monkeypatch.setattr("mbr_esd_metric.core.character_sums._BLOCK", 40)
     names = [*_CORPUS_NAMES, *(f"{name}-recall" for name in _CORPUS_NAMES), *similarity_names(), "softf1+2*f1"]
     rng = np.random.default_rng(people)
     lengths = rng.integers(0, 25, (4, 9))

@@ -12,7 +12,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide, decision_problem

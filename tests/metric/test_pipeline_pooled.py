@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
-from mbr_esd_metric.core.hypotheses import Hypotheses
+from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError, OptionError

@@ -10,7 +10,7 @@ import rater_tables
 from rater_tables import CORPUS_RULES, Item
 from synthetic import decline_ratio
 
-from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.metaeval.calibration import calibration_error
 from mbr_esd_metric.metaeval.span_measures import span_measure
 

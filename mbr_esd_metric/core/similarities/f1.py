@@ -28,9 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.character_sums import AnnotationPairs
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
-from mbr_esd_metric.core.severity import BETA, GAMMA, covered, recent
+from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, products, recent
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -78,11 +76,6 @@ class F1(Similarity):
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
         credit, size_c, size_s = f1_counts(candidate, support, length)
         return credit / size_c if size_c else 1.0, credit / size_s if size_s else 1.0
-
-    def each(self, pairs: AnnotationPairs) -> Floats:
-        sums = pairs.sums
-        size = sums.marked_c + sums.marked_s
-        return np.where(size > 0, 2 * sums.credit / np.maximum(size, 1), 1.0)
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Agreement is 1[major both] + 1[minor both] - 1[all four].

@@ -26,8 +26,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.severity import recent
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats, recent
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError
 

@@ -22,9 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.character_sums import AnnotationPairs
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.severity import EPS, severity_vector
+from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, severity_vector
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -57,10 +55,6 @@ class SoftDice(Similarity):
         v_c, v_s = severity_vector(candidate, length), severity_vector(support, length)
         shared = 2 * float(np.minimum(v_c, v_s).sum()) + EPS
         return shared / (2 * float(v_c.sum()) + EPS), shared / (2 * float(v_s.sum()) + EPS)
-
-    def each(self, pairs: AnnotationPairs) -> Floats:
-        sums = pairs.sums
-        return np.asarray((2 * sums.shared + EPS) / (sums.norm_c + sums.norm_s + EPS))
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         numerator = table.shared(rows, columns)

@@ -15,9 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.character_sums import AnnotationPairs
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.severity import EPS, severity_vector
+from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, severity_vector
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -65,14 +63,6 @@ class SoftF1(Similarity):
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
         precision, recall = _precision_recall(candidate, support, length, EPS)
         return max(precision, 0.0), max(recall, 0.0)
-
-    def each(self, pairs: AnnotationPairs) -> Floats:
-        sums = pairs.sums
-        distance = sums.norm_c + sums.norm_s - 2 * sums.shared
-        precision = np.maximum(1.0 - distance / (sums.lengths + sums.norm_c + EPS), 0.0)
-        recall = np.maximum(1.0 - distance / (sums.lengths + sums.norm_s + EPS), 0.0)
-        total = precision + recall
-        return np.where(distance == 0, 1.0, 2.0 * precision * recall / np.where(total > 0, total, 1.0))
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # With a = L + |vc| + eps and b = L + |vs| + eps: P = (a - d) / a and R = (b - d) / b, so the harmonic mean is

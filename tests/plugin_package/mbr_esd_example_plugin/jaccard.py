@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products
-from mbr_esd_metric.core.severity import severity_vector
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats, products, severity_vector
 from mbr_esd_metric.core.similarities import Similarity
 
 
