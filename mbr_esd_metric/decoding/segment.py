@@ -21,17 +21,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
-from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
@@ -41,6 +39,9 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, useless
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -135,6 +136,8 @@ def decide_many(
     ]
     if workers <= 1:
         return list(map(_numbered, work))
+    from concurrent.futures import ProcessPoolExecutor
+
     with ProcessPoolExecutor(workers) as pool:
         return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
 

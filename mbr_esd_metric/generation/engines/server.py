@@ -58,11 +58,16 @@ class ServerEngine(Engine):
         confirm(options, self._dialect)
 
     @classmethod
+    def dialect(cls, options: EngineOptions) -> Dialect:
+        """The dialect of the servers."""
+        return dialect_of(options)
+
+    @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
         """Why no server can be asked; None if one answers and serves the model."""
         try:
             servers = addresses_of(options)
-            run_coroutine(_check(servers, dialect_of(options), model_name(options)))
+            run_coroutine(_check(servers, cls.dialect(options), model_name(options)))
         except EngineError as error:
             return str(error)
         return None
@@ -70,13 +75,15 @@ class ServerEngine(Engine):
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The name under which the server offers the model (see `model_name`), and the dialect."""
-        own = {"engine": cls.name, "model": model_name(options), "dtype": options.dtype}
-        return {**own, **dialect_of(options).identity}
+        # How a request travels changes no candidate, so `engine=batch` has the same.
+        return {"engine": "server", "model": model_name(options), "dtype": options.dtype} | cls.dialect(
+            options
+        ).identity
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """What a run needs but the servers' dialect cannot do; None if it can do everything."""
-        dialect = dialect_of(options)
+        """The ability that a run needs and the servers' dialect lacks; None if it can do everything."""
+        dialect = cls.dialect(options)
         if logprobs and not dialect.logprobs:
             return (
                 f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take rule=mbr with "
@@ -91,12 +98,12 @@ class ServerEngine(Engine):
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
         """The settings of the sampling that the servers' dialect does not support."""
-        return dialect_of(options).left_out(sampling)
+        return cls.dialect(options).left_out(sampling)
 
     @classmethod
     def samples_a_request(cls, options: EngineOptions) -> int:
         """Samples asked for in one HTTP request."""
-        return dialect_of(options).per_request
+        return cls.dialect(options).per_request
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Sample every request, many at a time; a part is yielded as soon as its reply is in.
@@ -112,7 +119,7 @@ class ServerEngine(Engine):
     @classmethod
     def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], policy: RetryPolicy) -> Job:
         """The settings of a run; prints on standard error what the dialect leaves out."""
-        dialect = dialect_of(options)
+        dialect = cls.dialect(options)
         _announce_left_out(dialect, sampling, servers[0])
         return Job(
             servers=servers,
@@ -157,12 +164,7 @@ async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> No
     Raises:
         EngineError: none answers, or one that answers does not serve the model.
     """
-    failed: EngineError | None = None
-    answered = 0
     async with Http(PROBE_SECONDS) as http:
-        for address in servers:
-            problem = await check_served(http, address, dialect, model)
-            failed = problem or failed
-            answered += problem is None
-    if failed is not None and not answered:
-        raise failed
+        problems = [await check_served(http, address, dialect, model) for address in servers]
+    if (problem := problems[-1]) is not None and None not in problems:
+        raise problem

@@ -48,7 +48,7 @@ def test_samples_are_those_of_single_requests() -> None:
 def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> None:
     with FakeBatchServer(MODEL, looks=10**9) as server:
         first = engine(server.url)
-        first._next_pause = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             list(first.generate(requests(4, 16), Sampling()))
         (note,) = (tmp_path / "cache" / "batches").glob("*.json")
@@ -83,7 +83,7 @@ def test_a_reply_without_an_id_is_looked_up_by_its_token(tmp_path: Path) -> None
 def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost: str) -> None:
     with FakeBatchServer(MODEL, looks=10**9) as server:
         first = engine(server.url)
-        first._next_pause = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             list(first.generate(requests(2, 4), Sampling()))
         ((name, batch),) = server.batches.items()
@@ -101,7 +101,7 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
 def test_a_batch_of_another_name_is_found_by_its_token() -> None:
     with FakeBatchServer(MODEL, looks=10**9) as server:
         first = engine(server.url)
-        first._next_pause = lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             list(first.generate(requests(2, 4), Sampling()))
         (batch,) = server.batches.values()
