@@ -139,7 +139,7 @@ def _status_of(args: argparse.Namespace) -> Callable[[str], Status | None]:
         name = shown.removesuffix(" (src)").removesuffix(" (src+ref)")
         if given:
             return given.get(name, "contrastive" if args.primary else None)
-        return metric_status(args.test_set, args.lp, name)
+        return metric_status(args.test_set, name)
 
     return status_of
 

@@ -1,4 +1,4 @@
-"""What every format of translators' files has in common."""
+"""Units of translators' files, their errors, and the words for errors that all formats share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TranslationUnit:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is said of a unit: its errors, and its score, for which not every format has a place."""
+    """The errors of a unit, and its score, for which not every format has a place."""
 
     annotation: Annotation
     score: float
@@ -42,7 +42,7 @@ class Document:
     Attributes:
         path: the file.
         units: in order.
-        mark: writes the file, whole or not at all, with what is said of each unit.
+        mark: writes the file, whole or not at all, with the errors of each unit.
         empty: the units that are not translated yet, by their ids.
         unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
     """
@@ -90,7 +90,7 @@ def issue_severity(span: ErrorSpan) -> int:
 
 
 def issue_comment(span: ErrorSpan, text: str) -> str:
-    """What a person reads: severity, category and the whole words, however the markup divides them."""
-    known = ", ".join(word for word in (span.severity, span.category) if word)
-    sure = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
-    return f'{known}{sure}: "{text[span.start : span.end]}"'
+    """A comment for people: severity, category and the whole words, however the markup divides them."""
+    kind = ", ".join(word for word in (span.severity, span.category) if word)
+    confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
+    return f'{kind}{confidence}: "{text[span.start : span.end]}"'

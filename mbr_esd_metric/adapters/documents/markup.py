@@ -1,8 +1,8 @@
 """Texts in XML, and marks put into it without touching another byte.
 
-A parser of the standard library (expat) says where each text begins and ends in the file, as bytes. What is between is
-cut into characters and markup here, so that a mark goes round the words and never across a tag. The file is streamed:
-memory holds the texts and their places.
+A parser of the standard library (expat) says where each text begins and ends in the file, as bytes. The bytes between
+are cut into characters and markup here, so that a mark goes round the words and never across a tag. Writing a tree
+back, as lxml does, would change entities, quotes, line ends and white space inside of tags.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
 from xml.parsers import expat
 
 from mbr_esd_metric.adapters.documents.document import Checked
@@ -27,7 +26,6 @@ OURS = "mbr-esd-"
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 #: A tracked deletion of Trados: text that is no longer there.
 _DELETED = re.compile(r"""\bmtype\s*=\s*["']x-sdl-deleted["']""")
-_CHUNK = 1 << 16
 #: The most elements inside one another. What closes an element looks at all that are open.
 _DEEPEST = 200
 _TOKEN = re.compile(
@@ -71,62 +69,72 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
-    """What is known of a file when its root element has begun.
+class XmlFile:
+    """A file of well-formed XML.
 
     Attributes:
+        data: its bytes.
         start: the first byte of the root element.
         encoding: of the file.
         namespaces: prefix -> address, as the root declares them.
         versioned: whether the root has `its:version`.
     """
 
+    data: bytes
     start: int
     encoding: str
     namespaces: Mapping[str, str]
     versioned: bool
 
+    def content(self, place: ByteRange) -> Content:
+        """The content of an element."""
+        return Content.of(self.data[place.start : place.end].decode(self.encoding))
+
 
 ITS = "http://www.w3.org/2005/11/its"
 
 
-def walk(path: Path, closed: Callable[[list[Element], ByteRange], None], unit: Callable[[list[Element]], str]) -> Root:
+def read_xml(
+    path: Path, closed: Callable[[list[Element], ByteRange], None], unit: Callable[[list[Element]], str]
+) -> XmlFile:
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
     Args:
         path: the file.
         closed: also gets the place of the element's content.
-        unit: what messages call the unit that is open; "" if none is.
+        unit: the name in messages of the unit that is open; "" if none is.
 
     Raises:
-        InputError: names the line and the unit of what is not well-formed; also for a file that defines entities of its
-            own, has elements too deep inside one another, or is in an encoding that is not known.
+        InputError: names the line and the unit of a fault of well-formedness; also for a file that defines entities of
+            its own, has elements too deep inside one another, or is in an unknown encoding.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = False
     stack: list[Element] = []
-    found: dict[str, Root] = {}
+    root: list[XmlFile] = []
     namespaces: dict[str, str] = {}
-    encoding = _bom(path)
+    with open_binary(path) as file:
+        data = file.read()
+    encoding = _encoding(data)
 
-    def here() -> None:
+    def content_begins(*_: object) -> None:
         if stack and stack[-1].content is None:
             stack[-1].content = parser.CurrentByteIndex
 
     def begin(name: str, attributes: dict[str, str]) -> None:
-        here()
+        content_begins()
         at = parser.CurrentByteIndex
         if len(stack) == _DEEPEST:
             raise InputError(
                 f"{path}, line {parser.CurrentLineNumber}: more than {_DEEPEST} elements inside one another"
             )
         if not stack:
-            found["root"] = Root(at, encoding, dict(namespaces), f"{ITS} version" in attributes)
+            root.append(XmlFile(data, at, encoding, dict(namespaces), f"{ITS} version" in attributes))
         local = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
         stack.append(Element(name.rpartition(" ")[2], local, at))
 
-    def end(name: str) -> None:
-        here()
+    def end(_: str) -> None:
+        content_begins()
         content = stack[-1].content
         assert content is not None
         closed(stack, ByteRange(content, parser.CurrentByteIndex))
@@ -135,27 +143,26 @@ def walk(path: Path, closed: Callable[[list[Element], ByteRange], None], unit: C
     def declared(version: str, name: str | None, standalone: int) -> None:
         nonlocal encoding
         if name is not None and not encoding.lower().startswith("utf-16"):
-            if rb"\x41".decode(name) != r"\x41":  # what looks like text to the parser would be markup here
+            if rb"\x41".decode(name) != r"\x41":  # text for the parser would be markup here
                 raise LookupError(f"unknown encoding: {name}")
             encoding = name
 
     def entity(*_: object) -> None:
         raise InputError(f"{path}: the file defines entities of its own; write their texts into it")
 
+    def namespace(prefix: str | None, address: str) -> None:
+        if not stack:
+            namespaces.setdefault(prefix or "", address)
+
     parser.StartElementHandler = begin
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = lambda _: here()
-    parser.DefaultHandler = lambda _: here()
+    parser.CharacterDataHandler = content_begins
+    parser.DefaultHandler = content_begins
     parser.XmlDeclHandler = declared
     parser.EntityDeclHandler = entity
-    parser.StartNamespaceDeclHandler = lambda prefix, address: (
-        namespaces.setdefault(prefix or "", address) if not stack else None
-    )
+    parser.StartNamespaceDeclHandler = namespace
     try:
-        with open_binary(path) as file:
-            while chunk := file.read(_CHUNK):
-                parser.Parse(chunk, False)
-            parser.Parse(b"", True)
+        parser.Parse(data, True)
     except expat.ExpatError as error:
         name = unit(stack)
         where = f"{path}, line {error.lineno}" + (f", unit {name}" if name else "")
@@ -163,22 +170,19 @@ def walk(path: Path, closed: Callable[[list[Element], ByteRange], None], unit: C
         raise InputError(f"{where}: not well-formed XML ({why}); fix the file") from None
     except (LookupError, ValueError) as error:
         raise InputError(f"{path}: {error}; save the file as UTF-8") from None
-    return found["root"]
+    return root[0]
 
 
-def _bom(path: Path) -> str:
-    with open_binary(path) as file:
-        head = file.read(4)
-    if head.startswith(codecs.BOM_UTF16_LE) or head[:2] == b"<\0":
+def _encoding(data: bytes) -> str:
+    """UTF-16 by its first bytes, else UTF-8 until the file declares another one."""
+    if data.startswith((codecs.BOM_UTF16_LE, b"<\0")):
         return "utf-16-le"
-    if head.startswith(codecs.BOM_UTF16_BE) or head[:2] == b"\0<":
-        return "utf-16-be"
-    return "utf-8"
+    return "utf-16-be" if data.startswith((codecs.BOM_UTF16_BE, b"\0<")) else "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """What a mark goes round or leaves whole: a character, or a CDATA section; with its characters of the text."""
+    """A character or a CDATA section, which a mark leaves whole; with its characters of the text."""
 
     start: int
     end: int
@@ -286,85 +290,59 @@ def _referred(name: str) -> str:
     return _PREDEFINED.get(name, f"&{name};")
 
 
-def content(file: IO[bytes], place: ByteRange, encoding: str) -> Content:
-    """The content at a place of an open file."""
-    file.seek(place.start)
-    return Content.of(file.read(place.end - place.start).decode(encoding))
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Bytes to be replaced."""
-
-    place: ByteRange
-    text: str
-
-
-def changes_of(
-    path: Path,
-    root: Root,
+def write_marked(
+    xml: XmlFile,
+    output: Path,
     pairs: Iterable[UnitRanges],
     checked: Iterable[Checked],
     tags: Callable[[str, ErrorSpan], tuple[str, str]],
-) -> Iterator[Change]:
-    """The contents that get marks or lose old ones, one after the other, in the file's order.
+    first: tuple[int, str] | None = None,
+) -> None:
+    """Write a file with marks in place of older ones, and every other byte as it is.
 
     Args:
-        path, root: the file.
-        pairs: of each unit.
+        xml: the file.
+        output: the path to write to.
+        pairs: of each unit, in the file's order.
         checked: one for each unit.
         tags: the start and the end tag of a piece of a span of a text.
+        first: a place before all units, and text to insert there.
     """
-    with path.open("rb") as file:
+    at = 0
+    with whole_file(output) as out:
+
+        def replace(start: int, end: int, text: str) -> None:
+            nonlocal at
+            out.write(xml.data[at:start])
+            out.write(text.encode(xml.encoding, "xmlcharrefreplace"))
+            at = end
+
+        if first is not None:
+            replace(first[0], first[0], first[1])
         for places, one in zip(pairs, checked, strict=True):
-            found = []
-            for place, side in zip(places, ("source", "translation"), strict=True):
-                there = content(file, place, root.encoding)
+            sides = zip(places, ("source", "translation"), strict=True)
+            for place, side in sorted(sides, key=lambda pair: pair[0].start):
+                content = xml.content(place)
                 spans = [span for span in one.annotation if span.side == side]
-                if spans or there.ours:
-                    found.append(Change(place, there.marked(spans, partial(tags, there.text))))
-            yield from sorted(found, key=lambda change: change.place.start)
+                if spans or content.ours:
+                    replace(place.start, place.end, content.marked(spans, partial(tags, content.text)))
+        out.write(xml.data[at:])
 
 
-def declaration(path: Path, root: Root) -> tuple[str, Change | None]:
-    """The prefix for ITS, and what has to be written into the root element for it."""
-    prefix = next((name for name, address in root.namespaces.items() if address == ITS and name), None)
+def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:
+    """The prefix for ITS, and the declaration that the root element lacks with its place."""
+    prefix = next((name for name, address in xml.namespaces.items() if address == ITS and name), None)
     more = ""
     if prefix is None:
-        prefix = "its" if "its" not in root.namespaces else "mbr-esd-its"
+        prefix = "its" if "its" not in xml.namespaces else "mbr-esd-its"
         more = f' xmlns:{prefix}="{ITS}"'
-    if not root.versioned:
+    if not xml.versioned:
         more += f' {prefix}:version="2.0"'
     if not more:
         return prefix, None
-    with path.open("rb") as file:
-        file.seek(root.start)
-        name = re.match(r"<[^\s/>]+", file.read(1000).decode(root.encoding, "replace"))
+    name = re.match(r"<[^\s/>]+", xml.data[xml.start : xml.start + 1000].decode(xml.encoding, "replace"))
     assert name is not None
-    at = root.start + len(name[0].encode(root.encoding))
-    return prefix, Change(ByteRange(at, at), more)
-
-
-def rewrite(path: Path, output: Path, encoding: str, changes: Iterable[Change]) -> None:
-    """Write a file with these changes, in the file's order, and every other byte as it is; none is kept in memory."""
-    with path.open("rb") as file, whole_file(output) as out:
-        at = 0
-        for change in changes:
-            _copy(file, out, at, change.place.start)
-            out.write(change.text.encode(encoding, "xmlcharrefreplace"))
-            at = change.place.end
-        _copy(file, out, at, None)
-
-
-def _copy(file: IO[bytes], out: IO[bytes], start: int, end: int | None) -> None:
-    file.seek(start)
-    left = end - start if end is not None else None
-    while left is None or left > 0:
-        chunk = file.read(_CHUNK if left is None else min(_CHUNK, left))
-        if not chunk:
-            return
-        out.write(chunk)
-        left = left if left is None else left - len(chunk)
+    return prefix, (xml.start + len(name[0].encode(xml.encoding)), more)
 
 
 def quoted(text: str) -> str:

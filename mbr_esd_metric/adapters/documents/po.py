@@ -37,8 +37,8 @@ def read_po(path: Path, every: bool = False) -> Document:
         raise MissingDependencyError("translate-toolkit", "documents", "reading PO files") from None
     with open_binary(path) as file:
         content = file.read()
-    said = _CHARSET.search(content)
-    encoding = "utf-8" if said is None or said[2] == b"CHARSET" else said[2].decode()
+    charset = _CHARSET.search(content)
+    encoding = "utf-8" if charset is None or charset[2] == b"CHARSET" else charset[2].decode()
     try:
         text = content.decode(encoding).encode()
     except LookupError as error:

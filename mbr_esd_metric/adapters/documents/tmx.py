@@ -13,13 +13,11 @@ from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     ByteRange,
     Element,
-    Root,
     UnitRanges,
-    changes_of,
-    content,
+    XmlFile,
     quoted,
-    rewrite,
-    walk,
+    read_xml,
+    write_marked,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
@@ -35,13 +33,13 @@ def read_tmx(path: Path, every: bool = False) -> Document:
     Raises:
         InputError: not well-formed, no TMX, or a unit without a text in its source language.
     """
-    found: list[tuple[str, str, list[_Variant]]] = []
+    every_unit: list[tuple[str, str, list[_Variant]]] = []
     variants: list[_Variant] = []
     source_language = ""
 
     def name(stack: Sequence[Element]) -> str:
         unit = next((element for element in stack if element.name == "tu"), None)
-        return "" if unit is None else unit.attributes.get("tuid") or str(len(found) + 1)
+        return "" if unit is None else unit.attributes.get("tuid") or str(len(every_unit) + 1)
 
     def closed(stack: list[Element], place: ByteRange) -> None:
         nonlocal source_language
@@ -50,27 +48,26 @@ def read_tmx(path: Path, every: bool = False) -> Document:
             language = stack[-2].attributes.get("lang", "")
             variants.append((language, place))
         elif names[-1] == "tu":
-            found.append((name(stack), stack[-1].attributes.get("srclang") or source_language, list(variants)))
+            every_unit.append((name(stack), stack[-1].attributes.get("srclang") or source_language, list(variants)))
             variants.clear()
         elif names[-1] == "header":
             source_language = stack[-1].attributes.get("srclang", "")
         elif len(stack) == 1 and names[0] != "tmx":
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
-    root = walk(path, closed, name)
+    xml = read_xml(path, closed, name)
     units: list[TranslationUnit] = []
-    kept: list[UnitRanges] = []
+    ranges: list[UnitRanges] = []
     empty: list[str] = []
-    with path.open("rb") as file:
-        for unit, language, all_variants in found:
-            both = _source_and_target(all_variants, language, f"{path}, unit {unit}")
-            texts = [content(file, place, root.encoding).text for _, place in both]
-            if len(texts) < 2 or not all(texts):
-                empty.append(unit)
-                continue
-            units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
-            kept.append((both[0][1], both[1][1]))
-    return Document(path, tuple(units), partial(_mark, path, root, kept), tuple(empty))
+    for unit, language, all_variants in every_unit:
+        both = _source_and_target(all_variants, language, f"{path}, unit {unit}")
+        texts = [xml.content(place).text for _, place in both]
+        if len(texts) < 2 or not all(texts):
+            empty.append(unit)
+            continue
+        units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
+        ranges.append((both[0][1], both[1][1]))
+    return Document(path, tuple(units), partial(_mark, xml, ranges), tuple(empty))
 
 
 def _source_and_target(variants: Sequence[_Variant], source_language: str, where: str) -> list[_Variant]:
@@ -94,8 +91,8 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
     return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
 
 
-def _mark(path: Path, root: Root, pairs: Sequence[UnitRanges], checked: Sequence[Checked], output: Path) -> None:
-    rewrite(path, output, root.encoding, changes_of(path, root, pairs, checked, partial(_tags, count(1))))
+def _mark(xml: XmlFile, pairs: Sequence[UnitRanges], checked: Sequence[Checked], output: Path) -> None:
+    write_marked(xml, output, pairs, checked, partial(_tags, count(1)))
 
 
 def _tags(numbers: count[int], _: str, span: ErrorSpan) -> tuple[str, str]:

@@ -24,14 +24,12 @@ from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     ByteRange,
     Element,
-    Root,
     UnitRanges,
-    changes_of,
-    content,
+    XmlFile,
     declaration,
     quoted,
-    rewrite,
-    walk,
+    read_xml,
+    write_marked,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
@@ -87,23 +85,21 @@ def read_xliff(path: Path, every: bool = False) -> Document:
             places.clear()
             problems.clear()
 
-    root = walk(path, closed, _id)
+    xml = read_xml(path, closed, _id)
     units: list[TranslationUnit] = []
-    kept: list[UnitRanges] = []
+    ranges: list[UnitRanges] = []
     empty: list[str] = []
     unready: dict[str, str] = {}
-    with path.open("rb") as file:
-        for pair in pairs:
-            source = content(file, pair.source, root.encoding)
-            target = content(file, pair.target, root.encoding) if pair.target is not None else None
-            if pair.target is None or target is None or not target.text:
-                empty.append(pair.id)
-            elif pair.unready is not None and not every:
-                unready[pair.id] = pair.unready
-            elif source.text:
-                units.append(TranslationUnit(pair.id, source.text, target.text, pair.languages, pair.document))
-                kept.append((pair.source, pair.target))
-    return Document(path, tuple(units), partial(_mark, path, root, kept, two), tuple(empty), unready)
+    for pair in pairs:
+        target = xml.content(pair.target).text if pair.target is not None else ""
+        if pair.target is None or not target:
+            empty.append(pair.id)
+        elif pair.unready is not None and not every:
+            unready[pair.id] = pair.unready
+        elif source := xml.content(pair.source).text:
+            units.append(TranslationUnit(pair.id, source, target, pair.languages, pair.document))
+            ranges.append((pair.source, pair.target))
+    return Document(path, tuple(units), partial(_mark, xml, ranges, two), tuple(empty), unready)
 
 
 def _state(element: Element) -> list[str]:
@@ -113,8 +109,8 @@ def _state(element: Element) -> list[str]:
 
 def _untranslated(stack: Sequence[Element]) -> list[str]:
     """Whether the innermost element that says so is not to be translated."""
-    said = [e.attributes["translate"] for e in stack if "translate" in e.attributes]
-    return ['translate="no"'] if said and said[-1] == "no" else []
+    values = [e.attributes["translate"] for e in stack if "translate" in e.attributes]
+    return ['translate="no"'] if values[-1:] == ["no"] else []
 
 
 def _version(path: Path, root: Element) -> bool:
@@ -138,8 +134,8 @@ def _document(stack: Sequence[Element]) -> str:
 
 
 def _named(stack: Sequence[Element], *elements: str) -> str:
-    named = [e.attributes.get("id") or e.attributes.get("original") or "" for e in stack if e.name in elements]
-    return "/".join(name for name in named if name)
+    names = [e.attributes.get("id") or e.attributes.get("original") or "" for e in stack if e.name in elements]
+    return "/".join(name for name in names if name)
 
 
 def _languages(stack: Sequence[Element]) -> tuple[str, str]:
@@ -150,13 +146,10 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _mark(
-    path: Path, root: Root, pairs: Sequence[UnitRanges], two: bool, checked: Sequence[Checked], output: Path
-) -> None:
-    prefix, declared = declaration(path, root)
-    first = [declared] if declared is not None and any(one.annotation for one in checked) else []
-    tags = partial(_tags, prefix, two, count(1))
-    rewrite(path, output, root.encoding, chain(first, changes_of(path, root, pairs, checked, tags)))
+def _mark(xml: XmlFile, pairs: Sequence[UnitRanges], two: bool, checked: Sequence[Checked], output: Path) -> None:
+    prefix, declared = declaration(xml)
+    first = declared if any(one.annotation for one in checked) else None
+    write_marked(xml, output, pairs, checked, partial(_tags, prefix, two, count(1)), first)
 
 
 def _tags(prefix: str, two: bool, numbers: count[int], text: str, span: ErrorSpan) -> tuple[str, str]:

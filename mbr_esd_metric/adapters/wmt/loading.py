@@ -87,12 +87,12 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
     """What is known of the test set, with the gold scores that are named, or that are there."""
     info = info_of(layout.test_set, layout.lp)
     if gold:
-        return replace(info, gold=gold, system_gold=None)
+        return replace(info, gold=gold)
     if not layout.human_scores(info.gold, "seg").is_file():
         instead = gold_there(layout.human_score_names("seg"))
         if instead is not None:
             notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
-            return replace(info, gold=instead, system_gold=None)
+            return replace(info, gold=instead)
     return info
 
 

@@ -1,15 +1,12 @@
-"""Facts of WMT's test sets, of mt-metrics-eval's meta information (wmt20 to wmt25; wmt26 has ESA): their gold, which
-systems are evaluated, and which metrics were primary submissions and baselines.
-
-Gold is of several kinds: MQM; ESA, error spans with a score from 0 to 100 ("esa"; the first annotation of WMT25,
-"esa-human1"); DA-SQM ("da-sqm"); and the direct assessment of earlier years ("wmt", "wmt-appraise", "wmt-raw").
+"""Facts of WMT's test sets with error spans, of mt-metrics-eval's meta information (MQM from wmt20 on, ESA from wmt24
+on; wmt26 has ESA alone): their gold, the systems that are evaluated, and the primary submissions and baselines.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,14 +65,12 @@ class TestSetInfo:
         standard_reference: the reference that metrics use, which is not evaluated as a system. None: the only
             one that there is.
         gold: name of the gold scores, as in ``human-scores/en-de.mqm.seg.score``.
-        system_gold: name of the gold scores of systems, if it differs.
         outliers: systems that are left out of the evaluation.
     """
 
     standard_reference: str | None = None
     gold: str = "mqm"
     outliers: frozenset[str] = frozenset()
-    system_gold: str | None = None
 
 
 def _info(reference: str, *outliers: str) -> TestSetInfo:
@@ -107,69 +102,30 @@ MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
 }
 
 
-def _of(gold: str, lps: str, **other: str) -> dict[str, TestSetInfo]:
-    """Language pairs with that gold; the standard reference is refA unless `other` names one."""
-    return {d: TestSetInfo(other.get(d.replace("-", "_"), "refA"), gold) for d in lps.split()}
-
-
-def _raw(lps: str, reference: str, **outliers: str) -> dict[str, TestSetInfo]:
-    """Language pairs of direct assessment: raw scores of segments, standardised ones of systems."""
-    return {
-        d: TestSetInfo(reference, "wmt-raw", frozenset(outliers.get(d.replace("-", "_"), "").split()), "wmt-z")
-        for d in lps.split()
-    }
-
-
-#: Test sets whose gold is not MQM, in the same form.
-OTHER_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
-    (test_set, lp): info
-    for test_set, infos in (
+#: Test sets whose gold is ESA, in the same form.
+ESA_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
+    (test_set, lp): TestSetInfo("refA", gold)
+    for test_set, gold, lps in (
+        ("wmt24", "esa", "cs-uk en-cs en-hi en-is en-ja en-ru en-uk en-zh"),
         (
             "wmt25",
-            _of(
-                "esa-human1",
-                "cs-de_DE cs-uk_UA en-ar_EG en-bho_IN en-cs_CZ en-et_EE en-is_IS en-it_IT en-ja_JP en-mas_KE en-ru_RU "
-                "en-sr_Cyrl_RS en-uk_UA en-zh_CN",
-            ),
-        ),
-        ("wmt24", _of("esa", "cs-uk en-cs en-hi en-is en-ja en-ru en-uk en-zh")),
-        ("wmt23", _of("da-sqm", "cs-uk de-en en-cs en-ja en-zh ja-en")),
-        ("wmt22", _of("wmt", "cs-en de-en ja-en ru-en uk-en", cs_en="refB")),
-        ("wmt22", _of("wmt-appraise", "cs-uk en-cs en-hr en-ja en-liv en-uk en-zh liv-en sah-ru uk-cs", en_cs="refB")),
-        ("wmt21.news", _raw("en-cs en-ha en-is en-ja en-zh cs-en de-en de-fr fr-de ha-en is-en ja-en ru-en", "refA")),
-        ("wmt21.flores", _raw("bn-hi hi-bn xh-zu zu-xh", "refA")),
-        (
-            "wmt20",
-            _raw(
-                "cs-en de-en en-cs en-iu en-ja en-pl en-ru en-ta en-zh iu-en ja-en km-en pl-en ps-en ru-en ta-en",
-                "ref",
-                cs_en="zlabs-nlp.1149 CUNI-DocTransformer.1457",
-                de_en="yolo.1052 zlabs-nlp.1153 WMTBiomedBaseline.387",
-                en_cs="zlabs-nlp.1151 Online-G.1555",
-                en_iu="UEDIN.1281 OPPO.722 UQAM_TanLe.521",
-                en_ja="Online-G.1557 SJTU-NICT.370",
-                en_pl="Online-Z.1634 zlabs-nlp.180 Online-A.1576",
-                en_ta="TALP_UPC.1049 SJTU-NICT.386 Online-G.1561",
-                iu_en="NiuTrans.1206 Facebook_AI.729",
-                ja_en="Online-G.1564 zlabs-nlp.66 Online-Z.1640",
-                pl_en="zlabs-nlp.1162",
-                ru_en="zlabs-nlp.1164",
-                ta_en="Online-G.1568 TALP_UPC.192",
-            ),
+            "esa-human1",
+            "cs-de_DE cs-uk_UA en-ar_EG en-bho_IN en-cs_CZ en-et_EE en-is_IS en-it_IT en-ja_JP en-mas_KE en-ru_RU "
+            "en-sr_Cyrl_RS en-uk_UA en-zh_CN",
         ),
     )
-    for lp, info in infos.items()
+    for lp in lps.split()
 }
 
 #: Names of gold, in the order of preference if the table's is missing; a name that begins with one of them counts too.
-GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt-appraise", "wmt-raw", "wmt")
+GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt")
 
 
 def info_of(test_set: str, lp: str) -> TestSetInfo:
     """The table's entry, or the defaults for a set that is not in it."""
     key = (test_set, lp)
-    known = MQM_TEST_SETS.get(key) or OTHER_TEST_SETS.get(key)
-    return known or (TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo())
+    info = MQM_TEST_SETS.get(key) or ESA_TEST_SETS.get(key)
+    return info or (TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo())
 
 
 def reference_name(test_set: str, lp: str) -> str | None:
@@ -177,32 +133,27 @@ def reference_name(test_set: str, lp: str) -> str | None:
 
     If the table has none, it is that of most language pairs of the test set. None for an unknown test set.
     """
-    own = info_of(test_set, lp).standard_reference
-    tables = (MQM_TEST_SETS, OTHER_TEST_SETS)
-    names = Counter(i.standard_reference for table in tables for (known, _), i in table.items() if known == test_set)
-    return own or (names.most_common(1)[0][0] if names else None)
+    tables = {**MQM_TEST_SETS, **ESA_TEST_SETS}
+    names = Counter(info.standard_reference for (name, _), info in tables.items() if name == test_set)
+    return info_of(test_set, lp).standard_reference or (names.most_common(1)[0][0] if names else None)
 
 
 def gold_there(names: Collection[str]) -> str | None:
     """The name of gold scores to use by default among these; None if none is known."""
-    for known in GOLD_NAMES:
-        found = [known] if known in names else sorted(name for name in names if name.startswith(f"{known}-"))
-        if found:
-            return found[0]
+    for kind in GOLD_NAMES:
+        alike = [kind] if kind in names else sorted(name for name in names if name.startswith(f"{kind}-"))
+        if alike:
+            return alike[0]
     return None
 
 
 #: A team's main submission, another of its submissions, or the organisers' own metric.
 Status = Literal["primary", "contrastive", "baseline"]
 
-_WMT21 = (
-    "bleurt-20 COMET-MQM_2021 COMET-QE-MQM_2021 C-SPECpn MEE2 MTEQA OpenKiwi-MQM regEMT YiSi-1 YiSi-2 BERTScore "
-    "sentBLEU BLEU chrF Prism TER"
-)
-
 #: Year -> base names of its primary submissions; those of wmt21 and wmt22 include the baselines.
 _PRIMARY: Mapping[str, str] = {
-    "wmt21": _WMT21,
+    "wmt21": "bleurt-20 COMET-MQM_2021 COMET-QE-MQM_2021 C-SPECpn MEE2 MTEQA OpenKiwi-MQM regEMT YiSi-1 YiSi-2 "
+    "BERTScore sentBLEU BLEU chrF Prism TER cushLEPOR(LM) hLEPOR RoBLEURT",
     "wmt22": "BERTScore BLEURT-20 BLEU chrF COMET-20 COMET-22 COMETKiwi COMET-QE f200spBLEU "
     "HuaweiTSC_EE_BERTScore_0.3_With_Human HWTSC-Teacher-Sim MATESE-QE MATESE MEE4 metricx_xxl_MQM_2020 MS-COMET-22 "
     "MS-COMET-QE-22 REUSE SEScore UniTE UniTE-src YiSi-1",
@@ -214,12 +165,6 @@ _PRIMARY: Mapping[str, str] = {
     "wmt25": "EnsembleSlick GEMBA-v2 MetricX-25 Polycand-2 Q_Relative-MQM SEGALE-QE TASER-No-Ref UvA-MT comet-multi "
     "hw-tsc mr7_2_1 rankedCOMET",
 }
-#: (year, language pair) -> primary submissions of this pair alone.
-_OF_PAIR: Mapping[tuple[str, str], str] = {
-    ("wmt21", "en-de"): "cushLEPOR(LM)",
-    ("wmt21", "en-ru"): "hLEPOR",
-    ("wmt21", "zh-en"): "cushLEPOR(LM) RoBLEURT",
-}
 _BASELINES: Mapping[str, str] = {
     "wmt23": "BERTscore BLEU BLEURT-20 chrF COMET CometKiwi docWMT22CometDA docWMT22CometKiwiDA f200spBLEU "
     "MS-COMET-QE-22 prismRef prismSrc Random-sysname YiSi-1",
@@ -229,18 +174,12 @@ _BASELINES: Mapping[str, str] = {
 }
 
 
-def metric_status(test_set: str, pairs: Sequence[str], name: str) -> Status | None:
-    """What a metric was in the task of a test set; None for a test set of no task whose submissions are known.
-
-    Args:
-        test_set: such as "wmt21.tedtalks".
-        pairs: language pairs; a metric that is primary in one of them is primary.
-        name: base name of the metric.
-    """
+def metric_status(test_set: str, name: str) -> Status | None:
+    """The status of a metric, by its base name, in the task of a test set such as "wmt21.tedtalks"; None for a test set
+    of no task whose submissions are known."""
     year = test_set.partition(".")[0]
     if year not in _PRIMARY:
         return None
     if name in _BASELINES.get(year, "").split():
         return "baseline"
-    primary = " ".join([_PRIMARY[year], *(_OF_PAIR.get((year, pair), "") for pair in pairs)])
-    return "primary" if name in primary.split() else "contrastive"
+    return "primary" if name in _PRIMARY[year].split() else "contrastive"

@@ -46,7 +46,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
             segments = stored.scores
             notes += stored.notes
         found[key] = Scores(segments, _of_systems(test_set, test_set.layout.metric_scores(name, "sys")))
-    gold = test_set.info.system_gold or test_set.info.gold
+    gold = test_set.info.gold
     systems = _of_systems(test_set, test_set.layout.human_scores(gold, "sys"))
     documents = _of_documents(test_set, test_set.layout.human_scores(test_set.info.gold, "doc"))
     return ScoredSet(
