@@ -53,8 +53,8 @@ def mbr_esd(site: Path, *words: str) -> str:
 
 def test_models_list_what_was_added(installed: Path) -> None:
     models = mbr_esd(installed, "models", "--options")
-    assert f"how the model is run: {', '.join(['auto', *ENGINES.own, 'first-word'])}\n" in models
-    assert f": {', '.join([*SIMILARITIES.own, 'jaccard'])}, or a mean such as" in models
+    assert f"how the model is run: {', '.join(['auto', *ENGINES.builtin, 'first-word'])}\n" in models
+    assert f": {', '.join([*SIMILARITIES.builtin, 'jaccard'])}, or a mean such as" in models
     assert "; longest: the most error spans" in models
     checked = mbr_esd(installed, "models", "--check")
     assert "engine=first-word       marks the first word, without a model" in checked

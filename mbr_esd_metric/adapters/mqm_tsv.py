@@ -38,6 +38,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "severity": ("severity",),
 }
 
+#: Names of a column with the language pair, such as "en-de", where a table has it.
+_LP = ("lp", "language_pair")
 #: The columns of Marot's files, whose header may be missing.
 _MAROT = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity", "metadata")
 _MARKER = re.compile(r"</?v>")
@@ -58,7 +60,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         InputError: without one of the needed columns, for text that is not UTF-8, or a file without ratings.
     """
     path = Path(path)
-    groups: dict[tuple[str, str, str, str], _Group] = {}
+    groups: dict[tuple[str, str, str, str, str], _Group] = {}
     texts: dict[tuple[str, ...], Counter[str]] = {}
     first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
@@ -72,6 +74,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         body.insert(0, (1, header))
         header = list(_MAROT)
     index = {name: _column(path, header, name) for name in COLUMNS}
+    pair = next((header.index(name) for name in _LP if name in header), None)
     needed = max(index.values())
     numbers = [{row[index[name]] for _, row in body if len(row) > needed} for name in ("segment", "doc_segment")]
     if len(numbers[0]) == 1 < len(numbers[1]):
@@ -88,14 +91,15 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
         if not cell["rater"].strip() and not severity:
             left_out.append(LeftOut(line, "row of metadata, not a rating"))
             continue
-        key = (cell["system"], cell["doc"], cell["segment"], cell["rater"])
+        lp = "" if pair is None or len(row) <= pair else row[pair].strip()
+        key = (cell["system"], cell["doc"], cell["segment"], cell["rater"], lp)
         group = groups.setdefault(key, _Group(line, cell["doc_segment"]))
         source, target = _Marked.read(cell["source"]), _Marked.read(cell["target"])
-        text, at = first.setdefault((*key[:3], source.text), (target.text, line))
+        text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"
         check_same_text(path, what, text, at, target.text, line)
-        texts.setdefault(("source", *key[1:3]), Counter())[source.text] += 1
-        texts.setdefault(("target", *key[:3]), Counter())[target.text] += 1
+        texts.setdefault(("source", *key[1:3], lp), Counter())[source.text] += 1
+        texts.setdefault(("target", *key[:3], lp), Counter())[target.text] += 1
         if severity not in _NO_ERROR:
             group.rows.append(_Row(line, severity, cell["category"].strip(), source, target))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
@@ -178,21 +182,23 @@ class _Group:
 
 
 def _rating(
-    key: tuple[str, str, str, str],
+    key: tuple[str, str, str, str, str],
     group: _Group,
     texts: Mapping[tuple[str, ...], Counter[str]],
     left_out: list[LeftOut],
 ) -> MqmRating:
-    system, doc, segment, rater = key
+    system, doc, segment, rater, lp = key
     # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.
-    source = texts["source", doc, segment].most_common(1)[0][0].rstrip()
-    target = texts["target", system, doc, segment].most_common(1)[0][0].rstrip()
+    source = texts["source", doc, segment, lp].most_common(1)[0][0].rstrip()
+    target = texts["target", system, doc, segment, lp].most_common(1)[0][0].rstrip()
     errors = []
     for row in group.rows:
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    return MqmRating(system, doc, group.doc_segment, segment, rater, source, target, tuple(errors), line=group.line)
+    return MqmRating(
+        system, doc, group.doc_segment, segment, rater, source, target, tuple(errors), lp or None, line=group.line
+    )
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:

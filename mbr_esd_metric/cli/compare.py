@@ -222,7 +222,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
                 **_intervals(found, sampled, "+"),
                 Column("p", "p"): found.p_value,
                 **(shares if sampled else {}),
-                Column("verdict", "verdict"): found.verdict if sampled else found.plain_verdict,
+                Column("verdict", "verdict"): found.verdict,
             }
         )
     return table_of("pairs of systems", rows)

@@ -105,7 +105,7 @@ class ErrorSpan:
 
     @property
     def key(self) -> SpanKey:
-        """What identifies a span: (start, end, severity), behind every translation for a source-side span."""
+        """The identity of a span: (start, end, severity), behind every translation for a source-side span."""
         if self.side == "source":
             return (self.start + BEHIND, self.end + BEHIND, self.severity)
         return (self.start, self.end, self.severity)
@@ -150,7 +150,7 @@ class Annotation:
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
-        """What a rater marked, or a submission says, with every repeat. It keeps several errors of one severity on the
+        """The spans of a rater, or of a submission, with every repeat. It keeps several errors of one severity on the
         same characters; those of a person differ in their categories.
 
         Each error counts in the score, in span counts and in MPP. Measures of characters see the set of spans,

@@ -50,7 +50,7 @@ class Catalog(Generic[_T]):
         self._warned: set[str] = set()
 
     @cached_property
-    def own(self) -> list[str]:
+    def builtin(self) -> list[str]:
         """The names of this package."""
         package = importlib.import_module(self._package)
         if not hasattr(package, "__path__"):
@@ -62,7 +62,7 @@ class Catalog(Generic[_T]):
     def _offered(self) -> dict[str, EntryPoint]:
         found: dict[str, EntryPoint] = {}
         for point in sorted(entry_points(group=f"mbr_esd_metric.{self.plural}"), key=lambda point: point.name):
-            if point.name in self.own or point.name in found:
+            if point.name in self.builtin or point.name in found:
                 self._warn(f"{_package_of(point)} offers the {self.kind} {point.name!r}, which is there already")
             else:
                 found[point.name] = point
@@ -70,7 +70,7 @@ class Catalog(Generic[_T]):
 
     def names(self) -> list[str]:
         """All names: this package's, then those of other packages, which are not loaded."""
-        return [*self.own, *self._offered]
+        return [*self.builtin, *self._offered]
 
     def get(self, name: str) -> type[_T]:
         """The class of that name.
@@ -80,8 +80,8 @@ class Catalog(Generic[_T]):
             PluginError: another package offers it, and it cannot be used.
         """
         if name not in self._loaded:
-            if name in self.own:
-                self._loaded[name] = self._own(name)
+            if name in self.builtin:
+                self._loaded[name] = self._builtin(name)
             elif name in self._offered:
                 self._loaded[name] = self._load(self._offered[name])
             else:
@@ -90,12 +90,12 @@ class Catalog(Generic[_T]):
 
     def check(self, name: str) -> None:
         """Raise as `get` does. Only a class of another package is loaded."""
-        if name not in self.own:
+        if name not in self.builtin:
             self.get(name)
 
     def all(self) -> dict[str, type[_T]]:
         """Name -> class. A class that cannot be used is left out, with one warning."""
-        found = {name: self.get(name) for name in self.own}
+        found = {name: self.get(name) for name in self.builtin}
         for name in self._offered:
             try:
                 found[name] = self.get(name)
@@ -107,7 +107,7 @@ class Catalog(Generic[_T]):
         """Name -> the other package that offers it, with its version."""
         return {name: _package_of(point) for name, point in self._offered.items()}
 
-    def _own(self, name: str) -> type[_T]:
+    def _builtin(self, name: str) -> type[_T]:
         module = importlib.import_module(self._package)
         if hasattr(module, "__path__"):
             module = importlib.import_module(f"{self._package}.{self._beside.get(name, name).replace('-', '_')}")

@@ -92,7 +92,7 @@ class Recalibration:
         )
 
     def to_json(self) -> dict[str, object]:
-        """What a file holds."""
+        """The object of a file."""
         return {
             "recalibration": "isotonic",
             "learnt_on": self.learnt_on,
@@ -102,7 +102,7 @@ class Recalibration:
 
     @classmethod
     def from_json(cls, value: object) -> Recalibration:
-        """From what a file holds.
+        """From the object of a file.
 
         Raises:
             InputError: it is something else.

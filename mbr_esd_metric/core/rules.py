@@ -92,7 +92,7 @@ class CorpusRule(Rule):
 
     @abstractmethod
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        """What a decision reports as expected utility, one for each row of `statistics`."""
+        """Expected utilities that a decision reports, one for each row of `statistics`."""
 
 
 class Mbr(SegmentRule):
@@ -112,16 +112,13 @@ class Mbr(SegmentRule):
         return problem.hypotheses.best(problem.expected)
 
 
-class Oracle(SegmentRule):
+class Oracle(Mbr):
     """MBR whose supports are the human annotations; with several raters, their mean counts."""
 
     name = "oracle"
     description = "the highest similarity to the human annotations"
     needs_references = True
-    by_utility = True
-
-    def choose(self, problem: DecisionProblem) -> int:
-        return problem.hypotheses.best(problem.expected)
+    stops_early = False
 
 
 class Map(SegmentRule):

@@ -1,4 +1,4 @@
-"""What a similarity is: a scalar definition, its batched form, and a name; and the mean of several.
+"""The base class of similarities: a scalar definition, its batched form, and a name; and the mean of several.
 
 A new similarity is one file NAME.py in this folder with a subclass of `Similarity`; decoding, evaluation, oracle, sweep
 and command line then find it by its name.

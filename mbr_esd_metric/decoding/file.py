@@ -128,7 +128,7 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What a run did.
+    """The counts of a run.
 
     Attributes:
         segments: decisions written.
@@ -221,7 +221,7 @@ def _choose_together(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What a record became.
+    """The outcome of a record.
 
     Attributes:
         content: of the decisions file; for a rule over the whole file a list of what may be chosen.

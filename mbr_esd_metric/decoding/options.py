@@ -258,7 +258,7 @@ def option_choices(name: str) -> tuple[str, ...] | None:
 
 
 def option_help(name: str) -> str:
-    """What an option is, and what it takes, for people."""
+    """An option's meaning, and the values that it takes, for people."""
     takes = FIELDS[name].metadata["takes"]
     said = takes() if callable(takes) else takes
     return f"{FIELDS[name].metadata['help']}: {said or ', '.join(option_choices(name) or ())}"

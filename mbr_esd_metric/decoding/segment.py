@@ -349,7 +349,7 @@ def _labelled(label: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is known of the candidates beside their annotations.
+    """Facts of the candidates beside their annotations.
 
     Attributes:
         candidates: how many there are.

@@ -98,7 +98,7 @@ class PreferenceData:
 
 
 def pairs_signature(card: ModelCard) -> str:
-    """What the pairs are, whatever the language pairs of the segments."""
+    """The signature of the pairs, whatever the language pairs of the segments."""
     decision = card.decision
     fields: dict[str, object] = {
         **({} if decision.rule == "mbr" else {"d": decision.rule}),

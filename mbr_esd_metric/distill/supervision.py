@@ -88,7 +88,7 @@ class Examples:
     inexpressible: int
 
     def report(self) -> str:
-        """What there is to learn from, as a line of text."""
+        """The numbers of examples, as a line of text."""
         return (
             f"{len(self.rows)} annotations to learn from; {self.clean} of them without an error; {self.inexpressible} "
             "errors left out whose text occurs earlier in the translation"
@@ -163,7 +163,7 @@ def select(annotations: Iterable[HumanAnnotation], card: ModelCard, limits: Limi
 
 
 def examples_signature(card: ModelCard) -> str:
-    """What the examples are."""
+    """The signature of the examples."""
     return f"mbr-esd-examples|f:{card.decision.format}|prompt:{question_of(card).version}|v:{__version__}"
 
 

@@ -34,7 +34,7 @@ CALIBRATION_LEVELS: tuple[CalibrationLevel, ...] = ("span", "character")
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a metric marks, and what humans mark.
+    """Spans of a metric beside those of humans.
 
     Attributes:
         confidence: c of each predicted span, in [0, 1], shape (n,).

@@ -117,16 +117,13 @@ class SystemPair:
         return min(self.sampling_sd**2 / self.total_sd**2, 1.0) if self.total_sd else 0.0
 
     @property
-    def plain_verdict(self) -> str:
-        """Whether the systems differ, in words."""
-        low, high = self.other_segments
-        return "they differ" if low > 0 or high < 0 else "no difference shown"
-
-    @property
     def verdict(self) -> str:
-        """Whether N was enough, in words."""
+        """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
         low, high = self.other_segments
-        if low > 0 or high < 0:
+        differ = low > 0 or high < 0
+        if not self.sampling_sd:
+            return "they differ" if differ else "no difference shown"
+        if differ:
             return "they differ; N is enough"
         if self.sampling_share < 0.1:
             return "no difference shown; N is enough, only more segments would help"

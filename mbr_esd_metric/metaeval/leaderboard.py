@@ -333,7 +333,7 @@ def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str,
 
 
 def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
-    """What the metric's scores depend on; the language pairs' own signatures where they differ."""
+    """The signature of a metric; those of the language pairs where they differ."""
     found = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
     texts = [text for text in found if text is not None]
     return " ; ".join(texts) if texts else None

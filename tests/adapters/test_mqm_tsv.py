@@ -51,6 +51,12 @@ def test_one_row_per_error_is_one_rating_per_rater(tmp_path: Path) -> None:
     assert data.left_out == ()
 
 
+def test_a_table_of_several_language_pairs_says_them(tmp_path: Path) -> None:
+    rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
+    data = read_mqm_tsv(write(tmp_path / "a.tsv", f"{HEADER_2020} lp", *rows))
+    assert [(one.lp, one.target) for one in data.ratings] == [("en-de", "Eins"), ("en-es", "Uno")]
+
+
 @pytest.mark.parametrize(
     ("header", "doc_segment", "segment"),
     [

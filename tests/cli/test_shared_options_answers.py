@@ -24,7 +24,7 @@ from tests.helpers.wmt_folder import write_folder
 WHERE = ["--data", "data", "--test-set", "made", "--lp", "en-de"]
 #: Each is a file of candidates; in "mixed" every record has another format than the one before it.
 #: Those about the translation alone. Answers about both sides are compared over another text, and so decided otherwise.
-ALONE = ("json", *(name for name in FORMATS.own if name != "json" and not get_format(name).both_sides))
+ALONE = ("json", *(name for name in FORMATS.builtin if name != "json" and not get_format(name).both_sides))
 KINDS = (*ALONE, "mixed")
 N = 16
 

@@ -331,7 +331,7 @@ def test_a_new_similarity_is_one_file(tmp_path, monkeypatch) -> None:  # type: i
         "        return (counts[rows, None] == counts[None, columns]).astype(np.float64)\n"
     )
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    package.SIMILARITIES.__dict__.pop("own", None)
+    package.SIMILARITIES.__dict__.pop("builtin", None)
     try:
         found = get_similarity("samecount+softf1")
         assert isinstance(found, Similarity)
@@ -339,5 +339,5 @@ def test_a_new_similarity_is_one_file(tmp_path, monkeypatch) -> None:  # type: i
         assert "samecount" in similarity_names()
     finally:
         monkeypatch.undo()
-        package.SIMILARITIES.__dict__.pop("own", None)
+        package.SIMILARITIES.__dict__.pop("builtin", None)
     assert "samecount" not in similarity_names()

@@ -32,7 +32,7 @@ TEXTS = [
     "major <x> minor <y>",
     "e\u0301te\u0301 ✓ 🐉",
 ]
-EVERY = FORMATS.own
+EVERY = FORMATS.builtin
 BOTH_SIDES = ["json", "compact"]
 BLANK = " \n"
 
