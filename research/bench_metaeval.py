@@ -194,7 +194,7 @@ def board() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for lp in pairs:
             draw_board(Path(folder), lp)
-        where = ["--data", folder, "--test-set", "bench", "--lp", *pairs, "--reference", "refA"]
+        where = ["--test-set", f"{folder}/bench", "--lp", *pairs, "--reference", "refA"]
         measures = [*DEFAULT_MEASURES, "mpp", "f1-wmt25-corpus"]
         command = [sys.executable, "-m", "mbr_esd_metric", "leaderboard", *where, "--measures", *measures]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

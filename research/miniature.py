@@ -232,7 +232,7 @@ def _trained(
     """Write a training folder, let TRL train its adapter, and return figures of the run; goes on after a kill."""
     place = run.path(folder)
     write_training_folder(
-        place, method, rows, held_out([row.source for row in rows], 0.1, "source"), card, signature, greedy=greedy
+        place, method, rows, held_out([row.source for row in rows], "source"), card, signature, greedy=greedy
     )
     settings = {**TRAINED, **changes}
     command = [str(Path(sys.executable).with_name("trl")), method, "--config", str(place / f"{method}-lora.yaml")]

@@ -1,6 +1,6 @@
 """The paper's tables (arXiv 2512.07540) on a WMT data folder: ours, the paper's figure, and the difference.
 
-    python research/paper_tables.py [TABLE ...] --data DATA --candidates FOLDER
+    python research/paper_tables.py [TABLE ...] --test-set data/wmt24 --candidates FOLDER
 
 docs/paper-tables.md says what each table needs. A dagger beside one of our values is the paper's: better than MAP and
 majority voting of the same candidates, p < .05, in every language pair (PERM-BOTH for SPA and acc_eq*, paired bootstrap
@@ -38,6 +38,7 @@ from synthetic import EDITS, SEVERITY_NAMES, decline_ratio
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
+from mbr_esd_metric.cli.data import folder_and_name
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
 from mbr_esd_metric.metaeval.evaluation import LAMBDAS, score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
@@ -416,8 +417,7 @@ def main() -> None:
     """Print the tables that are named."""
     parser = argparse.ArgumentParser(description="The paper's tables: ours, the paper's figures, the difference.")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TITLES)} (default: all)")
-    parser.add_argument("--data", metavar="DATA", help="as for `mbr-esd leaderboard`")
-    parser.add_argument("--test-set", default="wmt24", metavar="T", help="its name (%(default)s)")
+    parser.add_argument("--test-set", default="wmt24", metavar="T", help="as for `mbr-esd leaderboard` (%(default)s)")
     parser.add_argument("--lp", nargs="+", default=["en-de", "en-es", "ja-zh"], metavar="LP", help="the paper's three")
     parser.add_argument("--candidates", type=Path, metavar="FOLDER", help="with one file a model and language pair")
     parser.add_argument("--invalid", choices=["drop", "empty"], default="drop", help="as for `decide` (%(default)s)")
@@ -434,7 +434,7 @@ def main() -> None:
         parser.error(f"no table {', '.join(sorted(wrong))}; there are {', '.join(TITLES)}")
     if args.candidates is not None and not args.candidates.is_dir():
         parser.error(f"{args.candidates}: no such folder; give the one that holds the candidates")
-    test_sets = [load_test_set(args.data, args.test_set, lp) for lp in args.lp]
+    test_sets = [load_test_set(*folder_and_name(args.test_set), lp) for lp in args.lp]
     study = Study(test_sets, args.candidates, args.invalid, args.bootstrap)
     tables = [study.table(name) for name in names]
     if args.table == "text":

@@ -1,6 +1,6 @@
 """Synthetic edits (paper, Section 6): does a similarity notice every single error that is added or deleted?
 
-    python research/synthetic.py --data DATA --test-set wmt23 --lp en-de --similarity softf1 f1
+    python research/synthetic.py --test-set data/wmt23 --lp en-de --similarity softf1 f1
 
 Add puts a new error into a stretch of the translation that no error covers; delete removes one. Up to six edits of one
 kind are made, each on top of the last and further from the original, so a similarity to that should fall with each. Its
@@ -20,6 +20,7 @@ import numpy as np
 import running
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.cli.data import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError
@@ -219,8 +220,7 @@ def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str
 def main() -> None:
     """Print one table for each language pair."""
     parser = argparse.ArgumentParser(description="Does a similarity fall with every error that is added or deleted?")
-    parser.add_argument("--data", metavar="DATA", help="as for `mbr-esd leaderboard`")
-    parser.add_argument("--test-set", required=True, metavar="T")
+    parser.add_argument("--test-set", required=True, metavar="T", help="as for `mbr-esd leaderboard`")
     parser.add_argument("--lp", required=True, nargs="+", metavar="LP")
     parser.add_argument("--raters", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--similarity", nargs="+", default=["softf1", "f1", "softdice", "mpp", "scoresim"])
@@ -229,10 +229,10 @@ def main() -> None:
     args = parser.parse_args()
     tables = []
     for lp in args.lp:
-        test_set = load_test_set(args.data, args.test_set, lp)
+        test_set = load_test_set(*folder_and_name(args.test_set), lp)
         rows = rows_of(test_set, args.similarity, args.raters, args.seed)
         notes = ("for originals without and with errors", *test_set.notes)
-        tables.append(table_of(f"decline ratio, {args.test_set} {lp}, seed {args.seed}", rows, notes))
+        tables.append(table_of(f"decline ratio, {test_set.name} {lp}, seed {args.seed}", rows, notes))
     sys.stdout.write(render_all(tables, args.table))
 
 

@@ -111,12 +111,16 @@ def _options() -> None:
     """Prints the number of options of every verb, those of the verbs below it included, from their parsers."""
     import importlib
 
+    from mbr_esd_metric import cli
     from mbr_esd_metric.cli.main import VERBS
 
     found: dict[str, int] = {}
     for verb, (module, _) in VERBS.items():
         parser = argparse.ArgumentParser(prog=verb)
-        importlib.import_module(f"{PACKAGE}.cli.{module}").configure(parser)
+        if hasattr(cli, "functions_of"):
+            cli.functions_of(module)[0](parser)
+        else:  # an older revision
+            importlib.import_module(f"{PACKAGE}.cli.{module}").configure(parser)
         found[f"  {verb}: options"] = sum(_options_of(one) for one in _parsers(parser))
     print(json.dumps({"options of all verbs": sum(found.values()), **found}))
 

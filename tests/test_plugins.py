@@ -104,9 +104,9 @@ READING = """\
 wmt import human.tsv --test-set tiny --lp en-de -o data
 sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
 decide sampled.jsonl -o decided.jsonl
-wmt score --data data --test-set tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
-leaderboard --data data --test-set tiny --lp en-de --tasks spans --metric P
-oracle c.jsonl --data data --test-set tiny --lp en-de --rules majority
+wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
+leaderboard --test-set data/tiny --lp en-de --tasks spans --metric P
+oracle c.jsonl --test-set data/tiny --lp en-de --rules majority
 compare c.jsonl
 annotate export decided.jsonl sampled.jsonl --lp en-de -o campaign.json
 distill pairs c.jsonl -o pairs

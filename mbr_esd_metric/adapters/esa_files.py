@@ -101,12 +101,11 @@ class EsaData:
         return tuple(sorted({segment.lp for segment in self.segments if segment.ratings}))
 
 
-def read_esa(paths: Sequence[str | Path], *, quoted: bool = False) -> EsaData:
+def read_esa(paths: Sequence[str | Path]) -> EsaData:
     """Read one or several files of annotations, which may be of the same segments.
 
     Args:
         paths: the files, plain or compressed.
-        quoted: fields of a .tsv are quoted as in CSV.
 
     Raises:
         InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
@@ -114,7 +113,7 @@ def read_esa(paths: Sequence[str | Path], *, quoted: bool = False) -> EsaData:
     reader = _Reader()
     for path in map(Path, paths):
         if plain_name(path).endswith(".tsv"):
-            reader.read_table(path, quoted)
+            reader.read_table(path)
         elif plain_name(path).endswith((".jsonl", ".json")):
             reader.read_lines(path)
         else:
@@ -124,14 +123,14 @@ def read_esa(paths: Sequence[str | Path], *, quoted: bool = False) -> EsaData:
     return EsaData(tuple(reader.segments.values()), dict(reader.left_out))
 
 
-def read_table_segments(path: str | Path, *, quoted: bool = False) -> tuple[RatedSegment, ...]:
+def read_table_segments(path: str | Path) -> tuple[RatedSegment, ...]:
     """The segments of a task's table, with or without annotations, in the order of the file.
 
     Raises:
         InputError: as for `read_esa`.
     """
     reader = _Reader()
-    reader.read_table(Path(path), quoted, rated=False)
+    reader.read_table(Path(path), rated=False)
     return tuple(reader.segments.values())
 
 
@@ -155,9 +154,9 @@ class _Reader:
                 else:
                     self._single(item, times)
 
-    def read_table(self, path: Path, quoted: bool, *, rated: bool = True) -> None:
+    def read_table(self, path: Path, *, rated: bool = True) -> None:
         """The rows of a .tsv; their annotations as well if `rated`."""
-        for number, cell in table_cells(path, "\t", _COLUMNS, quoted):
+        for number, cell in table_cells(path, "\t", _COLUMNS):
             if rated and not {"overall", "error_types"} & set(cell):
                 raise InputError(f"{path}, line 1: no column overall or error_types in the header")
             lp = f"{cell['source_lang']}-{cell['target_lang']}"

@@ -48,13 +48,8 @@ _NO_ERROR = ("no-error", "no error", "noerror")
 _SAME_TEXT = 0.5
 
 
-def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
-    """Read Google's MQM TSV, plain or compressed.
-
-    Args:
-        path: the file.
-        quoted: fields are quoted as in CSV. Google's files are not (their quotes are literal), except a few
-            that went through a spreadsheet.
+def read_mqm_tsv(path: str | Path) -> MqmData:
+    """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV.
 
     Raises:
         InputError: without one of the needed columns, for text that is not UTF-8, or a file without ratings.
@@ -64,7 +59,7 @@ def read_mqm_tsv(path: str | Path, quoted: bool = False) -> MqmData:
     texts: dict[tuple[str, ...], Counter[str]] = {}
     first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
-    rows = table_rows(path, "\t", quoted)
+    rows = table_rows(path, "\t")
     try:
         header = next(rows)[1]
     except StopIteration:
@@ -226,7 +221,7 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
     )
 
 
-def read_mqm(path: str | Path, quoted: bool = False) -> MqmData:
+def read_mqm(path: str | Path) -> MqmData:
     """Google's TSV, a table of WMT's quality estimation task, or ratings as JSON lines; plain or compressed.
 
     JSON lines have a name that ends in .jsonl or .json, and a table of the task is told by its first row.
@@ -234,4 +229,4 @@ def read_mqm(path: str | Path, quoted: bool = False) -> MqmData:
     if plain_name(path).endswith((".jsonl", ".json")):
         return read_mqm_json(path)
     first = next(iter(numbered_lines(Path(path))), (0, ""))[1]
-    return read_qe(path) if is_qe(first) and not quoted else read_mqm_tsv(path, quoted)
+    return read_qe(path) if is_qe(first) else read_mqm_tsv(path)

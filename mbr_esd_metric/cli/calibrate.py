@@ -10,8 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.cli.data import load_optional_test_set
-from mbr_esd_metric.cli.report import add_inputs, input_paths, read_inputs
+from mbr_esd_metric.cli.data import add_inputs, input_paths, load_optional_test_set, read_inputs
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
@@ -19,7 +18,7 @@ _EPILOG = """\
 examples:
   comet-score -s src.txt -t A.txt --model Unbabel/XCOMET-XXL --to_json xcomet.json
   mbr-esd calibrate xcomet.json OURS=decisions.jsonl candidates.jsonl ratings.tsv --plot calibration.png
-  mbr-esd calibrate --data DATA --test-set wmt24 --lp en-de
+  mbr-esd calibrate --test-set data/wmt24 --lp en-de
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
   mbr-esd calibrate test.json test-ratings.tsv --apply FOLDER/calibration.json
   mbr-esd calibrate out.json --error-free ratings.jsonl --precision 0.95 --save error-free.json
@@ -33,7 +32,6 @@ With the file calibration.json in it, a model folder recalibrates its confidence
 def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, tables, plot, and the recalibration."""
     add_inputs(parser)
-    parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all)")
     add_table(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
@@ -56,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         calibration_table,
+        predicted_of,
         reliability_tables,
-        sheet_predicted,
     )
     from mbr_esd_metric.report.plots import check_plot, save
     from mbr_esd_metric.report.tables import render_all
@@ -71,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     if args.precision is not None:
         raise useless(f"--precision {args.precision}", "a run without --error-free")
     by = read_recalibration(args.apply) if args.apply else None
-    sheet = read_inputs(args, args.metric)
-    found = sheet_predicted(sheet)
-    if not any(column.human for column in sheet.columns):
+    table = read_inputs(args)
+    found = predicted_of(table)
+    if not any(column.human for column in table.columns):
         raise InputError(
             "there are no human annotations among the inputs; add their TSV, or name a test set that has any"
         )
@@ -81,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
-    tables = [calibration_table(sheet, by), *reliability_tables(sheet)]
+    tables = [calibration_table(table, by), *reliability_tables(table)]
     print(render_all(tables, args.table), end="")
     if args.plot:
-        save(calibration_plot(sheet), Path(args.plot))
+        save(calibration_plot(table), Path(args.plot))
     if args.save:
         if len(found) > 1:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")

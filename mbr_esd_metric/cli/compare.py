@@ -40,9 +40,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help="exit status 3 if the second system is significantly worse than the first, at this level (%(const)s)",
     )
-    parser.add_argument(
-        "--common", action="store_true", help="with --fail-if-worse: also where only some segments are in both systems"
-    )
     add_gate(parser)
     parser.epilog = (
         "examples:\n  mbr-esd score -s src.txt -t old.txt new.txt --to_json out.json && mbr-esd compare out.json\n"
@@ -57,8 +54,6 @@ def run(args: argparse.Namespace) -> int:
     level = args.fail_if_worse
     if level is not None and not 0 < level < 1:
         raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
-    if args.common and level is None:
-        raise OptionError("--common is for a gate; give --fail-if-worse as well")
     check_gate(args, None if level is None else "--fail-if-worse")
     check_distinct(args.files, "scores")
     systems = _systems(args.files)
@@ -66,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     tables = [_means(systems, sampled)]
     if len(systems) > 1:
         tables.append(_pairs(systems, sampled))
-    checks = [] if level is None else [_check(systems, level, args.common)]
+    checks = [] if level is None else [_check(systems, level)]
     status = close_gate(args, "compare", tables, checks)
     print(render_all(tables, args.table), end="")
     return status
@@ -157,7 +152,7 @@ def _both(a: _System, b: _System) -> tuple[list[SampledScore], list[SampledScore
     return [a[key].score for key in keys], [b[key].score for key in keys]
 
 
-def _check(systems: Mapping[str, _System], level: float, common: bool) -> Check:
+def _check(systems: Mapping[str, _System], level: float) -> Check:
     """Whether the second system is as good as the first."""
     from mbr_esd_metric.metaeval.comparison import compare
 
@@ -166,9 +161,9 @@ def _check(systems: Mapping[str, _System], level: float, common: bool) -> Check:
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"
-    if len(a) < max(len(rows), len(others)) and not common:
+    if len(a) < max(len(rows), len(others)):
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
-        return Check(name, f"{sizes}; compare the same segments, or say --common if this is wanted")
+        return Check(name, f"{sizes}; compare the same segments")
     found = compare(a, b)
     worse = found.difference < 0 and found.p_value < level
     said = f"{new} is worse than {old} by {-found.difference:.4f} (p = {found.p_value:.2g}, level {level:g})"

@@ -1,9 +1,10 @@
-"""The arguments that name a WMT test set, the same for all verbs."""
+"""What verbs read: a WMT test set, stored metrics and files beside it, and inputs side by side."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,83 +13,62 @@ from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.report.rating_table import RatingTable
 
 
-#: Options without effect if no test set is named.
-FOR_TEST_SETS = (
-    "--data",
-    "--reference",
-    "--gold",
-    "--lenient",
-    "--strict",
-    "--systems",
-    "--exclude",
-    "--outliers",
-    "--human",
-    "--raters",
-    "--metric",
-)
-
-
-def add_data_arguments(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add --data, --test-set, --lp and the options for reading them.
-
-    Args:
-        parser: gets them.
-        optional: whether the verb works without a test set; then it takes one language pair.
-    """
+def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """Add --test-set and --lp; a verb that works without a test set takes one language pair."""
     group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
-    group.add_argument("--test-set", required=not optional, metavar="T", help="such as wmt24")
+    group.add_argument(
+        "--test-set",
+        required=not optional,
+        metavar="T",
+        help="its folder, such as data/wmt24; a name alone is in ~/.mt-metrics-eval/mt-metrics-eval-v2",
+    )
     if optional:
         group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="language pair, such as en-de")
     else:
         group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="language pairs, such as en-de")
-    add_reading_arguments(group)
 
 
-def add_reading_arguments(group: argparse._ActionsContainer) -> None:
-    """Add --data and the options for reading a test set."""
-    group.add_argument(
-        "--data", metavar="DATA", help="folder of the test sets (default: ~/.mt-metrics-eval/mt-metrics-eval-v2)"
-    )
-    group.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
-    group.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: mqm)")
-    group.add_argument(
-        "--lenient",
-        action="store_true",
-        help="where a metric lacks a system, count 0 as mt-metrics-eval does, instead of stopping",
-    )
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="stop at an error span that ends past its translation, instead of cutting it there",
-    )
-    group.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
-    group.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
-    group.add_argument("--outliers", action="store_true", help="evaluate the systems that WMT left out as outliers")
-    group.add_argument(
-        "--human",
-        choices=["others", "none", "all"],
-        help="references as systems: all but the standard one, none as mtme does, or all (others)",
-    )
+def add_systems(parser: argparse.ArgumentParser) -> None:
+    """Add --reference, --systems and --exclude."""
+    parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
+    parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
 
 
 def add_raters(parser: argparse.ArgumentParser) -> None:
-    """--raters, of the test set."""
+    """Add --raters."""
     parser.add_argument(
         "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
     )
 
 
+def folder_and_name(test_set: str) -> tuple[Path, str]:
+    """The folder of a test set's folder, and its name; the folder of mt-metrics-eval's download for a name alone."""
+    from mbr_esd_metric.adapters.wmt.layout import default_data
+
+    path = Path(test_set).expanduser()
+    return (path.parent, path.name) if "/" in test_set or path.is_absolute() else (default_data(), test_set)
+
+
 def load_test_sets(
-    args: argparse.Namespace, *, blind: bool = False, choice: SystemChoice | None = None
+    args: argparse.Namespace,
+    *,
+    blind: bool = False,
+    choice: SystemChoice | None = None,
+    gold: str | None = None,
+    files: Mapping[str, Path] = {},
 ) -> Iterator[TestSet]:
     """The test set in each requested language pair, one after the other.
 
     Args:
-        args: of `add_data_arguments`.
+        args: of `add_test_set`, and of `add_systems` where a verb has them.
         blind: whether gold may be missing.
         choice: which systems are evaluated, where the arguments do not say it.
+        gold: name of the gold scores, where it is not the usual one.
+        files: metrics that are not in the folder, from `named_metrics`.
 
     Raises:
         OptionError: a language pair is named twice; it would count twice in every average.
@@ -100,49 +80,40 @@ def load_test_sets(
     for lp in args.lp:
         if args.lp.count(lp) > 1:
             raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
-    _check_systems(args)
-    if choice is None:
-        choice = SystemChoice(tuple(args.systems), tuple(args.exclude), args.outliers, args.human or "others")
-    files = _metric_files(args)
+    data, name = folder_and_name(args.test_set)
+    only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
+    _check_systems(data, name, args.lp, [*only, *exclude])
     for lp in args.lp:
         test_set = load_test_set(
-            args.data,
-            args.test_set,
+            data,
+            name,
             lp,
-            reference=args.reference,
-            gold=args.gold,
-            strict=args.strict,
-            lenient=args.lenient,
-            choice=choice,
+            reference=getattr(args, "reference", None),
+            gold=gold,
+            choice=choice or SystemChoice(tuple(only), tuple(exclude)),
             blind=blind,
         )
         yield with_files(test_set, files) if files else test_set
 
 
-def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
-    """Base name -> file of each ``--metric`` that is a file; ``args.metric`` has the names afterwards.
+def named_metrics(given: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+    """The names of these metrics, and the files of those that are files.
 
     Raises:
-        InputError: a file that is not there, or of another kind.
+        InputError: a file that does not exist, or of another kind.
     """
     from mbr_esd_metric.files.paths import plain_name
     from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
 
-    named = getattr(args, "metric", None)
-    if not isinstance(named, list):
-        return {}
-    before: dict[str, Path] | None = getattr(args, "metric_files", None)
-    if before is not None:
-        return before
-    given = [Source.parse(text) for text in named]
-    for source in given:
+    sources = [Source.parse(text) for text in given]
+    for source in sources:
         if plain_name(source.path).endswith(".json") and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
-    there = [source.path.is_file() and source.path.suffix != "" for source in given]
-    files = iter(tell_apart([source for source, is_file in zip(given, there, strict=True) if is_file]))
-    found: dict[str, Path] = {}
-    for at, is_file in enumerate(there):
-        if not is_file:
+    is_file = [source.path.is_file() and source.path.suffix != "" for source in sources]
+    files = iter(tell_apart([source for source, is_one in zip(sources, is_file, strict=True) if is_one]))
+    names, paths = list(given), {}
+    for at, is_one in enumerate(is_file):
+        if not is_one:
             continue
         source = next(files)
         if kind_of_input(source.path) not in ("comet", "decisions"):
@@ -150,10 +121,9 @@ def _metric_files(args: argparse.Namespace) -> dict[str, Path]:
                 f"{source.path}: a metric is a name, or a file that comet-score --to_json, mbr-esd score --to_json or "
                 "mbr-esd decide wrote"
             )
-        named[at] = source.label
-        found[source.label] = source.path
-    args.metric_files = found
-    return found
+        names[at] = source.label
+        paths[source.label] = source.path
+    return names, paths
 
 
 def every_system(args: argparse.Namespace) -> SystemChoice:
@@ -162,29 +132,22 @@ def every_system(args: argparse.Namespace) -> SystemChoice:
     """
     from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 
-    return SystemChoice(tuple(args.systems), tuple(args.exclude), True, args.human or "all")
+    return SystemChoice(tuple(getattr(args, "systems", ())), tuple(getattr(args, "exclude", ())), True, "all")
 
 
-def _check_systems(args: argparse.Namespace) -> None:
+def _check_systems(data: Path, name: str, lps: Sequence[str], named: Sequence[str]) -> None:
     """Raise `OptionError` for a system that is in none of the language pairs."""
-    from mbr_esd_metric.adapters.wmt.layout import Layout, default_data
+    from mbr_esd_metric.adapters.wmt.layout import Layout
 
-    named = [*args.systems, *args.exclude]
-    if not named:
-        return
-    data = Path(args.data).expanduser() if args.data else default_data()
-    there = {system for d in args.lp for system in Layout(data, args.test_set, d).outputs()}
+    systems = {system for lp in lps for system in Layout(data, name, lp).outputs()} if named else set()
     for system in named:
-        if there and system not in there:
-            raise unknown(f"system of {args.test_set} {' '.join(args.lp)}", system, there)
+        if systems and system not in systems:
+            raise unknown(f"system of {name} {' '.join(lps)}", system, systems)
 
 
 def test_set_folder(args: argparse.Namespace) -> Path | None:
     """The folder whose files the verb reads; None if no test set is named."""
-    from mbr_esd_metric.adapters.wmt.layout import default_data
-
-    data = Path(args.data).expanduser() if args.data else default_data()
-    return data / args.test_set if args.test_set else None
+    return Path(*folder_and_name(args.test_set)) if args.test_set else None
 
 
 def given_of(args: argparse.Namespace, *options: str) -> str | None:
@@ -196,10 +159,50 @@ def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named.
 
     Raises:
-        OptionError: --test-set or --lp without the other, or an option for a test set if none is named.
+        OptionError: --lp without --test-set or the reverse, or an option for a test set if none is named.
     """
-    if bool(args.test_set) != bool(args.lp):
-        raise OptionError("--test-set and --lp belong together; give both, or neither")
-    if not args.test_set and (option := given_of(args, *FOR_TEST_SETS)):
-        raise useless(option, "files alone, without --test-set and --lp")
-    return next(load_test_sets(args), None)
+    if not args.test_set and (option := given_of(args, "--lp", "--raters", "--metric")):
+        raise useless(option, "files alone, without --test-set")
+    if args.test_set and not args.lp:
+        raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
+    return next(load_test_sets(args), None) if args.test_set else None
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """What `report`, `show` and `calibrate` read."""
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="[NAME=]FILE",
+        help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
+    )
+    add_test_set(parser, optional=True)
+    add_raters(parser)
+    parser.add_argument(
+        "--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all that have error spans)"
+    )
+
+
+def input_paths(args: argparse.Namespace) -> list[Path | None]:
+    """The named files and the folder of the test set."""
+    from mbr_esd_metric.report.inputs import Source
+
+    return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
+
+
+def read_inputs(args: argparse.Namespace) -> RatingTable:
+    """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
+    from mbr_esd_metric.report.inputs import Source, read_table
+
+    if not args.inputs and not args.test_set:
+        raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
+    table = read_table(
+        [Source.parse(text) for text in args.inputs],
+        load_optional_test_set(args),
+        ratings=args.raters,
+        metrics=args.metric,
+    )
+    alone = (f"{count} of the segments of {name} are in no other input" for name, count in table.unmatched)
+    for note in (*table.notes, *alone):
+        print(f"note: {note}", file=sys.stderr)
+    return table

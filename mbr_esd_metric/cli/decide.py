@@ -23,12 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     from mbr_esd_metric.cli.shared_options import add_decision_options
-    from mbr_esd_metric.decoding.options import FIELDS
 
     parser.epilog = _EXAMPLE
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
-    add_decision_options(parser, tuple(FIELDS))
+    add_decision_options(parser)
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--skip-invalid",
@@ -42,7 +41,6 @@ def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
     from mbr_esd_metric.cli.shared_options import given_decision, spelled_value
     from mbr_esd_metric.decoding.file import decide_file, file_options
-    from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.errors import OptionError, number_of
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.metric.signature import signature_of_file
@@ -50,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
     check_output(args.output, [args.candidates])
-    given = given_decision(args, tuple(FIELDS))
+    given = given_decision(args)
     options = file_options(args.candidates, given, spelled_value)
     summary = decide_file(
         args.candidates,

@@ -43,7 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sft.add_argument(
         "--clean-share", type=float, default=0.1, metavar="X", help="of human ones without errors (default: 0.1)"
     )
-    sft.add_argument("--max-characters", type=int, default=350, metavar="N", help="longest translation (default: 350)")
     sft.set_defaults(run_step=_sft)
     for step, one in (("pairs", pairs), ("sft", sft)):
         one.add_argument("-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and cards")
@@ -53,9 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         one.add_argument(
             "--lp", nargs="+", default=[], help="language pair such as en-de, or one a FILE, where files do not say it"
         )
-        one.add_argument("--validation", type=float, default=0.1, metavar="X", help="share held out (default: 0.1)")
         one.add_argument(
-            "--split", choices=["source", "random"], default="source", help="hold out whole sources, or rows"
+            "--split", choices=["source", "random"], default="source", help="hold out a tenth: whole sources, or rows"
         )
         one.formatter_class = argparse.RawDescriptionHelpFormatter
         one.epilog = f"example:\n  {_EXAMPLES[step]}"
@@ -92,12 +90,12 @@ def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.inputs import kind_of_input
 
     card, lps = _checked(args)
-    limits = Limits(args.examples, args.clean_share, args.max_characters)
+    limits = Limits(args.examples, args.clean_share)
     parts: list[Examples] = []
     by_people = False
     for path, lp in zip(args.inputs, lps, strict=True):
         if kind_of_input(Path(path)) == "candidates":
-            every = Limits(None, None, args.max_characters)
+            every = Limits(None, None)
             parts.append(select(choices(_records([(path, lp)]), card), card, every))
             continue
         by_people, ratings = True, read_mqm(path)
@@ -159,9 +157,9 @@ def _write(
 ) -> int:
     from mbr_esd_metric.distill.training_folder import held_out, write_training_folder
 
-    held = held_out([row.source for row in rows], args.validation, args.split)
+    held = held_out([row.source for row in rows], args.split)
     print(f"{held.count(False)} to train on, {held.count(True)} for validation, split by {args.split}")
-    signature += f"|validation:{args.validation:g}|split:{args.split}"
+    signature += f"|split:{args.split}"
     folder = Path(args.output)
     for path in write_training_folder(folder, method, rows, held, card, signature, greedy=greedy):
         print(f"written: {path}")

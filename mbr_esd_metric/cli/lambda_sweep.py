@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_evaluation_arguments, add_metrics, check_outputs, measuring_of, put_out
-from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.cli.analysis import add_measures, add_metrics, check_plot_of, print_tables
+from mbr_esd_metric.cli.data import load_test_sets, named_metrics
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.errors import InputError, useless
+from mbr_esd_metric.errors import InputError
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -28,10 +28,7 @@ _Spans = Mapping[str, tuple["AnnotationMatrix", Sequence[str]]]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which metrics, which thresholds, table and plot."""
     add_metrics(parser)
-    add_evaluation_arguments(parser, "softf1 f1; of precision-recall curves f1-corpus")
-    parser.add_argument(
-        "--lambdas", type=float, nargs="+", metavar="L", help="thresholds in [0, 1] (default: 0.0, 0.1, ..., 1.0)"
-    )
+    add_measures(parser, "softf1 f1; of precision-recall curves f1-corpus")
     parser.add_argument(
         "--precision-recall",
         action="store_true",
@@ -39,30 +36,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the corpus: f1-corpus, f1-wmt25-corpus, mpp-corpus, softdice-corpus",
     )
     parser.add_argument("--plot", metavar="OUT.png", help="also plot, to OUT.png and OUT.svg")
-    parser.set_defaults(default_of=parser.get_default)
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd lambda-sweep --metric XCOMET-ESD --data data --test-set wmt24 --lp en-de en-es ja-zh\n"
+        "  mbr-esd lambda-sweep --metric XCOMET-ESD --test-set data/wmt24 --lp en-de en-es ja-zh\n"
         "  comet-score -s src.txt -t A.txt B.txt --model Unbabel/XCOMET-XXL --to_json xcomet.json\n"
-        "  mbr-esd lambda-sweep --metric xcomet.json --data data --test-set wmt24 --lp en-de --plot sweep.png\n"
+        "  mbr-esd lambda-sweep --metric xcomet.json --test-set data/wmt24 --lp en-de --plot sweep.png\n"
         "  mbr-esd lambda-sweep --precision-recall --test-set wmt24 --lp en-de --plot curves.png"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Sweep each metric in each language pair."""
-    if args.precision_recall:
-        for name in ("lambdas", "missing", "spa", "mqm"):
-            if getattr(args, name) != args.default_of(name):
-                raise useless(f"--{name}", "--precision-recall")
-    check_outputs(args)
-    test_sets = list(load_test_sets(args))
-    return _precision_recall(args, test_sets) if args.precision_recall else _sweep(args, test_sets)
+    names, files = named_metrics(args.metric)
+    check_plot_of(args, *files.values())
+    test_sets = list(load_test_sets(args, files=files))
+    return (_precision_recall if args.precision_recall else _sweep)(args, test_sets, names)
 
 
-def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
+def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
     from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
     from mbr_esd_metric.report.evaluations import (
+        Measuring,
         evaluation_cells,
         evaluation_columns,
         evaluation_panels,
@@ -71,17 +65,16 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
     from mbr_esd_metric.report.plots import plot_curves, save
     from mbr_esd_metric.report.tables import Column, shown_values
 
-    measuring = measuring_of(args, _MEASURES)
-    lambdas = args.lambdas or LAMBDAS
+    measuring = Measuring(tuple(args.raters), tuple(args.measures or _MEASURES))
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
     nothing: dict[str, Evaluation] = {}
     baseline: list[str] = []
     for test_set in test_sets:
         pair, shared, evaluator = test_set.lp, measuring.notes(test_set), measuring.evaluator(test_set)
-        for name, (predicted, repaired) in _all_spans(test_set, args.metric).items():
+        for name, (predicted, repaired) in _all_spans(test_set, names).items():
             try:
-                points = lambda_sweep(evaluator, predicted, lambdas)
+                points = lambda_sweep(evaluator, predicted)
             except InputError as error:
                 raise InputError(f"{name}, {pair}: {error}") from None
             swept.setdefault(name, {})[pair] = {(threshold,): point for threshold, point in points.items()}
@@ -91,54 +84,52 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
         cells = evaluation_cells(measuring.measures, nothing[pair])
         shown = shown_values(cells, evaluation_columns(measuring.measures, pair))
         baseline += [f"empty, no error at all, {pair}: {shown}", *shared]
-    digits = max(1, *(len(f"{at:g}".partition(".")[2]) for at in lambdas))
     tables = [
         evaluation_table(
-            f"{name}, {args.test_set}: spans of lower confidence dropped",
-            [Column("lambda", "lambda", digits=digits, label=True)],
+            f"{name}, {test_sets[0].name}: spans of lower confidence dropped",
+            [Column("lambda", "lambda", digits=1, label=True)],
             of,
             args.lp,
             measuring,
             [*baseline, *notes[name]],
-            lambda row: f"lambda {row[0]:.{digits}f}",
+            lambda row: f"lambda {row[0]:.1f}",
         )
         for name, of in swept.items()
     ]
-    put_out(args, tables)
+    print_tables(tables, args.table)
     if args.plot:
         lines = {
             f"{name} {pair}": [(float(at), one) for (at,), one in found.items()]
             for name, of in swept.items()
             for pair, found in of.items()
         }
-        level = {
-            f"empty {pair}": [(at, empty) for at in (min(lambdas), max(lambdas))] for pair, empty in nothing.items()
-        }
+        level = {f"empty {pair}": [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])] for pair, empty in nothing.items()}
         panels = evaluation_panels(measuring.measures, lines, spans=True, guides=level)
         save(plot_curves(panels, "lambda"), Path(args.plot))
     return 0
 
 
-def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet]) -> int:
-    from mbr_esd_metric.report.plots import plot_curves, save
-    from mbr_esd_metric.report.precision_recall_tables import (
+def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
+    from mbr_esd_metric.report.evaluations import (
+        Measuring,
         precision_recall_curves,
         precision_recall_panels,
         precision_recall_table,
     )
+    from mbr_esd_metric.report.plots import plot_curves, save
 
-    measuring = measuring_of(args, _OF_CURVES)
+    measuring = Measuring(tuple(args.raters), tuple(args.measures or _OF_CURVES))
     curves = {}
     tables: list[Table] = []
     for test_set in test_sets:
-        spans = _all_spans(test_set, args.metric)
+        spans = _all_spans(test_set, names)
         predicted = {name: matrix for name, (matrix, _) in spans.items()}
         repaired = [note for _, notes in spans.values() for note in notes]
         for measure in measuring.measures:
             found = precision_recall_curves(test_set, predicted, measure, measuring)
             curves[test_set.lp, measure] = found
             tables.append(precision_recall_table(test_set, measure, found, repaired))
-    put_out(args, tables)
+    print_tables(tables, args.table)
     if args.plot:
         save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))
     return 0

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measure_arguments, add_metrics, check_outputs, measuring_of, put_out
-from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.cli.analysis import add_measures, add_metrics, print_tables
+from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.streams import Progress
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.spans import RATERS
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.meta_info import Status
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.report.evaluations import Measuring
     from mbr_esd_metric.report.tables import Table
 
 #: Statistics where none is named: alone, and of parts.
@@ -24,23 +27,23 @@ _OF_PARTS = ("spa", "acc_eq")
 _MEASURES_OF_PARTS = ("f1-corpus", "softdice-corpus", "mpp-corpus")
 #: Views of --tasks besides the years of the metrics task.
 _SPANS, _ERROR_FREE = "spans", "error-free"
-_RATERS = ("raters", "rater_aggregation", "measures")
-_SPA = ("missing", "spa")
-_TESTS = ("k", "seed")
-#: View -> the options that have an effect in it, besides those of every view.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "board": (*_RATERS, *_SPA, *_TESTS, "bootstrap", "against", "plot"),
-    "--statistics": _SPA,
-    "--tasks": (*_SPA, *_TESTS),
-    _SPANS: _RATERS,
-    _ERROR_FREE: ("raters", "threshold"),
-    "--by": (*_RATERS, *_SPA, "statistics"),
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to rank, in which view, and how to test."""
-    add_measure_arguments(parser)
+    add_measures(parser)
+    parser.add_argument(
+        "--rater-aggregation", choices=list(RATERS), default="mean", help="what several raters count (%(default)s)"
+    )
+    parser.add_argument(
+        "--spa",
+        choices=["toolkit", "exact"],
+        default="toolkit",
+        help="1000 permutations, which depend on the order of the systems, as mt-metrics-eval; or infinitely many, "
+        "which do not (%(default)s)",
+    )
+    parser.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: WMT's)")
+    add_systems(parser)
     add_metrics(parser)
     views = parser.add_argument_group("other views than SPA, acc_eq* and span measures with their significance")
     views.add_argument(
@@ -58,16 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the overall score of wmt23, wmt24 or wmt25 (default: that of the test set's name); spans: their "
         "numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
     )
-    views.add_argument("--by", choices=["domain", "document", "length"], help="a board of each part")
     views.add_argument(
-        "--threshold",
-        type=float,
-        metavar="SCORE",
-        help="with --tasks error-free, a metric's score of at least this says: without error (default: the best one)",
+        "--by", choices=["domain", "document", "length"], help="a board of each part, of --statistics and --measures"
     )
-    marks = parser.add_argument_group("marks (default: those of mt-metrics-eval, for wmt21 to wmt25)")
-    marks.add_argument("--primary", nargs="+", default=[], metavar="NAME", help="no mark; others are contrastive (*)")
-    marks.add_argument("--baselines", nargs="+", default=[], metavar="NAME", help="the organisers' own metrics (_)")
     tests = parser.add_argument_group("significance")
     tests.add_argument(
         "--against",
@@ -76,20 +72,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="rivals for daggers, separated by commas: metrics, or rules such as map,majority",
     )
     tests.add_argument("--k", type=int, metavar="N", help="draws of the tests; 0 tests nothing (default: 1000)")
-    tests.add_argument("--seed", type=int, default=0, help="of the tests (%(default)s)")
     tests.add_argument(
         "--bootstrap",
         choices=["segment", "instance"],
         default="segment",
         help="of error spans draws segments, with all systems, or translations, as the paper (%(default)s)",
     )
-    tests.add_argument(
-        "--plot", metavar="OUT.png", help="a heat map of who beats whom by each statistic, to OUT.png and OUT.svg"
-    )
-    parser.set_defaults(default_of=parser.get_default)
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd leaderboard --data data --test-set wmt21.tedtalks --lp en-de\n"
+        "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --tasks\n"
@@ -99,181 +90,138 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
+    from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
     from mbr_esd_metric.report.tables import with_status
 
-    view, said = _view(args)
-    for name in {name for options in _OPTIONS.values() for name in options} - set(_OPTIONS[view]):
-        value = getattr(args, name)
-        if value != args.default_of(name) and f"--{name}" != view:
-            shown = " ".join(map(str, value)) if isinstance(value, list) else value
-            raise useless(f"--{name.replace('_', '-')} {shown}", said)
-    check_outputs(args)
-    status_of = _status_of(args)
-    boards = {"board": _board, "--statistics": _statistics, "--tasks": _overall, "--by": _parts}
-    if view in boards:
-        tables = boards[view](args, said)
+    if args.tasks is not None and (args.by or args.statistics is not None):
+        raise useless(f"--by {args.by}" if args.by else "--statistics", f"--tasks {args.tasks}")
+    names, files = named_metrics(args.metric)
+    year = _year(args)
+    test_sets = list(load_test_sets(args, gold=args.gold, files=files))
+    if year:
+        tables = [_overall(args, year, test_sets, names)]
+    elif args.tasks == _SPANS:
+        tables = [span_table(test_set, _measuring(args), names) for test_set in test_sets]
+    elif args.tasks == _ERROR_FREE:
+        tables = [error_free_table(test_set, names, args.raters) for test_set in test_sets]
+    elif args.by:
+        tables = _parts(args, test_sets, names)
+    elif args.statistics is not None:
+        tables = [_statistics(args, test_sets, names)]
     else:
-        tables = [_of_task(args, view, test_set) for test_set in load_test_sets(args)]
-    put_out(args, [with_status(table, status_of) for table in tables])
+        tables = [_board(args, test_sets, names)]
+    status_of = _status_of(test_sets[0].name)
+    print_tables([with_status(table, status_of) for table in tables], args.table)
     return 0
 
 
-def _status_of(args: argparse.Namespace) -> Callable[[str], Status | None]:
-    """Whether a metric of a board is primary, contrastive or a baseline: as given, or in the test set's task.
-
-    Raises:
-        OptionError: a metric that is named is in no language pair.
-    """
-    from mbr_esd_metric.adapters.wmt.meta_info import metric_status
-    from mbr_esd_metric.adapters.wmt.test_set import base_name
-
-    given: dict[str, Status] = dict.fromkeys(args.primary, "primary")
-    given |= dict.fromkeys(args.baselines, "baseline")
-    if given:
-        known = {base_name(metric)[0] for test_set in load_test_sets(args) for metric in test_set.metric_names()}
-        for name in given:
-            if name not in known:
-                raise unknown("metric", name, known)
-
-    def status_of(shown: str) -> Status | None:
-        name = shown.removesuffix(" (src)").removesuffix(" (src+ref)")
-        if given:
-            return given.get(name, "contrastive" if args.primary else None)
-        return metric_status(args.test_set, name)
-
-    return status_of
-
-
-def _view(args: argparse.Namespace) -> tuple[str, str]:
-    """The key of `_OPTIONS`, and how messages call the view."""
+def _year(args: argparse.Namespace) -> str | None:
+    """The year whose tasks are asked for; None for another view."""
     from mbr_esd_metric.metaeval.score_statistics import TASK_SETS
 
-    if args.tasks is not None and args.by is not None:
-        raise useless(f"--by {args.by}", f"--tasks {args.tasks}")
-    if args.tasks is not None:
-        if args.tasks in (_SPANS, _ERROR_FREE):
-            return args.tasks, f"--tasks {args.tasks}"
-        year = args.tasks or args.test_set.split(".")[0]
-        if year not in TASK_SETS and not args.tasks:
-            raise OptionError(
-                f"--test-set {args.test_set} has no tasks of its own; choose --tasks {', '.join(TASK_SETS)}"
-            )
-        if year not in TASK_SETS:
-            raise unknown("task", year, (*TASK_SETS, _SPANS, _ERROR_FREE))
-        return "--tasks", f"--tasks {year}"
-    if args.by is not None:
-        return "--by", f"--by {args.by}"
-    if args.statistics is not None:
-        return "--statistics", f"--statistics {' '.join(args.statistics or _STATISTICS)}"
-    return "board", "the board of all metrics, without --statistics, --tasks or --by"
+    if args.tasks is None or args.tasks in (_SPANS, _ERROR_FREE):
+        return None
+    name = args.test_set.rstrip("/").rpartition("/")[2]
+    year: str = args.tasks or name.split(".")[0]
+    if year not in TASK_SETS and not args.tasks:
+        raise OptionError(f"--test-set {name} has no tasks of its own; choose --tasks {', '.join(TASK_SETS)}")
+    if year not in TASK_SETS:
+        raise unknown("task", year, (*TASK_SETS, _SPANS, _ERROR_FREE))
+    return year
 
 
-def _board(args: argparse.Namespace, _said: str) -> list[Table]:
+def _status_of(test_set: str) -> Callable[[str], Status | None]:
+    """Whether a metric of a board is primary, contrastive or a baseline in the test set's task."""
+    from mbr_esd_metric.adapters.wmt.meta_info import metric_status
+
+    return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))
+
+
+def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:
+    """How error spans and SPA are evaluated; `measures` are those where none is named."""
+    from mbr_esd_metric.report.evaluations import Measuring
+
+    named = tuple(measures if args.measures is None else args.measures)
+    return Measuring(tuple(args.raters), named, args.rater_aggregation, args.spa == "exact")
+
+
+def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.scored import missing_notes, stored_metrics
     from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
-    from mbr_esd_metric.report.leaderboard_table import leaderboard_table, win_panels
-    from mbr_esd_metric.report.plots import plot_wins, save
+    from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 
-    measuring = measuring_of(args)
+    measuring = _measuring(args)
     settings = LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
-        seed=args.seed,
         measures=measuring.measures,
         aggregation=measuring.aggregation,
         against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
-        missing=measuring.missing,
         exact=measuring.exact,
         bootstrap=args.bootstrap,
         order="name",
     )
     sets = []
-    for test_set in load_test_sets(args):
-        found = stored_metrics(test_set, args.metric, args.raters)
-        sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set, args.missing))))
+    for test_set in test_sets:
+        found = stored_metrics(test_set, names, args.raters)
+        sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set, "pairs"))))
     with Progress("testing") as bar:
-        board = compute_leaderboard(args.test_set, sets, settings, bar.done)
-    if args.plot:
-        save(plot_wins(win_panels(board), settings.alpha), Path(args.plot))
-    return [leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")]
+        board = compute_leaderboard(test_sets[0].name, sets, settings, bar.done)
+    return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
 
 
-def _statistics(args: argparse.Namespace, said: str) -> list[Table]:
+def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
     from mbr_esd_metric.metaeval.score_statistics import evaluate, score_statistic
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-    from mbr_esd_metric.report.statistics import correlation_table
+    from mbr_esd_metric.report.leaderboard_table import correlation_table
 
-    exact = args.spa == "exact"
-    names = args.statistics or _STATISTICS
-    statistics = [score_statistic(name) for name in names]
-    if "spa" not in names:
-        _without_spa(args, said)
-    test_sets = list(load_test_sets(args))
-    sets = [scored(test_set, args.metric) for test_set in test_sets]
+    wanted = args.statistics or _STATISTICS
+    exact = args.spa == "exact" and "spa" in wanted
+    statistics = [score_statistic(name) for name in wanted]
+    sets = [scored(test_set, names) for test_set in test_sets]
     notes: list[str] = exact_notes(exact)
     for test_set, one in zip(test_sets, sets, strict=True):
         notes += one.notes
-        if "spa" in names:
-            notes += missing_notes(test_set, args.missing)
-    if "spa" in names:
+        if "spa" in wanted:
+            notes += missing_notes(test_set, "pairs")
+    if "spa" in wanted:
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     values = {
-        (one.lp, str(statistic)): evaluate(statistic, [one], missing=args.missing, exact=exact)
+        (one.lp, str(statistic)): evaluate(statistic, [one], missing="pairs", exact=exact)
         for one in sets
         for statistic in statistics
     }
-    return [correlation_table(f"{args.test_set} {', '.join(args.lp)}", args.lp, statistics, values, notes)]
+    return correlation_table(f"{test_sets[0].name} {', '.join(args.lp)}", args.lp, statistics, values, notes)
 
 
-def _overall(args: argparse.Namespace, said: str) -> list[Table]:
+def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
     from mbr_esd_metric.metaeval.score_statistics import clusters, overall, testable, wmt_tasks
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-    from mbr_esd_metric.report.statistics import overall_table
+    from mbr_esd_metric.report.leaderboard_table import overall_table
 
-    year = args.tasks or args.test_set.split(".")[0]
-    exact = args.spa == "exact"
-    test_sets = list(load_test_sets(args))
-    sets = [scored(test_set, args.metric) for test_set in test_sets]
+    sets = [scored(test_set, names) for test_set in test_sets]
     tasks = wmt_tasks(year, sets)
+    exact = args.spa == "exact"
     notes = [note for one in sets for note in one.notes]
     if any(task.statistic.kind == "spa" for task in tasks):
         notes += exact_notes(exact)
         for test_set in test_sets:
-            notes += missing_notes(test_set, args.missing)
+            notes += missing_notes(test_set, "pairs")
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
-    else:
-        _without_spa(args, said)
-    found = overall(tasks, sets, args.missing, exact=exact)
+    found = overall(tasks, sets, "pairs", exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
     ranks = None
     if draws and found.overall:
-        ranks = clusters(tasks, sets, draws, args.seed, missing=args.missing, exact=exact)
-    title = f"{args.test_set} {', '.join(args.lp)}, tasks of {year}"
-    return [overall_table(title, found, ranks, notes)]
+        ranks = clusters(tasks, sets, draws, 0, missing="pairs", exact=exact)
+    title = f"{test_sets[0].name} {', '.join(args.lp)}, tasks of {year}"
+    return overall_table(title, found, ranks, notes)
 
 
-def _parts(args: argparse.Namespace, said: str) -> list[Table]:
+def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> list[Table]:
     from mbr_esd_metric.report.leaderboard_views import breakdown_table
 
     # Where one of the two is named, the other has no default.
     statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
-    measuring = measuring_of(args, _MEASURES_OF_PARTS if args.statistics is None else ())
-    if "spa" not in statistics:
-        _without_spa(args, f"{said} without SPA")
-    return [breakdown_table(test_set, args.by, statistics, measuring, args.metric) for test_set in load_test_sets(args)]
-
-
-def _of_task(args: argparse.Namespace, task: str, test_set: Any) -> Table:
-    from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
-
-    if task == _SPANS:
-        return span_table(test_set, measuring_of(args), args.metric)
-    return error_free_table(test_set, args.metric, args.raters, args.threshold)
-
-
-def _without_spa(args: argparse.Namespace, beside: str) -> None:
-    """Raise `OptionError` for an option of SPA, where there is none."""
-    for option in _SPA:
-        if (value := getattr(args, option)) != args.default_of(option):
-            raise useless(f"--{option} {value}", beside)
+    measuring = _measuring(args, _MEASURES_OF_PARTS if args.statistics is None else ())
+    return [breakdown_table(test_set, args.by, statistics, measuring, names) for test_set in test_sets]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import importlib
 import io
 import os
 import signal
@@ -15,10 +14,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.errors import KEPT, MbrEsdError, PluginWarning, unknown
 
-#: Heading -> verb -> (module in this package, one line of help). A verb's module has ``configure(parser)``, which adds
-#: its arguments (and sets ``parser.epilog`` to an example), and ``run(args) -> int``, which does the work.
+#: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
+#: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "score": {
         "score": ("score", "score translations with any model of this package"),
@@ -29,7 +29,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "look": {
         "show": ("show", "show segments with their error spans in the terminal"),
-        "report": ("report", "one HTML file to look at error spans"),
+        "report": ("show:report", "one HTML file to look at error spans"),
     },
     "evaluate": {
         "annotate": ("annotate", "let people annotate: a campaign for Pearmut, what comes back, what it says"),
@@ -154,10 +154,10 @@ def _complete() -> None:
     parser.add_argument("--version", action="store_true")
     verbs = parser.add_subparsers()
     named = os.environ.get("COMP_LINE", "").split()[1:2]
-    for verb, (module, text) in VERBS.items():
+    for verb, (name, text) in VERBS.items():
         one = verbs.add_parser(verb, help=text)
         if verb in named:  # only its arguments can be asked for; the others' modules are not loaded
-            importlib.import_module(f"mbr_esd_metric.cli.{module}").configure(one)
+            functions_of(name)[0](one)
     argcomplete.autocomplete(parser)
 
 
@@ -192,14 +192,16 @@ class _Parser(argparse.ArgumentParser):
         name = option[2:].replace("-", "_")
         if "--model" in options and (name in OPTIONS or name in FIELDS):
             return f"; {name} is an option of a model: --model 'NAME?{name}=...'"
+        if "--model" in options and name in ("batch_size", "gpus"):
+            return f"; of a model of COMET's own: --model 'NAME?{name}=...'"
         near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
         return f"; did you mean {near[0]}?" if near else ""
 
 
 def _run(verb: str, words: Sequence[str], args: argparse.Namespace) -> int:
     """Read the verb's arguments into `args`, and do its work."""
-    module_name, text = VERBS[verb]
-    module = importlib.import_module(f"mbr_esd_metric.cli.{module_name}")
+    name, text = VERBS[verb]
+    configure, run = functions_of(name)
     parser = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    module.configure(parser)
-    return int(module.run(parser.parse_args(words, args)))
+    configure(parser)
+    return int(run(parser.parse_args(words, args)))

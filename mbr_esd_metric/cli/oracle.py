@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_evaluation_arguments, check_outputs, measuring_of, put_out
+from mbr_esd_metric.cli.analysis import add_measures, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.cli.shared_options import add_decision_options, decision_options
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.choosing import choosing_rules
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.evaluation import Evaluation
     from mbr_esd_metric.report.evaluations import Measuring, Row
 
-#: Field of `DecisionOptions` that says how candidates are read.
-_READING = ("format",)
 #: Rules that are compared if none is named.
 _RULES = ("empty", "map", "majority", "mbr")
 
@@ -26,8 +23,7 @@ _RULES = ("empty", "map", "majority", "mbr")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, and which rules besides the oracle."""
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
-    add_decision_options(parser, _READING)
-    add_evaluation_arguments(parser)
+    add_measures(parser)
     parser.add_argument(
         "--rules",
         nargs="*",
@@ -45,21 +41,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "annotation. With several raters there is one row for their mean, and one for each of them, on the\n"
         "translations that this rater rated.\n\n"
         "example:\n"
-        "  mbr-esd oracle candidates.jsonl --data data --test-set wmt21.tedtalks --lp en-de\n"
+        "  mbr-esd oracle candidates.jsonl --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd oracle candidates.jsonl --sizes 16 64 256 --test-set wmt24 --lp en-de --plot curve.png"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
-    from mbr_esd_metric.report.evaluations import evaluation_panels, evaluation_table
+    from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_table
     from mbr_esd_metric.report.plots import plot_curves, save
     from mbr_esd_metric.report.tables import Column
 
-    check_outputs(args, args.candidates)
+    check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
-    measuring = measuring_of(args)
+    measuring = Measuring(tuple(args.raters), tuple(args.measures or DEFAULT_MEASURES))
     labels = [Column("rule", "rule", label=True)]
     if args.sizes:
         labels.append(Column("n", "N", label=True))
@@ -74,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
     def named(row: Row) -> str:
         return f"{row[0]} (N = {row[1]})" if args.sizes else str(row[0])
 
-    title = f"oracle, {args.test_set}"
-    rated = not args.sizes
-    put_out(args, [evaluation_table(title, labels, found, args.lp, measuring, notes, named, rated=rated)])
+    title = f"oracle, {Path(args.test_set).name}"
+    table = evaluation_table(title, labels, found, args.lp, measuring, notes, named, rated=not args.sizes)
+    print_tables([table], args.table)
     if args.plot:
         curves: dict[str, list[tuple[float, Evaluation]]] = {}
         for pair, of in found.items():
@@ -105,7 +102,7 @@ def _evaluate(
             f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
             "mbr-esd wmt import"
         )
-    sampled = read_sampled(test_set, args.candidates, args.rules, decision_options(args, _READING).format)
+    sampled = read_sampled(test_set, args.candidates, args.rules)
 
     everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
     raters, sizes = list(human.values()), args.sizes or [None]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_data_arguments, given_of, load_optional_test_set, test_set_folder
+from mbr_esd_metric.cli.data import add_test_set, given_of, load_test_sets, test_set_folder
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Texts or a test set, the model, and the output."""
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
-    add_data_arguments(parser, optional=True)
+    add_test_set(parser, optional=True)
     add_model(parser)
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
@@ -32,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
-        "  mbr-esd sample -s src.txt -t mt.txt --model 'mbr-esd-llama?n=256&lp=en-de' -o llama.jsonl.gz\n"
-        "  mbr-esd sample --test-set wmt24 --lp en-de --model 'mbr-esd-llama?lp=en-de' -o llama.en-de.jsonl.gz"
+        "  mbr-esd sample -s src.txt -t mt.txt --lp en-de --model 'mbr-esd-llama?n=256' -o llama.jsonl.gz\n"
+        "  mbr-esd sample --test-set wmt24 --lp en-de --model mbr-esd-llama -o llama.en-de.jsonl.gz"
     )
 
 
@@ -41,19 +41,23 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import write_records
+    from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.plan import members
 
     card = card_of(args)
+    card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
     trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := given_of(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
-    test_set = load_optional_test_set(args)
+    if args.test_set and not args.lp:
+        raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
+    test_set = next(load_test_sets(args)) if args.test_set else None
     names = _from_files(args) if test_set is None else _from_test_set(test_set)
     if not names:
         raise InputError("there is no segment to sample")
     if trial is not None:
-        return print_estimates(card, [segment for _, _, segment in names], trial, args.machine)
+        return print_estimates(card, [segment for _, _, segment in names], trial)
     lost: Counter[bool] = Counter()
     write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.comet.checkpoints import DTYPES, looks_like_checkpoint
+from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
@@ -27,11 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
     add_texts(parser)
     add_model(parser)
-    comet = parser.add_argument_group("for a model of COMET's own (--model Unbabel/XCOMET-XL, a .ckpt file, a folder)")
-    comet.add_argument("-r", "--references", metavar="REF", help="reference file; xCOMET and CometKiwi need none")
-    comet.add_argument("--batch_size", type=int, metavar="N", help="segments at once (16)")
-    comet.add_argument("--gpus", type=int, metavar="N", help="how many to use (1 if there is one)")
-    comet.add_argument("--dtype", choices=DTYPES, help="of the weights (float16, as comet-score)")
+    parser.add_argument(
+        "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
+    )
     add_outputs(parser)
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
@@ -42,8 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_gate(parser)
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
+    parser.add_argument("--verbose", action="store_true", help="the whole signature, all that can change a score")
     parser.epilog = (
-        "examples:\n  mbr-esd score -s src.txt -t mt.txt --model 'mbr-esd-llama?n=64&lp=en-de' --to_json out.json\n"
+        "examples:\n  mbr-esd score -s src.txt -t mt.txt --lp en-de --model 'mbr-esd-llama?n=64' --to_json out.json\n"
+        "  mbr-esd score -s src.txt -t mt.txt --model 'Unbabel/XCOMET-XL?dtype=float32&batch_size=8&gpus=2'\n"
         "  mbr-esd score project.xlf -o checked.xlf"
     )
 
@@ -62,9 +62,8 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
         return _score_by_comet(args)
-    for option in ("references", "batch_size", "gpus", "dtype"):
-        if getattr(args, option) is not None:
-            raise useless(f"--{option}", "a model of this package")
+    if args.references:
+        raise useless("--references", "a model of this package")
     card = card_of(args)
     texts = Texts.read(args, card.candidates)
     metric = Metric(texts.card(card, args.lp))
@@ -77,11 +76,11 @@ def run(args: argparse.Namespace) -> int:
     ]
     trial = trial_of(args)
     if trial is not None:
-        return print_estimates(metric.card, segments, trial, args.machine)
+        return print_estimates(metric.card, segments, trial)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
         told = prediction.metadata
-        print(told.signature + _named(args), told.summary, *told.advice, sep="\n", file=sys.stderr)
+        print(_signature(args, told.signature), told.summary, *told.advice, sep="\n", file=sys.stderr)
         if line := warnings(told.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
@@ -108,15 +107,15 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     """
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
-    for option in ("documents", "engine", "server", "dry_run", "trial", "machine"):
-        if getattr(args, option):
+    for option in ("documents", "dry_run"):
+        if getattr(args, option) is not None:
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     texts = Texts.read(args, args.references)
     if args.lp:
         raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
     given, beside = args.references, args.sources or args.document
     references = None if given is None else read_translations(given, beside, texts.sources)
-    checkpoint = CometCheckpoint(args.model, CometOptions(args.batch_size or 16, args.gpus, args.dtype or "float16"))
+    checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
     data = {}
@@ -132,15 +131,17 @@ def _score_by_comet(args: argparse.Namespace) -> int:
             found = zip(data[path], prediction.metadata.error_spans, strict=True)
             data[path] = [{**row, "errors": spans} for row, spans in found]
     if not args.quiet:
-        print(checkpoint.signature + _named(args), file=sys.stderr)
+        print(_signature(args, checkpoint.signature), file=sys.stderr)
     return _show(args, texts, data)
 
 
-def _named(args: argparse.Namespace) -> str:
-    """What the signature says of ``--error-free``."""
+def _signature(args: argparse.Namespace, signature: str) -> str:
+    """The line that names the run; all of the signature with ``--verbose``."""
     from mbr_esd_metric.metaeval.error_free import read_error_free
+    from mbr_esd_metric.metric.signature import short
 
-    return f"|error-free:{read_error_free(args.error_free).digest}" if args.error_free else ""
+    line = signature if args.verbose else short(signature)
+    return f"{line}|error-free:{read_error_free(args.error_free).digest}" if args.error_free else line
 
 
 def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:

@@ -28,7 +28,6 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     """Add FILE, ``-s``, ``-t`` and ``--lp``."""
     parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
     parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
-    parser.add_argument("--quoted", action="store_true", help="cells of a TSV as FILE are quoted as in CSV")
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument(
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
@@ -83,7 +82,7 @@ class Texts:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
         if args.documents:
             raise useless(f"--documents {args.documents}", f"{args.document}, which says it itself")
-        document = read_document(args.document, every=args.all, quoted=args.quoted)
+        document = read_document(args.document, every=args.all)
         if note := _left_out(document):
             print(f"note: {args.document}: {note}", file=sys.stderr)
         texts = [unit.translation for unit in document.units]
@@ -96,9 +95,8 @@ class Texts:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
         if args.output:
             raise useless(f"-o {args.output}", "plain texts")
-        for option in ("all", "quoted"):
-            if getattr(args, option):
-                raise useless(f"--{option}", "plain texts")
+        if args.all:
+            raise useless("--all", "plain texts")
         check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
@@ -125,14 +123,15 @@ class Texts:
         """
         from mbr_esd_metric.elicit.formats import get_format
         from mbr_esd_metric.elicit.prompt import language_names
-        from mbr_esd_metric.metric.card import with_options
+        from mbr_esd_metric.metric.card import with_pair
 
+        card = with_pair(card, given)
         if self.document is None:
-            return card if given is None else with_options(card, {"lp": given})
+            return card
         found: dict[tuple[str, ...], str] = {}
         for unit in self.document.units:
             found.setdefault(_codes(unit.languages), unit.id)
-        path, wanted = self.document.path, given or card.lp
+        path, wanted = self.document.path, card.lp
         if wanted is not None:
             for said, name in found.items():
                 if any(one and one != other for one, other in zip(said, _codes(wanted.split("-", 1)), strict=False)):
@@ -140,7 +139,7 @@ class Texts:
                     raise InputError(
                         f"{path}: unit {name} is {'-'.join(one or '?' for one in said)}, not {wanted}; {advice}"
                     )
-            return with_options(card, {"lp": wanted})
+            return card
         prompts = [get_format(one.decision.format).prompt(one.prompt) for one in (card, *card.others)]
         if not any(prompt.names_languages for prompt in prompts):
             return card
@@ -153,7 +152,7 @@ class Texts:
             language_names(pair)
         except OptionError as error:
             raise InputError(f"{path}, unit {name}: {error}; or name the language pair with --lp") from None
-        return with_options(card, {"lp": pair})
+        return with_pair(card, pair)
 
     def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
         """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
-from mbr_esd_metric.cli.data import given_of
-from mbr_esd_metric.cli.shared_options import add_mqm_option
+from mbr_esd_metric.cli.data import folder_and_name, given_of
 from mbr_esd_metric.errors import InputError, OptionError, useless
 
 if TYPE_CHECKING:
@@ -23,22 +22,19 @@ _BELONGS = {
     "--name": ("submission",),
     "--uses-reference": ("submission",),
     "--rename": ("mqm", "esa", "cesa"),
-    "--mqm": ("mqm", "qe", "esa"),
     "--texts": ("cesa",),
-    "--quoted": ("mqm", "esa", "task"),
     "--reference": ("mqm", "esa", "cesa", "submission"),
 }
-#: MQM weights that are used where none are named: those that the data's publishers use.
+#: MQM weights of gold scores: those that the data's publishers use.
 _WEIGHTS = {"mqm": "google", "esa": "google", "cesa": "google", "qe": "paper", "task": "google"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which files, where to, and what they do not say themselves."""
-    parser.usage = "mbr-esd wmt import FILE [FILE ...] --test-set T --data DATA [options]"
+    parser.usage = "mbr-esd wmt import FILE [FILE ...] --test-set T [options]"
     kinds = "; ".join(f"{kind}: {text}" for kind, text in IMPORT_KINDS.items())
     parser.add_argument("files", nargs="+", metavar="FILE", help="plain or compressed; several of esa")
-    parser.add_argument("--test-set", required=True, metavar="T", help="such as wmt24")
-    parser.add_argument("--data", "-o", "--output", required=True, metavar="DATA", help="folder of the test sets")
+    parser.add_argument("--test-set", required=True, metavar="T", help="its folder, such as data/wmt24")
     parser.add_argument(
         "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
     )
@@ -49,7 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"what the files are, where they do not say it: {kinds}",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores, or the metric")
-    parser.add_argument("--quoted", action="store_true", help="fields of a table are quoted as in CSV")
     parser.add_argument(
         "--reference",
         action="append",
@@ -61,19 +56,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
     )
-    people = parser.add_argument_group("people's annotations")
-    add_mqm_option(people, "of MQM (default: google, of qe paper)", None)
-    people.add_argument("--texts", metavar="DIR", help="of cesa: folder with wmt26-genmt.jsonl and systems")
+    parser.add_argument("--texts", metavar="DIR", help="of cesa: folder with wmt26-genmt.jsonl and systems")
     submission = parser.add_argument_group("a submission")
     submission.add_argument("--name", metavar="NAME", help="of the metric, such as GemSpanEval")
     submission.add_argument("--uses-reference", action="store_true", help="the metric saw the standard reference")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd wmt import mqm_ted_ende.tsv --test-set wmt21.tedtalks --lp en-de --data data\n"
-        "  mbr-esd wmt import wmt24_esa.jsonl --test-set wmt24 --data data\n"
-        "  mbr-esd wmt import annotations.json --texts wmt26-general-mt/data --test-set wmt26 --data data\n"
-        "  mbr-esd wmt import mteval-test26.jsonl --test-set wmt26 --data data\n"
-        "  mbr-esd wmt import predictions.tsv --name GemSpanEval --test-set wmt25 --lp en-cs_CZ --data data"
+        "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
+        "  mbr-esd wmt import wmt24_esa.jsonl --test-set data/wmt24\n"
+        "  mbr-esd wmt import annotations.json --texts wmt26-general-mt/data --test-set data/wmt26\n"
+        "  mbr-esd wmt import mteval-test26.jsonl --test-set data/wmt26\n"
+        "  mbr-esd wmt import predictions.tsv --name GemSpanEval --test-set data/wmt25 --lp en-cs_CZ"
     )
 
 
@@ -81,11 +74,9 @@ def run(args: argparse.Namespace) -> int:
     """Tell what the files are, and write each language pair of them."""
     from mbr_esd_metric.files.paths import check_folder
 
-    check_folder(args.data)
+    check_folder(folder_and_name(args.test_set)[0])
     _renamed(args)
-    kinds = {
-        file: args.kind or kind_of_import(file, quoted=args.quoted, submission=bool(args.name)) for file in args.files
-    }
+    kinds = {file: args.kind or kind_of_import(file, submission=bool(args.name)) for file in args.files}
     if len(set(kinds.values())) > 1:
         said = ", ".join(f"{file} is {kind}" for file, kind in kinds.items())
         raise InputError(f"one kind of file is imported at a time: {said}")
@@ -115,9 +106,8 @@ def _renamed(args: argparse.Namespace) -> dict[str, str]:
 def _target(args: argparse.Namespace, kind: str, lp: str) -> Target:
     from mbr_esd_metric.adapters.wmt.importing import Target
 
-    return Target(
-        args.data, args.test_set, lp, args.reference, _renamed(args), args.mqm or _WEIGHTS[kind], args.overwrite
-    )
+    data, name = folder_and_name(args.test_set)
+    return Target(data, name, lp, args.reference, _renamed(args), _WEIGHTS[kind], args.overwrite)
 
 
 def _pairs(args: argparse.Namespace, said: Sequence[str | None]) -> list[str]:
@@ -131,7 +121,7 @@ def _pairs(args: argparse.Namespace, said: Sequence[str | None]) -> list[str]:
 def _mqm(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 
-    human = read_mqm(args.files[0], quoted=args.quoted)
+    human = read_mqm(args.files[0])
     for lp in _pairs(args, [rating.lp for rating in human]):
         _write_ratings(human, _target(args, kind, lp))
 
@@ -174,7 +164,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
             raise OptionError(f"{args.files[0]} has no whole texts; name the folder with wmt26-genmt.jsonl: --texts")
         human = read_wmt26_esa(args.files[0], args.texts, args.lp)
     else:
-        human = read_esa(args.files, quoted=args.quoted)
+        human = read_esa(args.files)
     for lp in args.lp or human.lps:
         done = import_esa(human, _target(args, kind, lp))
         print(done)
@@ -185,7 +175,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
 def _task(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.wmt.importing import import_task, read_task
 
-    segments = read_task(args.files[0], quoted=args.quoted)
+    segments = read_task(args.files[0])
     for lp in args.lp or sorted({segment.lp for segment in segments}):
         print(import_task(segments, _target(args, kind, lp)))
 
@@ -225,4 +215,4 @@ def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Itera
 
     for lp in _pairs(args, said):
         reference = args.reference[-1] if args.reference else None
-        yield load_test_set(args.data, args.test_set, lp, reference=reference, blind=True)
+        yield load_test_set(*folder_and_name(args.test_set), lp, reference=reference, blind=True)

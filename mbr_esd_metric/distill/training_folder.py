@@ -20,6 +20,8 @@ from mbr_esd_metric.metric.card import ModelCard, settings
 
 Method = Literal["dpo", "sft"]
 Split = Literal["source", "random"]
+#: The share of the rows that is held out for validation.
+_HELD_OUT = 0.1
 
 _RECIPES = Path(__file__).parent / "recipes"
 #: Settings of an adapter on one GPU of 80 GB, which needs a higher learning rate than all weights.
@@ -90,28 +92,24 @@ def question_of(card: ModelCard) -> Prompt:
     return answers.prompt(card.prompt)
 
 
-def held_out(sources: Sequence[str], share: float, split: Split) -> list[bool]:
-    """Whether each row belongs to the validation part: about `share` of the rows, at least one.
+def held_out(sources: Sequence[str], split: Split) -> list[bool]:
+    """Whether each row belongs to the validation part: about a tenth of the rows, at least one.
 
     Args:
         sources: the source of each row.
-        share: in (0, 1).
-        split: "source" takes whole sources in a random order until the share is reached, so that no source is in both
+        split: "source" takes whole sources in a random order until a tenth is reached, so that no source is in both
             parts; "random" takes rows, as the paper does.
 
     Raises:
-        OptionError: the share is not in (0, 1).
         InputError: there is only one source, or row, so nothing would be left for the other part.
     """
-    if not 0 < share < 1:
-        raise OptionError(f"--validation is a share above 0 and below 1, not {share:g}")
     groups = sources if split == "source" else [str(number) for number in range(len(sources))]
     sizes = Counter(groups)
     if len(sizes) < 2:
         raise InputError("all rows have the same source, so none can be held out; give more, or --split random")
     names = sorted(sizes)
     random.Random(0).shuffle(names)
-    wanted, chosen, rows = share * sizes.total(), {names[0]}, sizes[names[0]]
+    wanted, chosen, rows = _HELD_OUT * sizes.total(), {names[0]}, sizes[names[0]]
     for name in names[1:-1]:
         if rows + sizes[name] / 2 > wanted:
             break

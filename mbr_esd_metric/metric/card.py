@@ -333,6 +333,17 @@ def settings(card: ModelCard) -> dict[str, object]:
     return values | card.decision.described()
 
 
+def with_pair(card: ModelCard, lp: str | None) -> ModelCard:
+    """The card with this language pair, if one is given.
+
+    Raises:
+        OptionError: the model's name has another one.
+    """
+    if lp is not None and card.lp not in (None, lp):
+        raise OptionError(f"--lp {lp}: the model's name has lp={card.lp}; leave one of them out")
+    return card if lp is None else with_options(card, {"lp": lp})
+
+
 def options_help() -> str:
     """One line for each option: name, meaning, values."""
     takes = {name: f.metadata["values"].takes for name, f in OPTIONS.items()}

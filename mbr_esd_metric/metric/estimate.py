@@ -60,7 +60,9 @@ class Machine:
         """The machine that a user names; raises `OptionError` if it is none."""
         match = re.fullmatch(r"(?:([1-9]\d{0,5})x)?(\w+)", text)
         if match is None or match[2].upper() not in GPUS:
-            raise OptionError(f"--machine {text}: give a number of {', '.join(GPUS)}, such as 4xH100")
+            raise OptionError(
+                f"--dry-run {text}: give a number of {', '.join(GPUS)}, such as 4xH100, or of segments to sample first"
+            )
         return cls(int(match[1] or 1), match[2].upper())
 
     @classmethod
@@ -175,7 +177,7 @@ class Estimate:
         if self.candidates == self.stored:
             return "none for sampling: all candidates are stored"
         if self.seconds is None or self.timing is None:
-            return "not known; --try 4 samples 4 of the segments, which are kept, and measures"
+            return "not known; --dry-run 4 samples 4 of the segments, which are kept, and measures"
         one = self.timing
         loading = f"; {one.first:,.0f} s to load the model and sample one" if self._loads else ""
         return (

@@ -31,6 +31,15 @@ def signature(plans: Sequence[Plan]) -> str:
     return _joined([_fields(one) for one in plans])
 
 
+def short(signature: str) -> str:
+    """A signature in a line: the model or the candidates, how many, rule, utility, score and version."""
+    name, *fields = signature.split("|")
+    shown = [
+        field for field in fields if field.partition(":")[0] in ("model", "candidates", "n", "d", "u", "score", "v")
+    ]
+    return "|".join([name, *shown])
+
+
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
     """The signature of a decision over a file of candidates, without a model."""
     fields = {"candidates": _digest(str(path)), "rule": decision.rule}

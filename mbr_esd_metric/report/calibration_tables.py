@@ -1,4 +1,4 @@
-"""Calibration of the confidences in a sheet: tables, curves, and a picture for the viewer's page."""
+"""Calibration of the confidences in a table: tables, curves, and a picture for the viewer's page."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ from mbr_esd_metric.metaeval.calibration import (
     reliability,
     threshold_curve,
 )
-from mbr_esd_metric.report.curves import Curve
-from mbr_esd_metric.report.plots import plot_curves
+from mbr_esd_metric.report.plots import Curve, plot_curves
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 
-def sheet_predicted(sheet: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
+def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
-    human = [[[_translation(o) for o in column.ratings]] for column in sheet.columns if column.human]
-    lengths = [[len(text.translation) for text in sheet.rows]]
+    human = [[[_translation(o) for o in column.ratings]] for column in table.columns if column.human]
+    lengths = [[len(text.translation) for text in table.rows]]
     found: dict[str, Predicted] = {}
-    for column in sheet.columns:
-        given = [_translation(opinion) for opinion in column.ratings]
+    for column in table.columns:
+        given = [_translation(rating) for rating in column.ratings]
         spans = [span for annotation in given if annotation for span in annotation]
         if column.human or not human or not spans or any(span.confidence is None for span in spans):
             continue
@@ -58,26 +57,26 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
     )
 
 
-def rated_sources(sheet: RatingTable, name: str) -> list[str]:
+def rated_sources(table: RatingTable, name: str) -> list[str]:
     """The sources of the rows that both a human and this column say something of, in order."""
-    humans = [column for column in sheet.columns if column.human]
-    column = next(column for column in sheet.columns if column.name == name)
+    humans = [column for column in table.columns if column.human]
+    column = next(column for column in table.columns if column.name == name)
     return [
         text.source
-        for at, text in enumerate(sheet.rows)
-        if (opinion := column.ratings[at]) is not None
-        and opinion.annotation is not None
+        for at, text in enumerate(table.rows)
+        if (rating := column.ratings[at]) is not None
+        and rating.annotation is not None
         and any((o := h.ratings[at]) is not None and o.annotation is not None for h in humans)
     ]
 
 
-def calibration_table(sheet: RatingTable, by: Recalibration | None = None) -> Table:
+def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[TableRow] = []
     for level in CALIBRATION_LEVELS:
-        for name, found in sheet_predicted(sheet, level).items():
+        for name, found in predicted_of(table, level).items():
             curve = threshold_curve(found)
-            crossed = cross_fitted(found, rated_sources(sheet, name))
+            crossed = cross_fitted(found, rated_sources(table, name))
             again = {Column("ece_recalibrated", "ECE, recalibrated"): found.recalibrated(by)} if by else {}
             rows.append(
                 {
@@ -103,10 +102,10 @@ def calibration_table(sheet: RatingTable, by: Recalibration | None = None) -> Ta
     return table_of("calibration of confidences", rows, notes)
 
 
-def reliability_tables(sheet: RatingTable) -> list[Table]:
+def reliability_tables(table: RatingTable) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
     tables = []
-    for name, found in sheet_predicted(sheet).items():
+    for name, found in predicted_of(table).items():
         rows: list[TableRow] = [
             {
                 Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
@@ -125,11 +124,11 @@ def reliability_tables(sheet: RatingTable) -> list[Table]:
 PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
 
 
-def calibration_curves(sheet: RatingTable) -> Mapping[str, Sequence[Curve]]:
+def calibration_curves(table: RatingTable) -> Mapping[str, Sequence[Curve]]:
     """The curves of `PANELS`; each has at most 200 points."""
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
-    for name, found in sheet_predicted(sheet).items():
+    for name, found in predicted_of(table).items():
         full = [b for b in reliability(found) if b.count]
         panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
         curve = threshold_curve(found)
@@ -139,18 +138,18 @@ def calibration_curves(sheet: RatingTable) -> Mapping[str, Sequence[Curve]]:
     return panels
 
 
-def calibration_plot(sheet: RatingTable) -> Any:
+def calibration_plot(table: RatingTable) -> Any:
     """The figure of these curves, which are those of spans and not of characters."""
-    curves = calibration_curves(sheet)
+    curves = calibration_curves(table)
     return plot_curves(
         {f"{name}, per span": of for name, of in curves.items()},
         {f"{name}, per span": over for name, over in PANELS.items()},
     )
 
 
-def calibration_html(sheet: RatingTable) -> str:
+def calibration_html(table: RatingTable) -> str:
     """Reliability of every metric with confidences, as HTML for the viewer's page; "" where there is none."""
-    found = sheet_predicted(sheet)
+    found = predicted_of(table)
     if not found:
         return ""
     parts = ['<details id="calibration"><summary>Calibration: how often is a span confirmed by a human?</summary>']
@@ -178,6 +177,6 @@ def calibration_html(sheet: RatingTable) -> str:
     return "".join([*parts, "</details>"])
 
 
-def _translation(opinion: SegmentRating | None) -> Annotation | None:
+def _translation(rating: SegmentRating | None) -> Annotation | None:
     """The spans of the translation; those of the source are compared with nothing here."""
-    return None if opinion is None or opinion.annotation is None else opinion.annotation.on("translation")
+    return None if rating is None or rating.annotation is None else rating.annotation.on("translation")

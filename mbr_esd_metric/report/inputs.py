@@ -1,4 +1,4 @@
-"""Files -> layers of a sheet. The content of a file tells its kind.
+"""Files and test sets side by side. The content of a file tells its kind.
 
 `comet-score --to_json`, decisions and candidates (JSON lines, plain or compressed), human MQM
 (Google's TSV, or ratings as JSON lines), and a test set in the folder layout of mt-metrics-eval.
@@ -32,12 +32,7 @@ Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input file and the name of its layer.
-
-    Attributes:
-        path: the file.
-        name: None: the file's name without its ending.
-    """
+    """An input file, and its name in tables; without one, the file's name without its ending."""
 
     path: Path
     name: str | None = None
@@ -50,7 +45,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """The layer's name."""
+        """The name in tables."""
         return self.name or _without_endings(self.path.name)
 
 
@@ -66,30 +61,26 @@ def tell_apart(sources: Sequence[Source]) -> list[Source]:
     ]
 
 
-def read_sheet(
+def read_table(
     sources: Sequence[Source],
     test_set: TestSet | None = None,
     *,
     ratings: Sequence[str] = (),
-    metrics: Sequence[str] | None = (),
-    given: Mapping[str, str] = {},
-    decide: bool = False,
+    metrics: Sequence[str] = (),
 ) -> RatingTable:
-    """All inputs side by side; human ratings first.
+    """All inputs side by side; human ratings first. Candidates are decided where no decisions are among the files.
 
     Args:
         sources: files.
         test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
         ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
-        metrics: names of its metrics; empty for all that have error spans, None for no metric.
-        given: options of a decision that change what the files of candidates say, as text.
-        decide: whether candidates become a layer of their decisions, too, where no decisions are among the files.
+        metrics: names of its metrics; none for all that have error spans.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
             with different texts.
     """
-    layers: list[RatingInput] = []
+    inputs: list[RatingInput] = []
     candidates: list[CandidateInput] = []
     texts: dict[tuple[str, str], Text] = {}
     decisions: list[Source] = []
@@ -97,15 +88,17 @@ def read_sheet(
     if test_set is not None:
         for row in _texts(test_set):
             texts[row.system, row.id] = row
-        layers += _layout_layers(test_set, ratings, metrics, notes)
+        inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
+    if "decisions" not in kinds.values():
+        sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
-        layer, found, decided = candidate_layer(source, given)
-        candidates.append(layer)
-        if decide and "decisions" not in kinds.values():
-            layers.append(decided)
-        for key, text in found.items():
+        summary, of_source, decided = candidate_inputs(source)
+        candidates.append(summary)
+        if "decisions" not in kinds.values():
+            inputs.append(decided)
+        for key, text in of_source.items():
             first = sampled.setdefault(key, source.path)
             if texts.get(key) != text and first != source.path and "decisions" in kinds.values():
                 raise InputError(
@@ -116,13 +109,13 @@ def read_sheet(
     for source in tell_apart([source for source in sources if kinds[source.path] != "candidates"]):
         kind = kinds[source.path]
         if kind == "mqm":
-            layers += mqm_layers(source)
+            inputs += mqm_inputs(source)
         elif kind == "comet":
-            layers.append(comet_layer(source))
+            inputs.append(comet_input(source))
         else:
             decisions.append(source)
-    layers += [decision_layer(source, texts) for source in decisions]
-    return replace(join(sorted(layers, key=lambda layer: not layer.human), candidates), notes=notes)
+    inputs += [decision_input(source, texts) for source in decisions]
+    return replace(join(sorted(inputs, key=lambda one: not one.human), candidates), notes=notes)
 
 
 def kind_of_input(path: Path) -> Kind:
@@ -159,7 +152,7 @@ def kind_of_input(path: Path) -> Kind:
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "rater": "mqm"}
 
 
-def comet_layer(source: Source) -> RatingInput:
+def comet_input(source: Source) -> RatingInput:
     """What `read_comet_json` reads."""
     ratings = [
         SegmentRating(
@@ -175,7 +168,7 @@ def comet_layer(source: Source) -> RatingInput:
     return RatingInput(source.label, ratings)
 
 
-def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> RatingInput:
+def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> RatingInput:
     """Decisions. `texts` has the translations by (system, id), because decisions do not contain them.
 
     Raises:
@@ -200,9 +193,7 @@ def decision_layer(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
     return RatingInput(source.label, ratings)
 
 
-def candidate_layer(
-    source: Source, given: Mapping[str, str] = {}
-) -> tuple[CandidateInput, dict[tuple[str, str], Text], RatingInput]:
+def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, str], Text], RatingInput]:
     """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions.
 
     Raises:
@@ -211,7 +202,7 @@ def candidate_layer(
     distributions = []
     texts: dict[tuple[str, str], Text] = {}
     ratings = []
-    options = file_options(source.path, given, "--{} {}".format)
+    options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
         text = _text(record)
         if texts.get((text.system, text.id), text) != text:
@@ -230,8 +221,8 @@ def candidate_layer(
     return CandidateInput(source.label, distributions), texts, RatingInput(source.label, ratings)
 
 
-def mqm_layers(source: Source) -> list[RatingInput]:
-    """Human MQM: one layer for each rater, or "human 1", "human 2" if several raters divided the segments among them.
+def mqm_inputs(source: Source) -> list[RatingInput]:
+    """Human MQM: one input for each rater, or "human 1", "human 2" if several raters divided the segments among them.
 
     In the second case, a segment's raters are in the order of their names, and the category of each error names the
     rater.
@@ -243,7 +234,7 @@ def mqm_layers(source: Source) -> list[RatingInput]:
     raters = sorted({rater for ratings in by_text.values() for rater, _ in ratings})
     each = max(len(ratings) for ratings in by_text.values())
     named = {rater: rater for rater in raters} if len(raters) <= each else {}
-    layers: dict[str, list[SegmentRating]] = {}
+    inputs: dict[str, list[SegmentRating]] = {}
     for text, ratings in by_text.items():
         for number, (rater, annotation) in enumerate(sorted(ratings, key=lambda pair: pair[0]), 1):
             name = named.get(rater) or (f"human {number}" if each > 1 else "human")
@@ -254,25 +245,25 @@ def mqm_layers(source: Source) -> list[RatingInput]:
                     replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation
                 )
             )
-            layers.setdefault(name, []).append(SegmentRating(text, signed))
+            inputs.setdefault(name, []).append(SegmentRating(text, signed))
     prefix = f"{source.name} " if source.name else ""
-    return [RatingInput(prefix + name, layers[name], human=True) for name in sorted(layers)]
+    return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
 
 
-def _layout_layers(
-    test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str] | None, notes: list[str]
+def _test_set_inputs(
+    test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str], notes: list[str]
 ) -> list[RatingInput]:
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
-    layers = [_rated(test_set, found, None, human=True) for found in human]
-    found, said = ([], []) if metrics is None else test_set.read_metrics(metrics)
+    inputs = [_rated(test_set, found, None, human=True) for found in human]
+    found, said = test_set.read_metrics(metrics)
     notes += said
     for metric in found:
         if not metrics and metric.ratings is None:
             continue
         own = {s: [float(v) for v in scores] for s, scores in zip(test_set.systems, metric.scores, strict=True)}
-        layers.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), own, human=False))
-    return layers
+        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), own, human=False))
+    return inputs
 
 
 def _texts(test_set: TestSet) -> list[Text]:

@@ -29,8 +29,7 @@ from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores, rater_agreement
 from mbr_esd_metric.report.evaluations import Measuring
-from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, row_name
-from mbr_esd_metric.report.statistics import statistic_title
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, row_name, statistic_title
 from mbr_esd_metric.report.tables import Cell, Column, Table
 
 #: Of what translations leave out, where a metric says it.
@@ -149,16 +148,13 @@ def _counts(major: float, minor: float, rated: int, ratio: float | None) -> list
     ]
 
 
-def error_free_table(
-    test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = (), threshold: float | None = None
-) -> Table:
+def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> Table:
     """Each metric, by its spans and by its score.
 
     Args:
         test_set: one language pair.
         metrics: full or base names; none for all.
         raters: sets of human ratings.
-        threshold: a metric's score of at least this says "without error"; None for the best on these translations.
     """
     gold = test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
@@ -173,12 +169,8 @@ def error_free_table(
             rows.append((Cell(shown), Cell("no span"), *_cells(error_free(labels, said)), Cell(), Cell()))
         best = best_threshold(labels, metric.scores)
         auc = Cell(None if math.isnan(best.auc) else best.auc)
-        if threshold is None:
-            where = Cell(None if math.isinf(best.threshold) else best.threshold)
-            rows.append((Cell(shown), Cell("score, best"), *_cells(best.result), where, auc))
-        else:
-            result = error_free(labels, (metric.scores >= threshold).astype(np.float64))
-            rows.append((Cell(shown), Cell("score"), *_cells(result), Cell(threshold), auc))
+        where = Cell(None if math.isinf(best.threshold) else best.threshold)
+        rows.append((Cell(shown), Cell("score, best"), *_cells(best.result), where, auc))
     columns = (
         Column("metric", "metric", label=True),
         Column("by", "by", label=True),
@@ -192,8 +184,7 @@ def error_free_table(
     )
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"
     legend = [f"{clean} of {rated} rated translations are without error: no marked error{score}"]
-    if threshold is None:
-        legend.append("best: the threshold of the score with the highest MCC on these translations")
+    legend.append("best: the threshold of the score with the highest MCC on these translations")
     return Table(f"{test_set.name} {test_set.lp}", columns, tuple(rows), (*legend, *test_set.notes, *notes))
 
 
@@ -256,7 +247,7 @@ def breakdown_table(
         labels = length_labels(words_of_translations(test_set))
     else:
         labels = [domain if by == "domain" else document for domain, document in test_set.documents]
-    parts = breakdown(data, labels, names, measuring.aggregation, measuring.missing, exact=measuring.exact)
+    parts = breakdown(data, labels, names, measuring.aggregation, "pairs", exact=measuring.exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
     columns = [Column(by, by, label=True), Column("segments", "segments"), Column("rated", "rated")]

@@ -25,13 +25,12 @@ _DRAWS = 1000
 _Key = tuple[str, ...]
 
 
-def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path], seed: int = 0) -> list[Table]:
+def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> list[Table]:
     """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
 
     Args:
         ratings: of any number of people.
         paths: the files that they were read from; the note under the comparison names them by their content.
-        seed: of the bootstrap.
 
     Raises:
         InputError: ratings that cannot stand in one table.
@@ -41,7 +40,7 @@ def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path], 
         _systems(ratings),
         _pairs(ratings, paths),
         _suggested(ratings),
-        _beforehand(ratings, seed),
+        _beforehand(ratings),
         _people(ratings),
     ]
     return [table for table in tables if table is not None]
@@ -151,7 +150,7 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
     return table_of("spans marked beforehand", rows, [f"{added} errors were added to them"])
 
 
-def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
+def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
     """Time, errors and agreement of ratings with spans marked beforehand, and of those from nothing."""
     groups = {
         "marked beforehand": [one for one in ratings if one.suggested is not None],
@@ -159,7 +158,7 @@ def _beforehand(ratings: Sequence[PersonRating], seed: int) -> Table | None:
     }
     if not groups["marked beforehand"]:
         return None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows: list[TableRow] = []
     for name, own in groups.items():
         if not own:

@@ -1,6 +1,6 @@
 """Several annotations of the same translations, side by side: what the viewer and the terminal show.
 
-A *layer* is what one metric or one rater says about some translations. Layers come from different files with
+An *input* is what one metric or one rater says about some translations. Inputs come from different files with
 different names for segments; `files.join` says how they are joined.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score, weights_of
+from mbr_esd_metric.core.mqm import mqm_score, unit_score, weights_of
 from mbr_esd_metric.decoding.segment import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
@@ -35,11 +35,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRating:
-    """What a layer says of one translation.
+    """What an input says of one translation.
 
     Attributes:
         text: the translation.
-        annotation: its error spans; None if the layer has only a score, or left the translation out.
+        annotation: its error spans; None if the input has only a score, or left the translation out.
         own: the score that came with it; higher is better. The models of this package and COMET's give one in [0, 1].
         own_mqm: the MQM score that came with it, in [-25, 0].
         data_warning: what the pair was warned of, such as "equal to its source".
@@ -65,18 +65,19 @@ class SegmentRating:
         lowest = self.own == 0 and self.blank and not self.annotation
         return weights_of("paper").floor if self.own_mqm is None and lowest else self.own_mqm
 
-    def mqm(self, weights: str | MqmWeights) -> float | None:
-        """The MQM score that came with it, or that of its spans by these weights; None without either."""
+    @property
+    def mqm(self) -> float | None:
+        """The MQM score that came with it, or that of its spans; None without either."""
         if self.stored_mqm is not None:
             return self.stored_mqm
-        return None if self.annotation is None else mqm_score(self.annotation, weights)
+        return None if self.annotation is None else mqm_score(self.annotation)
 
-    def score(self, weights: str | MqmWeights) -> float | None:
+    @property
+    def score(self) -> float | None:
         """The score that came with it, or that of its spans, in [0, 1]; None without either."""
         if self.own is not None:
             return self.own
-        mqm = self.mqm(weights)
-        return None if mqm is None else unit_score(mqm, weights)
+        return None if self.mqm is None else unit_score(self.mqm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class CandidateInput:
 
 @dataclass(frozen=True, slots=True)
 class RatingColumn:
-    """A layer on the rows of a sheet; None for rows that it does not have."""
+    """An input on the rows of a table; None for rows that it does not have."""
 
     name: str
     human: bool
@@ -148,7 +149,7 @@ class RatingColumn:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumn:
-    """A candidate layer on the rows of a sheet."""
+    """A candidate input on the rows of a table."""
 
     name: str
     distributions: Sequence[Distribution | None]
@@ -159,7 +160,7 @@ class RatingTable:
     """Translations as rows, metrics and raters as columns.
 
     Attributes:
-        unmatched: (layer, rows of it that no other layer has) for layers that share only a part with the rest.
+        unmatched: (input, rows of it that no other input has) for inputs that share only a part with the rest.
         notes: what was repaired in the inputs.
     """
 
@@ -170,51 +171,51 @@ class RatingTable:
     notes: Sequence[str] = ()
 
 
-def join(layers: Iterable[RatingInput], candidates: Iterable[CandidateInput] = ()) -> RatingTable:
-    """Put layers side by side. Rows are in the order of first appearance, and no row is left out.
+def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = ()) -> RatingTable:
+    """Put inputs side by side. Rows are in the order of first appearance, and no row is left out.
 
     Raises:
-        InputError: no layer at all, two layers of one name, a span that ends past its translation, or a score
+        InputError: no input at all, two inputs of one name, a span that ends past its translation, or a score
             that is not finite.
     """
-    layers, candidates = list(layers), list(candidates)
-    names = [layer.name for layer in layers]
+    inputs, candidates = list(inputs), list(candidates)
+    names = [one.name for one in inputs]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     rows = _Rows()
-    placed = [rows.place([opinion.text for opinion in layer.ratings]) for layer in layers]
-    sampled = [rows.place([d.text for d in layer.distributions]) for layer in candidates]
+    placed = [rows.place([rating.text for rating in one.ratings]) for one in inputs]
+    sampled = [rows.place([d.text for d in one.distributions]) for one in candidates]
     if not rows.texts:
         raise InputError("there is no segment to show; give at least one file with segments")
     columns = []
-    for layer, at in zip(layers, placed, strict=True):
+    for one, at in zip(inputs, placed, strict=True):
         ratings: list[SegmentRating | None] = [None] * len(rows.texts)
-        for row, opinion in zip(at, layer.ratings, strict=True):
+        for row, rating in zip(at, one.ratings, strict=True):
             try:
-                _check(opinion)
+                _check(rating)
             except InputError as error:
-                raise InputError(f"{layer.name}, segment {opinion.text.id}: {error}") from None
-            ratings[row] = opinion
-        columns.append(RatingColumn(layer.name, layer.human, ratings))
+                raise InputError(f"{one.name}, segment {rating.text.id}: {error}") from None
+            ratings[row] = rating
+        columns.append(RatingColumn(one.name, one.human, ratings))
     strips = []
     for said, at in zip(candidates, sampled, strict=True):
         distributions: list[Distribution | None] = [None] * len(rows.texts)
         for row, distribution in zip(at, said.distributions, strict=True):
             distributions[row] = distribution.on(rows.texts[row])
         strips.append(CandidateColumn(said.name, distributions))
-    named = [(layer.name, at) for layer, at in zip(layers, placed, strict=True)]
+    named = [(one.name, at) for one, at in zip(inputs, placed, strict=True)]
     return RatingTable(rows.texts, columns, strips, _unmatched(named, len(rows.texts)))
 
 
-def _check(opinion: SegmentRating) -> None:
-    if opinion.own is not None and not math.isfinite(opinion.own):
-        raise InputError(f"the score {opinion.own} is no number")
-    if opinion.annotation is None:
+def _check(rating: SegmentRating) -> None:
+    if rating.own is not None and not math.isfinite(rating.own):
+        raise InputError(f"the score {rating.own} is no number")
+    if rating.annotation is None:
         return
-    opinion.annotation.on("translation").check_length(len(opinion.text.translation))
-    for span in opinion.annotation.on("source"):
-        if span.end > len(opinion.text.source):
+    rating.annotation.on("translation").check_length(len(rating.text.translation))
+    for span in rating.annotation.on("source"):
+        if span.end > len(rating.text.source):
             raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
 
 

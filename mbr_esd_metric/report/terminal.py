@@ -13,7 +13,6 @@ from typing import Protocol
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.core.mqm import MqmWeights
 from mbr_esd_metric.errors import printable
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
 
@@ -26,35 +25,37 @@ class _Stream(Protocol):
 
 
 def wants_color(stream: _Stream) -> bool:
-    """Whether to use colour: on a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether to use colour: on a terminal that is not dumb, unless NO_COLOR is set; everywhere with FORCE_COLOR."""
+    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
+        return not os.environ.get("NO_COLOR")
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def show(sheet: RatingTable, row: int, *, color: bool, weights: str | MqmWeights = "paper") -> str:
-    """One row of the sheet: source, then for each column its score, the marked translation and its errors."""
-    text = sheet.rows[row]
+def show(table: RatingTable, row: int, *, color: bool) -> str:
+    """One row of the table: source, then for each column its score, the marked translation and its errors."""
+    text = table.rows[row]
     bold, dim, reset = (_BOLD, _DIM, _RESET) if color else ("", "", "")
     name = f"{text.id} · {text.system}" if text.system else text.id
     lines = [f"{bold}{visible(name)}{reset}"]
     if text.source:
         lines.append(f"{dim}source{reset}  {visible(text.source)}")
-    for column in sheet.columns:
-        opinion = column.ratings[row]
-        if opinion is None:
+    for column in table.columns:
+        rating = column.ratings[row]
+        if rating is None:
             continue
-        lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(opinion, weights)))
-        if opinion.annotation is None:
+        lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(rating)))
+        if rating.annotation is None:
             continue
-        there = opinion.annotation.on("translation")
-        if not opinion.parts:
+        there = rating.annotation.on("translation")
+        if not rating.parts:
             lines.append("  " + mark(text.translation, there, color=color))
-        for part in opinion.parts:
+        for part in rating.parts:
             sentence = mark(text.translation[part.start : part.end], _within(there, part), color=color)
             lines.append(f"  {dim}{part.score:.4f}{reset}  {sentence}")
-        if missing := opinion.annotation.on("source"):
+        if missing := rating.annotation.on("source"):
             lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
-        lines += [f"  {dim}{line}{reset}" for line in _errors(text, opinion.annotation)]
-    for strip in sheet.candidates:
+        lines += [f"  {dim}{line}{reset}" for line in _errors(text, rating.annotation)]
+    for strip in table.candidates:
         said = strip.distributions[row]
         if said is not None:
             lines.append(
@@ -70,14 +71,13 @@ def show(sheet: RatingTable, row: int, *, color: bool, weights: str | MqmWeights
     return "\n".join(lines) + "\n"
 
 
-def _facts(opinion: SegmentRating, weights: str | MqmWeights) -> Iterator[str]:
+def _facts(rating: SegmentRating) -> Iterator[str]:
     """The score, the MQM score beside it, and what the pair was warned of."""
-    score, mqm = opinion.score(weights), opinion.mqm(weights)
-    yield "no score" if score is None else f"score {score:.4f}"
-    if mqm is not None:
-        yield f"MQM {mqm:g}"
-    if opinion.data_warning is not None or opinion.blank:
-        yield visible(opinion.data_warning or "blank translation")
+    yield "no score" if rating.score is None else f"score {rating.score:.4f}"
+    if rating.mqm is not None:
+        yield f"MQM {rating.mqm:g}"
+    if rating.data_warning is not None or rating.blank:
+        yield visible(rating.data_warning or "blank translation")
 
 
 def mark(translation: str, annotation: Annotation, *, color: bool) -> str:

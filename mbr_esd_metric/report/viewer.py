@@ -1,25 +1,34 @@
 """The viewer: one HTML file with its data, style and program. It loads nothing.
 
-The page's content security policy names the hashes of its one style sheet and one program: the browser runs nothing
+The page's content security policy names the hashes of its one style table and one program: the browser runs nothing
 else, whatever is in the data, and opens no connection.
+
+The data are columns of numbers, compressed, in an alphabet that cannot end a script: JSON, column by column, then gzip,
+then base64. Offsets stay code points; the page turns them into JavaScript's units when it draws. Numbers are written in
+full, so that the page computes with exactly the same values as Python.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
+import json
 import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
+from typing import Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.core.mqm import MqmWeights
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import weights_of
 from mbr_esd_metric.report.calibration_tables import calibration_html
-from mbr_esd_metric.report.payload import encode_payload, payload
-from mbr_esd_metric.report.rating_table import RatingTable
+from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateColumn, RatingColumn, RatingTable
 
 
-def render_page(sheet: RatingTable, title: str, weights: str | MqmWeights = "paper") -> str:
+def render_page(table: RatingTable, title: str) -> str:
     """The page as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = _program()
@@ -30,8 +39,8 @@ def render_page(sheet: RatingTable, title: str, weights: str | MqmWeights = "pap
         "style_hash": _hash(style),
         "script": script,
         "script_hash": _hash(script),
-        "calibration": calibration_html(sheet),
-        "data": encode_payload(payload(sheet, weights)),
+        "calibration": calibration_html(table),
+        "data": encode_payload(payload(table)),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _asset("viewer.html"))
 
@@ -50,3 +59,105 @@ def _asset(name: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+#: A lone surrogate is no character. Two of them would become one character in JavaScript, and offsets would move.
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def payload(table: RatingTable) -> dict[str, Any]:
+    """The page's data as plain lists."""
+    systems = list(dict.fromkeys(text.system for text in table.rows))
+    sources = list(dict.fromkeys(text.source for text in table.rows))
+    categories: dict[str, int] = {"": 0}
+    system_at = {name: at for at, name in enumerate(systems)}
+    source_at = {source: at for at, source in enumerate(sources)}
+    return {
+        "weights": asdict(weights_of("paper")),
+        "systems": [_clean(name) for name in systems],
+        "sources": [_clean(source) for source in sources],
+        "ids": [_clean(text.id) for text in table.rows],
+        "system": [system_at[text.system] for text in table.rows],
+        "src": [source_at[text.source] for text in table.rows],
+        "mt": [_clean(text.translation) for text in table.rows],
+        "columns": [_column(column, categories) for column in table.columns],
+        "candidates": [_candidates(column) for column in table.candidates],
+        "categories": [_clean(category) for category in categories],
+    }
+
+
+def encode_payload(data: dict[str, Any]) -> str:
+    """`data` as base64 of gzipped JSON; the same data gives the same text."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode("ascii"), compresslevel=6, mtime=0)).decode("ascii")
+
+
+def _clean(text: str) -> str:
+    return _LONE.sub("\ufffd", text)
+
+
+def _column(column: RatingColumn, categories: dict[str, int]) -> dict[str, Any]:
+    count: list[int | None] = []
+    own: list[float | None] = []
+    parts = {
+        row: [(one.start, one.end, one.score) for one in rating.parts]
+        for row, rating in enumerate(column.ratings)
+        if rating is not None and rating.parts
+    }
+    mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
+    spans: dict[str, list[Any]] = {
+        name: [] for name in ("start", "length", "major", "category", "confidence", "source")
+    }
+    for rating in column.ratings:
+        own.append(None if rating is None else rating.own)
+        if rating is None or rating.annotation is None:
+            count.append(None)
+            continue
+        said = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in rating.annotation]
+        # An omission without a place is an empty span of the source.
+        said += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
+        count.append(len(said))
+        for start, end, severity, category, confidence, side in said:
+            spans["start"].append(start)
+            spans["length"].append(end - start)
+            spans["major"].append(int(severity == "major"))
+            spans["category"].append(categories.setdefault(category or "", len(categories)))
+            spans["confidence"].append(confidence)
+            spans["source"].append(int(side == "source"))
+    if not any(spans["source"]):
+        del spans["source"]
+    return {
+        "name": _clean(column.name),
+        "human": column.human,
+        "count": count,
+        **({"parts": parts} if parts else {}),
+        "own": own if any(score is not None for score in own) else None,
+        "mqm": mqm if any(score is not None for score in mqm) else None,
+        **spans,
+    }
+
+
+def _candidates(column: CandidateColumn) -> dict[str, Any]:
+    given = column.distributions
+    return {
+        "name": _clean(column.name),
+        "n": [d.valid if d else 0 for d in given],
+        "distinct": [d.distinct if d else 0 for d in given],
+        "invalid": [d.invalid if d else 0 for d in given],
+        "runs": [list(d.runs) if d else [] for d in given],
+        "top": [[_said(s) for s in d.said] if d else [] for d in given],
+    }
+
+
+def _said(said: AnnotationCount) -> list[Any]:
+    missing = said.annotation.on("source")
+    return [
+        said.count,
+        said.logprob,
+        _spans(said.annotation.on("translation")),
+        *([_spans(missing)] if missing else []),
+    ]
+
+
+def _spans(annotation: Annotation) -> Sequence[tuple[int, int, int]]:
+    return [(span.start, span.end - span.start, int(span.severity == "major")) for span in annotation]

@@ -58,26 +58,25 @@ def test_a_table_of_several_language_pairs_says_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "row", "places"),
+    ("header", "doc_segment", "segment"),
     [
-        (
-            "system doc doc_id seg_id rater source target category severity comment",
-            "A|d|2|9|r1|s|t|x|Minor|c",
-            ("2", "9"),
-        ),
-        ("system doc docSegId globalSegId rater source target category severity", "A|d|2|9|r1|s|t|x|Minor", ("2", "9")),
-        (
-            "system doc doc_seg_id global_seg_id rater source target category severity",
-            "A|d|2|9|r|s|t|x|Minor",
-            ("2", "9"),
-        ),
-        ("system doc seg_id rater source target category severity", "A|d|9|r1|s|t|x|Minor", ("9", "9")),
+        ("system doc doc_id seg_id rater source target category severity", "2", "9"),
+        ("system doc doc_id seg_id rater source target category severity comment", "2", "9"),
+        ("system doc docSegId globalSegId rater source target category severity metadata", "2", "9"),
+        ("system doc doc_seg_id global_seg_id rater source target category severity", "2", "9"),
     ],
 )
-def test_columns_have_had_several_names(tmp_path: Path, header: str, row: str, places: tuple[str, str]) -> None:
+def test_columns_have_had_several_names(tmp_path: Path, header: str, doc_segment: str, segment: str) -> None:
+    row = "A|d|2|9|r1|s|<v>t</v>|Other|Minor" + "|x" * (len(header.split()) - 9)
     rating = read_mqm_tsv(write(tmp_path / "a.tsv", header, row)).ratings[0]
-    assert (rating.doc_segment, rating.segment) == places
+    assert (rating.doc_segment, rating.segment) == (doc_segment, segment)
     assert len(rating.errors) == 1
+
+
+def test_only_a_global_segment_column_is_enough(tmp_path: Path) -> None:
+    header = "system doc seg_id rater source target category severity"
+    rating = read_mqm_tsv(write(tmp_path / "a.tsv", header, "A|d|9|r1|s|t|No-error|No-error")).ratings[0]
+    assert (rating.doc_segment, rating.segment) == ("9", "9")
 
 
 def test_a_header_with_more_cells_than_the_rows(tmp_path: Path) -> None:
@@ -87,13 +86,13 @@ def test_a_header_with_more_cells_than_the_rows(tmp_path: Path) -> None:
     assert data.left_out == ()
 
 
-def test_quotes_are_literal_unless_the_file_is_said_to_be_quoted(tmp_path: Path) -> None:
+def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> None:
     row = 'A|d|1|1|r1|"s"|"Er sagte ""<v>ja</v>"""|Other|Minor'
-    path = write(tmp_path / "a.tsv", HEADER_2020, row)
-    assert read_mqm_tsv(path).ratings[0].target == '"Er sagte ""ja"""'
-    quoted = read_mqm(path, quoted=True)
+    quoted = read_mqm(write(tmp_path / "a.tsv", HEADER_2020, row))
     assert quoted.ratings[0].target == 'Er sagte "ja"'
     assert spans(quoted) == [(10, 12, "minor")]
+    path = write(tmp_path / "b.tsv", HEADER_2020, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor')
+    assert read_mqm_tsv(path).ratings[0].target == '"Er sagte ""ja"""'
 
 
 def test_a_source_side_span_has_its_place_in_the_source(tmp_path: Path) -> None:
@@ -129,21 +128,35 @@ def test_an_error_without_a_usable_span_counts_in_the_score_only(tmp_path: Path,
     assert reason in data.report()
 
 
-def test_rows_without_a_rating_and_severities_without_a_penalty(tmp_path: Path) -> None:
-    rows = [
-        "A|d|1|1|r1|s|t|Found|HOTW-test",
-        "A|d|1|1|r2|s|t",
-        "A|d|1|1|r3|s|<v>t</v>|Style|Neutral",
-        "A|d|1|1|r3|s|<v>t</v>|Style|Trivial",
-    ]
-    data = read_mqm_tsv(write(tmp_path / "a.tsv", HEADER_2020, *rows))
-    (rating,) = data
-    assert (rating.rater, rating.score(), len(rating.annotation)) == ("r3", 0, 0)
+def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
+    data = read_mqm_tsv(
+        write(
+            tmp_path / "a.tsv",
+            HEADER_2020,
+            "A|d|1|1|r1|s|t|Found|HOTW-test",
+            "A|d|1|1|r2|s|t",
+            "A|d|1|1|r3|s|t|No-error|No-error",
+        )
+    )
+    assert [rating.rater for rating in data] == ["r3"]
     assert [(item.line, item.reason) for item in data.left_out] == [
         (2, "attention check, not a rating"),
         (3, "row with too few columns"),
-        (5, "severity 'trivial': has no penalty"),
     ]
+
+
+def test_neutral_and_unknown_severities_have_no_penalty(tmp_path: Path) -> None:
+    data = read_mqm_tsv(
+        write(
+            tmp_path / "a.tsv",
+            HEADER_2020,
+            "A|d|1|1|r1|s|<v>t</v>|Style|Neutral",
+            "A|d|1|1|r1|s|<v>t</v>|Style|Trivial",
+        )
+    )
+    assert data.ratings[0].score() == 0
+    assert len(data.ratings[0].annotation) == 0
+    assert [item.reason for item in data.left_out] == ["severity 'trivial': has no penalty"]
 
 
 @pytest.mark.parametrize(
@@ -216,8 +229,6 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
         read_mqm_tsv(write(tmp_path / "a.tsv", "system doc seg_id rater source target category", "A|d|1|r|s|t|x"))
     with pytest.raises(InputError, match=r"no ratings.*1 rows.*attention check"):
         read_mqm_tsv(write(tmp_path / "b.tsv", HEADER_2020, "A|d|1|1|r1|s|t|Found|HOTW-test"))
-    with pytest.raises(InputError, match="line 2.*really quoted"):
-        read_mqm_tsv(write(tmp_path / "c.tsv", HEADER_2020, 'A|d|1|1|r1|s|"t" x|Other|Minor'), quoted=True)
     (tmp_path / "latin.tsv").write_bytes(HEADER_2020.replace(" ", "\t").encode() + b"\nA\xe4\n")
     with pytest.raises(InputError, match="line 2: byte 0xe4 is not UTF-8"):
         read_mqm_tsv(tmp_path / "latin.tsv")

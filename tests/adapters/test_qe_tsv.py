@@ -132,17 +132,17 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
 
 def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = str(write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS))
-    assert main(["wmt", "import", table, "--test-set", "qe22", "-o", str(tmp_path / "data")]) == 0
+    assert main(["wmt", "import", table, "--test-set", f"{tmp_path / 'data'}/qe22"]) == 0
     said = capsys.readouterr().out
     assert "3 ratings" in said
     assert "qe22 en-de" in said
     assert list((tmp_path / "data").rglob("*.seg.score"))
-    other = ["wmt", "import", table, "--lp", "en-ru", "--test-set", "qe22", "-o", str(tmp_path / "data")]
+    other = ["wmt", "import", table, "--lp", "en-ru", "--test-set", f"{tmp_path / 'data'}/qe22"]
     assert main(other) == 0
     assert "its name says en-de, and it is imported as en-ru" in capsys.readouterr().err
     unnamed = str(write(tmp_path, "dev.tsv.gz", ROWS))
-    assert main(["wmt", "import", unnamed, "--test-set", "qe22", "-o", str(tmp_path / "data")]) != 0
+    assert main(["wmt", "import", unnamed, "--test-set", f"{tmp_path / 'data'}/qe22"]) != 0
     assert "--lp" in capsys.readouterr().err
     two = str(write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"]))
-    assert main(["wmt", "import", two, "--test-set", "two", "-o", str(tmp_path / "data")]) == 0
+    assert main(["wmt", "import", two, "--test-set", f"{tmp_path / 'data'}/two"]) == 0
     assert {path.stem for path in (tmp_path / "data" / "two" / "sources").iterdir()} == {"en-de", "en-ru"}

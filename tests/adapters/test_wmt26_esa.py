@@ -64,7 +64,7 @@ def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
 
 
 def test_it_becomes_a_test_set(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "wmt26", "--data", "out"]
+    command = ["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "out/wmt26"]
     assert main(command) == 0
     told = capsys.readouterr().out
     assert f"wmt26 {LP} in out: 5 systems (references: refA)" in told
@@ -96,7 +96,7 @@ def test_messages(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
         read_wmt26_esa(release, "data", ["cs-de"])
     with pytest.raises(InputError, match=r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl"):
         read_wmt26_esa(release, ".")
-    assert main(["wmt", "import", "annotations.json", "--test-set", "wmt26", "--data", "out"]) == 1
+    assert main(["wmt", "import", "annotations.json", "--test-set", "out/wmt26"]) == 1
     assert "name the folder with wmt26-genmt.jsonl: --texts" in capsys.readouterr().err
     log = json.loads(json.dumps(GOLDEN["annotations"]))
     rated = [entry for entry in log[CAMPAIGN] if entry["user_id"] == "anna" and type(entry.get("item_i")) is int]
@@ -107,7 +107,7 @@ def test_messages(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left_out = read_wmt26_esa(release, "data").left_out[LP]
     assert left_out["score of a translation that was not shown"] == 1
     assert left_out["error span without a severity, or outside of its translation"] == 1
-    assert main(["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "wmt26", "--data", "out"]) == 0
+    assert main(["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "out/wmt26"]) == 0
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
     with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):

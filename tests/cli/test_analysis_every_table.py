@@ -70,8 +70,8 @@ def test_every_analysis_runs(
     if not (mqm_folder / table).is_file():
         pytest.skip(f"no {mqm_folder / table}")
     rng = random.Random(0)
-    where = ["--test-set", name, "--lp", lp]
-    assert main(["wmt", "import", str(mqm_folder / table), *where, "-o", str(tmp_path)]) == 0
+    where = ["--test-set", f"{tmp_path}/{name}", "--lp", lp]
+    assert main(["wmt", "import", str(mqm_folder / table), *where]) == 0
     test_set = load_test_set(tmp_path, name, lp)
     write_metric(test_set, rng)
     candidates = tmp_path / "candidates.jsonl"
@@ -81,12 +81,12 @@ def test_every_analysis_runs(
     # Some of the systems, as the test is of what the tables are like; three have different numbers of ratings in bio.
     systems = ["--systems", *test_set.systems[:2], *test_set.systems[-4:]]
     for words in (
-        ["leaderboard", "--k", "20", *few],
-        ["leaderboard", "--tasks", "spans", *few],
-        ["lambda-sweep", "--metric", "words-src", "--lambdas", "0", "1", *few],
+        ["leaderboard", "--k", "20", *few, *systems],
+        ["leaderboard", "--tasks", "spans", *few, *systems],
+        ["lambda-sweep", "--metric", "words-src", *few],
         ["oracle", str(candidates), "--rules", "empty", "mbr", *few],
     ):
-        assert main([*words, "--data", str(tmp_path), *where, *systems, "--table", "json"]) == 0, words
+        assert main([*words, *where, "--table", "json"]) == 0, words
         shown = json.loads(capsys.readouterr().out)
         assert len(shown["rows"]) >= 2
         numbers = [v for row in shown["rows"] for v in row.get(lp, row).values() if isinstance(v, (int, float))]

@@ -92,7 +92,7 @@ def test_a_gate_over_the_share_of_segments(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_test_set_teaches_task_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_folder(tmp_path / "data", "made", "en-de")
-    where = ["--test-set", "made", "--data", str(tmp_path / "data"), "--lp", "en-de"]
+    where = ["--test-set", f"{tmp_path / 'data'}/made", "--lp", "en-de"]
     file, out = str(tmp_path / "e.json"), str(tmp_path / "t3.jsonl")
     assert main(["calibrate", *where, "--metric", "spans", "--error-free", "--save", file]) == 0
     assert "by" in capsys.readouterr().out

@@ -132,7 +132,6 @@ def test_a_gate_over_some_segments_says_so(files: Path, capsys: pytest.CaptureFi
     Path("other.jsonl").write_text(new.replace("source 1", "quelle 1"), encoding="utf-8")
     assert main(["compare", "old.jsonl", "other.jsonl", "--fail-if-worse"]) == 3
     assert "9 common scored segments, of 20 of old and 20 of next" in capsys.readouterr().err
-    assert main(["compare", "old.jsonl", "other.jsonl", "--fail-if-worse", "--common"]) == 0
 
 
 def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: Path) -> None:

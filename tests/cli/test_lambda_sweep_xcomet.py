@@ -12,7 +12,7 @@ from mbr_esd_metric.cli.main import main
 from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 from tests.helpers.wmt_folder import write_folder
 
-WHERE = ["--data", "data", "--test-set", "made", "--lp", "en-de"]
+WHERE = ["--test-set", "data/made", "--lp", "en-de"]
 
 
 @pytest.mark.comet

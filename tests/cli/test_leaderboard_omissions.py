@@ -16,7 +16,7 @@ from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, write_folder
 
 
 def board(data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
-    where = ["--data", str(data), "--test-set", "made", "--lp", "en-de", "--table", "json"]
+    where = ["--test-set", f"{data}/made", "--lp", "en-de", "--table", "json"]
     assert main(["leaderboard", "--tasks", "spans", *where]) == 0
     return {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
 

@@ -34,7 +34,7 @@ def test_set(data: Path) -> TestSet:
 
 def text(data: Path, capsys: pytest.CaptureFixture[str], verb: str, *words: str) -> str:
     capsys.readouterr()
-    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    where = ["--test-set", f"{data}/wmt23", "--lp", "en-de", "--reference", "refA"]
     assert main([verb, *where, *words]) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
@@ -69,7 +69,7 @@ def test_curves_of_metrics_without_a_span_are_no_picture(
 ) -> None:
     pytest.importorskip("matplotlib")
     plot = tmp_path / "none.png"
-    where = ["--data", str(data), "--test-set", "wmt23", "--lp", "en-de", "--reference", "refA"]
+    where = ["--test-set", f"{data}/wmt23", "--lp", "en-de", "--reference", "refA"]
     assert main(["lambda-sweep", *where, "--precision-recall", "--metric", "flat", "--plot", str(plot)]) == 1
     said = capsys.readouterr()
     assert "flat (src)" in said.out

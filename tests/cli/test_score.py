@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,14 +100,6 @@ def test_bad_input_is_one_line_with_the_fix(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", ["--engine", "--server"])
-def test_an_engine_or_a_server_needs_a_model(files: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    assert main(["score", "-s", "src.txt", "-t", "mt.txt", option, "x"]) == 1
-    assert (
-        f"{option} needs --model: the default, mbr-esd-small, has one engine and no server" in capsys.readouterr().err
-    )
-
-
 def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,9 +154,12 @@ def test_a_file_given_twice_is_refused(files: Path, again: str, capsys: pytest.C
 
 
 def test_the_signature_goes_to_standard_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]) == 0
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL]
+    assert main([*words, "--verbose"]) == 0
+    assert re.search(r"^mbr-esd\|candidates:.*\|mqm:paper\|", capsys.readouterr().err, re.MULTILINE)
+    assert main(words) == 0
     out, err = capsys.readouterr()
-    assert "mbr-esd|candidates:" in err
+    assert re.search(r"^mbr-esd\|candidates:\w{8}\|d:mbr\|n:\d+\|u:softf1\|v:[^|]+$", err, re.MULTILINE)
     assert "of 7 candidates 0 could not be read; of 4 error spans 0 not found in the translation" in err
     assert "mbr-esd|" not in out
 
@@ -214,9 +210,7 @@ def test_a_prompt_file_that_is_missing_is_named_as_a_file(files: Path, capsys: p
         "-t",
         "mt.txt",
         "--model",
-        "mbr-esd-phi4?prompt=mine.txt",
-        "--server",
-        "http://x/v1",
+        "mbr-esd-phi4?prompt=mine.txt&server=http://x/v1",
     ]
     assert main(words) == 1
     assert "mine.txt: there is no such prompt file" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, capsys: pytest.
     from tests.helpers.comet_checkpoint import make_checkpoint
 
     checkpoint = str(make_checkpoint(files / "toy", kind))
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", checkpoint, "--gpus", "0", "--quiet"]
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--quiet", "--model", f"{checkpoint}?gpus=0"]
     if kind == "regression":
         assert main(words) == 1
         assert "needs references; give them with -r FILE" in capsys.readouterr().err
@@ -47,7 +47,7 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, capsys: pytest.
     expected = model.predict(samples, batch_size=16, gpus=0, progress_bar=False)
     assert [row["COMET"] for row in rows] == pytest.approx(expected.scores, abs=1e-6)
     assert printed[-2] == f"mt.txt\tscore: {sum(expected.scores) / 3:.4f}"
-    assert main([*words, "--dtype", "float32", "--to_json", "full.json"]) == 0
+    assert main([*words[:7], f"{checkpoint}?gpus=0&dtype=float32", *words[8:], "--to_json", "full.json"]) == 0
     full = json.loads(Path("full.json").read_text(encoding="utf-8"))["mt.txt"]
     assert [row["COMET"] for row in full] != [row["COMET"] for row in rows]
     if kind == "xcomet":
@@ -63,7 +63,18 @@ def test_a_checkpoint_without_its_owner_is_suggested(files: Path, capsys: pytest
     assert "unknown model 'xcomet-xl'; did you mean 'Unbabel/XCOMET-XL'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--dry-run"], ["--engine", "vllm"]])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("dtype=int8", "dtype=int8: give float16 or float32"), ("gpu=1", "unknown option of a COMET checkpoint 'gpu'")],
+)
+def test_an_option_that_a_checkpoint_does_not_take(
+    files: Path, options: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", f"Unbabel/XCOMET-XL?{options}"]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], ["--documents", "src.txt"]])
 def test_options_of_our_models_are_refused(files: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", "Unbabel/XCOMET-XL", *option]) == 1
     assert f"{option[0]}" in capsys.readouterr().err
@@ -100,6 +111,6 @@ def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, capsys: pytes
     Path("src.txt").write_text("The bank.\n" * 2, encoding="utf-8")
     for name in ("mt.txt", "ref.txt"):
         Path(name).write_text(f"{word * 600}\nUfer.\n", encoding="utf-8")
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", checkpoint.name, "--gpus", "0"]
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", f"{checkpoint.name}?gpus=0"]
     assert main([*words, *(["-r", "ref.txt"] if kind == "regression" else [])]) == 0
     assert "COMET cut 1 of 2 segments there" in capsys.readouterr().err

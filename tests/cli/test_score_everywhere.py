@@ -173,12 +173,12 @@ def test_a_board_takes_it(tmp_path: Path) -> None:
         f"{s}\td\t{n}\t{n}\tr\t{o.src}\t{o.mt}\tNo-error\tNo-error" for s in ("mt", "x") for n, o in enumerate(rated, 1)
     ]
     (tmp_path / "human.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-    where = ["--test-set", "tiny", "--lp", "en-de"]
-    assert main(["wmt", "import", str(tmp_path / "human.tsv"), *where, "-o", str(tmp_path)]) == 0
+    where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
+    assert main(["wmt", "import", str(tmp_path / "human.tsv"), *where]) == 0
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?engine=replay&candidates={path}&n={N}&store={tmp_path / 'store'}"
-    words = ["--data", str(tmp_path), *where, "--model", model, "--name", "M", "--quiet"]
+    words = [*where, "--model", model, "--name", "M", "--quiet"]
     assert main(["wmt", "score", *words]) == 0
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     options = DecisionOptions(score="expected")

@@ -145,18 +145,16 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
 
 def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
     sources = [record.src for record in corpus()]
-    held = held_out(sources, 0.1, "source")
+    held = held_out(sources, "source")
     assert held.count(True) == 8
     assert not {s for s, h in zip(sources, held, strict=True) if h} & {
         s for s, h in zip(sources, held, strict=True) if not h
     }
-    assert held_out(sources[::-1], 0.1, "source") == held[::-1]
-    assert held_out(sources, 0.1, "random").count(True) == 8
-    assert held_out(["a", "a"], 0.1, "random").count(True) == 1
+    assert held_out(sources[::-1], "source") == held[::-1]
+    assert held_out(sources, "random").count(True) == 8
+    assert held_out(["a", "a"], "random").count(True) == 1
     with pytest.raises(InputError, match="same source"):
-        held_out(["a", "a"], 0.1, "source")
-    with pytest.raises(OptionError, match="--validation is a share above 0"):
-        held_out(["a", "b"], 0.0, "source")
+        held_out(["a", "a"], "source")
 
 
 def test_the_report_counts_everything() -> None:

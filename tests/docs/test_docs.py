@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.cli.main import VERBS
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
@@ -135,7 +135,7 @@ def test_every_option_stands_in_some_page() -> None:
     missing = []
     for verb, (module, _) in VERBS.items():
         parser = argparse.ArgumentParser(verb)
-        importlib.import_module(f"mbr_esd_metric.cli.{module}").configure(parser)
+        functions_of(module)[0](parser)
         missing += [(verb, names) for verb, names in _options(parser, verb) if not said.intersection(names)]
     assert missing == []
 

@@ -20,7 +20,7 @@ from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
-from mbr_esd_metric.report.inputs import Source, read_sheet
+from mbr_esd_metric.report.inputs import Source, read_table
 
 #: Three segments of two systems: the first two translations are equal, and so are A's first and third.
 TARGETS = {"A": ["eins zwei drei", "vier fünf", "eins zwei drei"], "B": ["eins zwei drei", "sechs sieben", "acht"]}
@@ -50,8 +50,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             error = ("Style", "Major") if "<v>" in marked else ("No-error", "No-error")
             lines.append("\t".join([system, "d", str(number), str(number + 1), "r1", source, marked, *error]))
     (folder / "mqm.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["wmt", "import", str(folder / "mqm.tsv"), "--test-set", "tiny", "--lp", "en-de"]
-    assert main([*words, "-o", str(folder)]) == 0
+    assert main(["wmt", "import", str(folder / "mqm.tsv"), "--test-set", f"{folder}/tiny", "--lp", "en-de"]) == 0
     return folder
 
 
@@ -95,13 +94,13 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
     assert said(choose_all(sampled, DecisionOptions("mbr"))) == SAID
 
-    words = ["--data", str(data), "--test-set", "tiny", "--lp", "en-de"]
+    words = ["--test-set", f"{data}/tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
     assert main(["wmt", "score", *words, "--model", model, "--name", f"replayed{tmp_path.name}", "--quiet"]) == 0
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
     assert said(ratings.of(test_set.systems, 3)) == SAID
-    sheet = read_sheet([Source(path)], test_set)
+    sheet = read_table([Source(path)], test_set)
     assert len(sheet.rows) == 6
     for text, distribution in zip(sheet.rows, sheet.candidates[0].distributions, strict=True):
         assert distribution is not None
@@ -145,7 +144,7 @@ def test_a_layer_does_not_take_the_row_of_a_system_that_it_names(tmp_path: Path)
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     write_records(first, [record("A", 0, "eins"), record("B", 0, "zwei")])
     write_records(second, [replace(record("A", 0, "drei"), system="C"), record("A", 0, "eins")])
-    sheet = read_sheet([Source(first), Source(second)])
+    sheet = read_table([Source(first), Source(second)])
     assert [text.system for text in sheet.rows] == ["A", "B"]
     column = [d.said[0].annotation for d in sheet.candidates[1].distributions if d]
     assert [a.spans[0].start for a in column] == [0, 10]
@@ -155,6 +154,6 @@ def test_decisions_meet_their_candidates(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "d.jsonl"
     write_records(path, [record("A", 0, "eins"), record("B", 0, "zwei")])
     assert main(["decide", str(path), "-o", str(out), "--quiet"]) == 0
-    sheet = read_sheet([Source(out), Source(path)])
+    sheet = read_table([Source(out), Source(path)])
     assert [o.annotation for o in sheet.columns[0].ratings if o] == [r.annotation for r in read_decisions(out)]
     assert np.array([d is not None for d in sheet.candidates[0].distributions]).all()

@@ -46,12 +46,10 @@ class Page:
         self.driver = driver
         self._folder = folder
 
-    def open(
-        self, sheet: RatingTable, title: str = "A report", width: int = 1280, height: int = 860, weights: str = "paper"
-    ) -> float:
+    def open(self, table: RatingTable, title: str = "A report", width: int = 1280, height: int = 860) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
-        path.write_text(render_page(sheet, title, weights), encoding="utf-8")
+        path.write_text(render_page(table, title), encoding="utf-8")
         return self.open_file(path, width, height)
 
     def open_file(self, path: Path, width: int = 1280, height: int = 860) -> float:

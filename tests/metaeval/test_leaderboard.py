@@ -287,7 +287,7 @@ def test_from_files_as_from_arrays(folder: Path, one: MetricSet) -> None:
 
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", "--data", str(folder), "--test-set", "t", "--lp", "en-de", "--k", "50"]
+    command = ["leaderboard", "--test-set", f"{folder}/t", "--lp", "en-de", "--k", "50"]
     assert main([*command, "--against", "map,majority", "--table", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert {item["metric"] for item in content["rows"]} == {"ours", "map", "vote", "overlap", "human"}

@@ -84,9 +84,9 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
     with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options("server")), delay=0.2) as server:
         model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
         assert main(["score", *files, "--model", model, "--dry-run"]) == 0
-        assert "time                 not known; --try 4 samples" in capsys.readouterr().out
+        assert "time                 not known; --dry-run 4 samples" in capsys.readouterr().out
         assert not server.bodies
-        assert main(["score", *files, "--model", model, "--dry-run", "--try", "4"]) == 0
+        assert main(["score", *files, "--model", model, "--dry-run", "4"]) == 0
         shown = capsys.readouterr().out
         assert "in the store       64" in shown
         assert "to load the model" not in shown, "the server has loaded it"
@@ -103,9 +103,9 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
         (found,) = estimates(load_card(model), segments, 4)
         assert "time                 none for sampling" in "\n".join(found.lines())
         assert len(server.bodies) == 20
-    for wrong in (["--try", "4"], ["--dry-run", "--try", "1"]):
-        assert main(["score", *files, *wrong]) == 1
-        assert "--try" in capsys.readouterr().err
+    for wrong in ("1", "4xB52"):
+        assert main(["score", *files, "--dry-run", wrong]) == 1
+        assert f"--dry-run {wrong}" in capsys.readouterr().err
 
 
 def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:

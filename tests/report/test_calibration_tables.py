@@ -13,7 +13,7 @@ from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
-from mbr_esd_metric.report.inputs import Source, read_sheet
+from mbr_esd_metric.report.inputs import Source, read_table
 from tests.helpers.comet_checkpoint import SENTENCES, make_xcomet_checkpoint
 
 TEXT = "one two three four five six seven eight"
@@ -58,7 +58,7 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:
     from matplotlib.legend import Legend
 
-    figure = calibration_plot(read_sheet([Source.parse(str(path)) for path in files]))
+    figure = calibration_plot(read_table([Source.parse(str(path)) for path in files]))
     assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
         ("confirmed, per span", "confidence"),
         ("precision, per span", "recall"),

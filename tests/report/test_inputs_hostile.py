@@ -18,7 +18,7 @@ from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.untrusted import decoded, finite
-from mbr_esd_metric.report.inputs import Source, comet_layer, kind_of_input
+from mbr_esd_metric.report.inputs import Source, comet_input, kind_of_input
 
 SPAN = {"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}
 ERROR = {"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}
@@ -55,7 +55,7 @@ READERS: dict[str, tuple[str, dict[str, Any], Callable[[Path], object]]] = {
     "comet": (
         "json",
         {"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors": [SPAN]}]},
-        lambda path: (kind_of_input(path), comet_layer(Source(path))),
+        lambda path: (kind_of_input(path), comet_input(Source(path))),
     ),
     "bio-MQM": (
         "jsonl",

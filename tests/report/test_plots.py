@@ -9,8 +9,7 @@ import pytest
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.report.curves import Curve
-from mbr_esd_metric.report.plots import check_plot, plot_curves, save
+from mbr_esd_metric.report.plots import Curve, check_plot, plot_curves, save
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 MT = "0123456789"

@@ -10,9 +10,9 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.report.payload import encode_payload, payload
 from mbr_esd_metric.report.rating_table import RatingInput, Text, join
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
+from mbr_esd_metric.report.viewer import encode_payload, payload
 
 A = Text("1", "sys", "source", "one translation")
 MAJOR = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.1 + 0.2)])
@@ -71,13 +71,13 @@ def test_a_score_that_is_no_number() -> None:
 def test_payload_keeps_every_number() -> None:
     plain = Text("2", "sys", "source", "\ud83d\ude00 lone halves")  # two code points, as Python counts
     sheet = join([RatingInput("a", [Rating(A, MAJOR, 1 / 3), Rating(plain, None)], human=True)])
-    text = encode_payload(payload(sheet, "google"))
-    assert text == encode_payload(payload(sheet, "google"))
+    text = encode_payload(payload(sheet))
+    assert text == encode_payload(payload(sheet))
     data = json.loads(gzip.decompress(base64.b64decode(text)))
     column = data["columns"][0]
     assert (column["count"], column["own"], column["confidence"]) == ([1, None], [1 / 3, None], [0.1 + 0.2])
     assert (column["start"], column["length"], column["major"]) == ([0], [3], [1])
     assert data["categories"][column["category"][0]] == "accuracy"
     assert data["sources"] == ["source"]
-    assert data["weights"]["minor_punctuation"] == -0.1
+    assert data["weights"]["major"] == -5
     assert len(data["mt"][1]) == len(plain.translation)

@@ -58,7 +58,7 @@ def test_set(tmp_path_factory: pytest.TempPathFactory) -> TestSet:
             lines.append("\t".join([*place, f"source {segment}", target, *error]))
     tsv = folder / "mqm.tsv"
     tsv.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert mbr_esd(["wmt", "import", str(tsv), "--test-set", "tiny", "--lp", "en-de", "-o", str(folder)]) == 0
+    assert mbr_esd(["wmt", "import", str(tsv), "--test-set", f"{folder}/tiny", "--lp", "en-de"]) == 0
     return load_test_set(folder, "tiny", "en-de")
 
 
@@ -422,7 +422,7 @@ def test_candidates_that_do_not_cover_the_test_set(test_set: TestSet, candidates
 def test_the_script(
     test_set: TestSet, candidates: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
+    where = ["--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
     monkeypatch.setattr("sys.argv", ["paper_tables.py", *where, "--candidates", str(candidates)])
     main()
     shown = capsys.readouterr().out
@@ -461,11 +461,11 @@ def test_our_daggers_are_computed(test_set: TestSet, tmp_path: Path) -> None:
 
 def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    where = ["--data", str(test_set.layout.data), "--test-set", "tiny", "--lp", "en-de"]
+    where = ["--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
     file = str(candidates / "llama.en-de.jsonl.gz")
     sizes = ["--sizes", "16", "64", "--rules", "mbr", "map"]
     plot = tmp_path / "scaling.png"
-    assert mbr_esd(["oracle", file, *where, *sizes, "--plot", str(plot), "-o", str(tmp_path / "table.txt")]) == 0
+    assert mbr_esd(["oracle", file, *where, *sizes, "--plot", str(plot)]) == 0
     drawn = plot.with_suffix(".svg").read_text(encoding="utf-8")
     assert all(word in drawn for word in ("SPA", "SoftF1", "mbr", "map", "candidates N"))
 

@@ -35,12 +35,12 @@ def test_every_edit_is_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mqm.tsv").write_text(TSV, encoding="utf-8")
-    where = ["--test-set", "tiny", "--lp", "en-de"]
-    assert main(["wmt", "import", str(tmp_path / "mqm.tsv"), *where, "-o", str(tmp_path)]) == 0
+    where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
+    assert main(["wmt", "import", str(tmp_path / "mqm.tsv"), *where]) == 0
     capsys.readouterr()
     monkeypatch.setattr(
         "sys.argv",
-        ["synthetic.py", "--data", str(tmp_path), *where, "--similarity", "softf1", "f1", "--table", "json"],
+        ["synthetic.py", *where, "--similarity", "softf1", "f1", "--table", "json"],
     )
     synthetic.main()
     by_name = {(row["similarity"], row["edit"]): row for row in json.loads(capsys.readouterr().out)["rows"]}

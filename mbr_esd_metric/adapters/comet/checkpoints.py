@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, number_of
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, number_of, unknown
 
 Dtype = Literal["float16", "float32"]
-DTYPES: tuple[Dtype, ...] = ("float16", "float32")
 
 
 @dataclass(frozen=True, slots=True)
 class CometOptions:
-    """How a COMET checkpoint is run.
+    """How a COMET checkpoint is run: what follows its name, as in ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
 
     Attributes:
         batch_size: segments at once.
         gpus: how many to use; None takes one if there is one.
+        reference: "no" leaves out what needs a reference, where a test set is scored.
         dtype: number format of the weights. `comet-score` runs every model in float16, on a CPU as well; its scores
             differ from those in float32 in the fourth digit, and now and then a span does.
     """
@@ -31,6 +32,25 @@ class CometOptions:
     batch_size: int = 16
     gpus: int | None = None
     dtype: Dtype = "float16"
+    reference: Literal["yes", "no"] = "yes"
+
+    @classmethod
+    def parse(cls, model: str) -> tuple[str, CometOptions]:
+        """The name of a checkpoint, and the options behind it.
+
+        Raises:
+            OptionError: an unknown option, or a value that it does not take.
+        """
+        name, _, query = model.partition("?")
+        takes = {"batch_size": r"[1-9]\d*", "gpus": r"\d+", "dtype": "float16|float32", "reference": "yes|no"}
+        given: dict[str, Any] = dict(option.partition("=")[::2] for option in query.split("&") if option)
+        for option, value in given.items():
+            if option not in takes:
+                raise unknown("option of a COMET checkpoint", option, takes)
+            if not re.fullmatch(takes[option], value):
+                raise OptionError(f"{option}={value}: give {takes[option].replace('|', ' or ')}")
+        given = {option: int(value) if value.isdecimal() else value for option, value in given.items()}
+        return name, cls(**given)
 
 
 @dataclass
@@ -129,8 +149,9 @@ class CometCheckpoint:
 
 
 def looks_like_checkpoint(name: str) -> bool:
-    """Whether a name is that of a file or folder, or one on a hub, which has a slash; our options follow a ?."""
-    return os.path.exists(name) or ("/" in name and "?" not in name)
+    """Whether a name is that of a file or folder, or one on a hub, which has a slash; options follow a ?."""
+    base = name.partition("?")[0]
+    return os.path.exists(base) or "/" in base
 
 
 @contextmanager

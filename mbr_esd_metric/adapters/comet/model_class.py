@@ -17,6 +17,7 @@ from mbr_esd_metric.adapters.comet.command_line import check_arguments, report_e
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
+from mbr_esd_metric.metric.signature import short
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction
@@ -123,7 +124,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
                 _write_beside(samples, "sentences", result.metadata.sentences)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
-            logger.info("%s", self._signature)
+            logger.info("%s", short(self._signature))
         logger.info("%s", result.metadata.summary)
         for line in result.metadata.advice:
             logger.warning("%s", line)

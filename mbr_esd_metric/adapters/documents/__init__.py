@@ -9,7 +9,7 @@ from mbr_esd_metric.adapters.documents.po import read_po
 from mbr_esd_metric.adapters.documents.table import read_table
 from mbr_esd_metric.adapters.documents.tmx import read_tmx
 from mbr_esd_metric.adapters.documents.xliff import read_xliff
-from mbr_esd_metric.errors import InputError, useless
+from mbr_esd_metric.errors import InputError
 
 __all__ = ["Checked", "Document", "TranslationUnit", "read_document"]
 
@@ -26,25 +26,21 @@ _READERS = {
 }
 
 
-def read_document(path: str | Path, *, every: bool = False, quoted: bool = False) -> Document:
+def read_document(path: str | Path, *, every: bool = False) -> Document:
     """The texts of a file, by the ending of its name.
 
     Args:
         path: the file.
         every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
-        quoted: cells of a TSV are quoted as in CSV; otherwise a quotation mark is a character.
 
     Raises:
-        OptionError: `quoted` with another file.
         InputError: another ending, a file that is not what its ending says, or no translated unit in it.
         MissingDependencyError: a PO file without translate-toolkit.
     """
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")
-    if quoted and Path(path).suffix.lower() != ".tsv":
-        raise useless("--quoted", f"{path}, which is no TSV")
-    found = read_table(Path(path), every, quoted) if reader is read_table else reader(Path(path), every)
+    found = reader(Path(path), every)
     if not found.units:
         why = f" that is ready ({', '.join(sorted(set(found.unready.values())))}; --all)" if found.unready else ""
         raise InputError(f"{path}: no unit in this file has a translation{why}")

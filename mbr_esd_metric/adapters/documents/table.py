@@ -14,7 +14,7 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import json_text, numbered_lines, open_binary, table_rows, whole_file
+from mbr_esd_metric.files.streams import is_quoted, json_text, numbered_lines, open_binary, table_rows, whole_file
 
 #: Our name of a column -> what files call it.
 _NAMES = {
@@ -49,15 +49,15 @@ def _formula(text: str) -> bool:
     return text.lstrip("'").startswith(_FORMULAS)
 
 
-def read_table(path: Path, every: bool = False, quoted: bool = False) -> Document:
+def read_table(path: Path, every: bool = False) -> Document:
     """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
 
-    Cells of a TSV are literal: a quotation mark is a character, and no cell has a line end. `quoted` reads them as CSV.
+    Cells of a TSV are literal, unless `is_quoted` says that they are quoted as in CSV.
 
     Raises:
         InputError: no header with the two columns, or a row of another length.
     """
-    literal = path.suffix.lower() == ".tsv" and not quoted
+    literal = path.suffix.lower() == ".tsv" and not is_quoted(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     first = next((line for _, line in numbered_lines(path)), "")
     if delimiter not in first and (other := next((one for one in ";\t|," if one in first), "")):
@@ -67,7 +67,7 @@ def read_table(path: Path, every: bool = False, quoted: bool = False) -> Documen
         rows.pop()
     header = [name.strip().lower() for name in rows[0][1]] if rows else []
     at = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
-    hint = "; perhaps a line end inside a cell, or cells in quotation marks (--quoted)" if literal else ""
+    hint = "; perhaps a line end inside a cell" if literal else ""
     for name in ("source", "target"):
         if at[name] is None:
             raise InputError(f"{path}, line 1: no column {' or '.join(_NAMES[name])} in the header{hint}")

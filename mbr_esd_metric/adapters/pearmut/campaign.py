@@ -27,8 +27,6 @@ MQM_CATEGORIES: Mapping[str, tuple[str, ...]] = {
 
 #: How Pearmut tells texts from pictures and sound. It would not let anybody mark them.
 _MEDIA = re.compile(r"<(?:audio|video|img|iframe) ")
-#: Pearmut writes a system's name into HTML unescaped, and takes no name of digits.
-_UNFIT_NAME = re.compile(r"""[<>&"'`]|^\d*$""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,6 @@ class CampaignPlan:
         annotators: their names.
         each: how many annotators see each document.
         protocol: spans and a score (ESA), or spans with categories (MQM).
-        named: annotators see the systems' names.
-        seed: of the order of the systems, and of where attention checks come.
     """
 
     name: str
@@ -82,8 +78,6 @@ class CampaignPlan:
     annotators: tuple[str, ...]
     each: int = 1
     protocol: Protocol = "ESA"
-    named: bool = False
-    seed: int = 0
 
 
 def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: CampaignPlan) -> dict[str, Any]:
@@ -96,7 +90,7 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
 
     Raises:
         OptionError: more annotators for each document than there are.
-        InputError: a text that Pearmut takes for a picture, a name that it cannot show, or nothing to annotate.
+        InputError: a text that Pearmut takes for a picture, or nothing to annotate.
     """
     if not 1 <= plan.each <= len(plan.annotators):
         raise OptionError(
@@ -105,8 +99,8 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
     if not documents:
         raise InputError("there is no segment to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
-    rng = random.Random(plan.seed)
-    codes = _codes(systems, plan.named, rng)
+    rng = random.Random(0)
+    codes = _codes(systems, rng)
     tasks: list[list[tuple[int, Screen]]] = [[] for _ in plan.annotators]
     for number, document in enumerate(documents):
         for copy in range(plan.each):
@@ -118,8 +112,8 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
         "assignment": "task-based",
         "protocol": plan.protocol,
         "users": list(plan.annotators),
-        "shuffle": False,  # done here, with the seed
-        "show_model_names": plan.named,
+        "shuffle": False,  # done here
+        "show_model_names": False,
     }
     if plan.protocol == "MQM":
         info |= {"mqm_categories": {name: list(parts) for name, parts in MQM_CATEGORIES.items()}, "sliders": []}
@@ -131,13 +125,8 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
     }
 
 
-def _codes(systems: Sequence[str], named: bool, rng: random.Random) -> dict[str, str]:
+def _codes(systems: Sequence[str], rng: random.Random) -> dict[str, str]:
     """System -> its name in annotators' browsers."""
-    if named:
-        for name in systems:
-            if _UNFIT_NAME.search(name):
-                raise InputError(f"Pearmut cannot show the system name {name!r}; give it letters, or show no names")
-        return {name: name for name in systems}
     numbers = rng.sample(range(len(systems)), len(systems))
     return {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
 

@@ -250,20 +250,19 @@ def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
     return _import(of_pair, target, names, [])
 
 
-def read_task(path: str | Path, *, quoted: bool = False) -> tuple[RatedSegment, ...]:
+def read_task(path: str | Path) -> tuple[RatedSegment, ...]:
     """The official segments of a task's test set, in the file's order; rows of challenge sets are left out.
 
     Args:
         path: mteval-task*-test25.tsv of WMT25, a row a segment and system, or mteval-test26.jsonl of WMT26, a segment a
             line with item_id, src, ref and hyps; plain or compressed.
-        quoted: fields of the .tsv are quoted as in CSV.
 
     Raises:
         InputError: another format; the message names the line.
     """
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")
-    segments = read_items(path, _wmt26) if of_wmt26 else read_table_segments(path, quoted=quoted)
+    segments = read_items(path, _wmt26) if of_wmt26 else read_table_segments(path)
     if not segments:
         raise InputError(f"{path}: no official segment in this file")
     return tuple(segments)

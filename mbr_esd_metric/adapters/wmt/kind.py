@@ -22,7 +22,7 @@ from mbr_esd_metric.adapters.qe_tsv import is_qe
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.streams import is_quoted, numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, reading
 
 #: Kind -> a few words for `--help`.
@@ -42,12 +42,11 @@ _PEARMUT = re.compile(r'^\s*\{\s*"[^"]*":\s*\[(\s*\{\s*"(annotation|actions|user
 _BEGINNING = 10_000
 
 
-def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool = False) -> str:
+def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
     """What a file holds, one of `IMPORT_KINDS`.
 
     Args:
         path: the file, plain or compressed; for wmt25-task1 also its folder.
-        quoted: fields of a table are quoted as in CSV.
         submission: whether it is a metric's, where its columns do not say.
 
     Raises:
@@ -61,7 +60,7 @@ def kind_of_import(path: str | Path, *, quoted: bool = False, submission: bool =
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(first, quoted)
+    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(path, first)
     if found is None and len(first.split("\t")) == 2:
         raise InputError(
             f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
@@ -104,8 +103,8 @@ def _of_record(path: Path, lines: list[str]) -> str | None:
     return "mqm" if item.get("score") is None else "esa"
 
 
-def _of_table(first: str, quoted: bool) -> str | None:
-    cells = next(csv.reader([first], delimiter="\t")) if quoted else first.split("\t")
+def _of_table(path: Path, first: str) -> str | None:
+    cells = next(csv.reader([first], delimiter="\t")) if first[0] == '"' and is_quoted(path) else first.split("\t")
     names = set(cells)
     if names >= _WMT25:
         texts, spans = "hypothesis_segment" in names, "error_types" in names
@@ -116,6 +115,6 @@ def _of_table(first: str, quoted: bool) -> str | None:
         return "people or metric" if spans else "task"
     if {"system", "source", "target", "severity"} <= names:
         return "mqm"
-    if not quoted and is_qe(first):
+    if is_qe(first):
         return "qe"
     return None

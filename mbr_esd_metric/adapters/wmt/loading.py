@@ -23,8 +23,6 @@ def load_test_set(
     *,
     reference: str | None = None,
     gold: str | None = None,
-    strict: bool = False,
-    lenient: bool = False,
     choice: SystemChoice = SystemChoice(),  # noqa: B008
     blind: bool = False,
 ) -> TestSet:
@@ -36,9 +34,6 @@ def load_test_set(
         lp: such as "en-de".
         reference: the standard reference, if it differs from the table's (`MQM_TEST_SETS`).
         gold: the name of the gold scores, if it differs from the table's.
-        strict: whether error spans that end past their translation, or are empty, are an error; else they are cut
-            or left out, and a note says how many.
-        lenient: whether a metric's missing systems count as 0, as in the toolkit; else they are an error.
         choice: which systems are evaluated.
         blind: whether gold may be missing, as before a task has ended; nothing is rated then.
 
@@ -65,7 +60,7 @@ def load_test_set(
     # A merged set has the single raters' spans again: the notes count those that are evaluated.
     files = layout.human_ratings()
     evaluated = choose_ratings(files, info.gold)
-    reader, others = (RatingsReader(outputs, systems, strict=strict) for _ in range(2))
+    reader, others = (RatingsReader(outputs, systems) for _ in range(2))
     ratings = tuple((reader if name in evaluated else others).read(name, path) for name, path in files.items())
     return TestSet(
         layout=layout,
@@ -77,8 +72,6 @@ def load_test_set(
         outputs=outputs,
         gold=gold_scores,
         ratings=ratings,
-        strict=strict,
-        lenient=lenient,
         notes=(*notes, *reader.notes(f"people, {lp}")),
     )
 
@@ -89,7 +82,8 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
     if gold:
         return replace(info, gold=gold)
     if not layout.human_scores(info.gold, "seg").is_file():
-        instead = gold_there(layout.human_score_names("seg"))
+        names = layout.human_score_names("seg")
+        instead = gold_there(names) or (names[0] if len(names) == 1 else None)
         if instead is not None:
             notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
             return replace(info, gold=instead)
@@ -99,7 +93,7 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
 def _standard(
     layout: Layout, info: TestSetInfo, reference: str | None, references: Collection[str], notes: list[str]
 ) -> str | None:
-    """The standard reference: the one that is named, else the usual one, else the only one that is there."""
+    """The standard reference: the one that is named, else the usual one, else the first."""
     there = ", ".join(references) or "none"
     if reference is not None and reference not in references:
         raise InputError(
@@ -110,23 +104,19 @@ def _standard(
     if usual in references:
         return usual
     # Error spans and metrics without a reference need none.
-    only = next(iter(references)) if len(references) == 1 else None
+    first = next(iter(sorted(references)), None)
     if usual is not None:
-        instead = f"{only} takes its place" if only else "no metric with a reference is compared"
+        instead = f"{first} takes its place" if first else "no metric with a reference is compared"
         notes.append(f"no reference {usual} in {layout.lp} (there are: {there}): {instead}")
-    return only
+    return first
 
 
 def _check_folders(layout: Layout) -> None:
     if not layout.root.is_dir():
         sets = sorted(path.name for path in layout.data.glob("*") if path.is_dir())
-        there = f"there are {', '.join(sets)}" if sets else "the data folder is empty or missing"
-        if "sources" in sets:
-            raise InputError(
-                f"{layout.root}: no such test set; {layout.data} is a test set itself: --data is the folder above it"
-            )
+        there = f"there are {', '.join(sets)}" if sets else f"{layout.data} is empty or missing"
         raise InputError(
-            f"{layout.root}: no such test set; {there}; say where the data is with --data; the "
+            f"{layout.root}: no such test set; {there}; name its folder, such as --test-set data/wmt24; the "
             "published test sets come with mt-metrics-eval (mtme --download), ratings of your own by mbr-esd wmt import"
         )
     if not layout.source().is_file():
@@ -162,7 +152,7 @@ def _gold(
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
         there = ", ".join(layout.human_score_names("seg"))
-        fix = "choose with --gold" if there else "import human ratings first: mbr-esd wmt import"
+        fix = "`mbr-esd leaderboard --gold` takes one" if there else "import human ratings first: mbr-esd wmt import"
         raise InputError(f"{path}: no such gold scores; there are: {there or 'none'}; {fix}")
     stored = read_scores(path)
     check_blocks(path, stored, outputs, segments)
@@ -170,8 +160,8 @@ def _gold(
     systems = tuple(system for system in rated if choice.takes(system, info, references))
     if not systems:
         raise InputError(
-            f"{path}: of the systems with a gold score ({', '.join(rated) or 'none'}) none is evaluated; choose with "
-            "--systems, --exclude, --outliers and --human"
+            f"{path}: of the systems with a gold score ({', '.join(rated) or 'none'}) none is evaluated; name "
+            "those that are with --systems"
         )
     scores = [[np.nan if score is None else score for _, score in stored[system]] for system in systems]
     return systems, np.array(scores, dtype=np.float64)

@@ -181,7 +181,6 @@ class RatingsReader:
     Args:
         outputs: every system -> its translations.
         systems: those that are evaluated.
-        strict: whether a span that does not fit is an error.
         repeats: whether a note says how many spans repeat others; people mark one place for two reasons.
     """
 
@@ -190,17 +189,16 @@ class RatingsReader:
         outputs: Mapping[str, tuple[str | None, ...]],
         systems: Sequence[str],
         *,
-        strict: bool,
         repeats: bool = False,
     ) -> None:
-        self._outputs, self._systems, self._strict, self._repeats = outputs, set(systems), strict, repeats
+        self._outputs, self._systems, self._repeats = outputs, set(systems), repeats
         self._cut = self._left_out = self._repeated = self._rated = 0
 
     def read(self, name: str, path: Path) -> Ratings:
         """The set in a file.
 
         Raises:
-            InputError: what `read_ratings` raises, blocks that do not fit, and if strict a span that does not.
+            InputError: what `read_ratings` raises, and blocks that do not fit.
         """
         stored = read_ratings(path)
         check_blocks(path, stored, self._outputs, len(next(iter(self._outputs.values()))))
@@ -208,8 +206,8 @@ class RatingsReader:
         for system, entries in stored.items():
             lengths = [len(text or "") for text in self._outputs[system]]
             annotations[system] = tuple(
-                None if rating is None else self._fitted(system, rating, length, f"{path}, line {line}")
-                for (line, rating), length in zip(entries, lengths, strict=True)
+                None if rating is None else self._fitted(system, rating, length)
+                for (_, rating), length in zip(entries, lengths, strict=True)
             )
         raters = {s: tuple((r.rater or name) if r else None for _, r in entries) for s, entries in stored.items()}
         missing = {s: tuple(r.omissions if r else None for _, r in entries) for s, entries in stored.items()}
@@ -226,16 +224,9 @@ class RatingsReader:
             said.append(f"{self._repeated} repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not")
         return (f"error spans of {whose} in {self._rated} translations: {', '.join(said)}",) if said else ()
 
-    def _fitted(self, system: str, rating: Rating, length: int, where: str) -> Annotation:
+    def _fitted(self, system: str, rating: Rating, length: int) -> Annotation:
         if system not in self._systems:
             return rating.annotation
-        if self._strict:
-            try:
-                rating.annotation.check_length(length)
-            except InputError as error:
-                raise InputError(f"{where}: system {system}: {error}; without --strict it is cut") from None
-            if rating.annotation.points:
-                raise InputError(f"{where}: system {system}: an empty error span; without --strict it is left out")
         self._rated += 1
         self._left_out += len(rating.annotation.points) + sum(span.start >= length for span in rating.annotation)
         self._repeated += len(rating.annotation) - len(set(rating.annotation.key))

@@ -36,6 +36,7 @@ _NAME = r"\w.+=*-"
 _SILENT = frozenset(
     {
         "engine",
+        "lp",
         "candidates",
         "store",
         "server",
@@ -171,12 +172,14 @@ class MbrEsdScorer(Scorer):
     whole = True
     samples = True
 
-    def __init__(self, model: str, name: str | None) -> None:
+    def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
+        from mbr_esd_metric.metric.card import with_pair
         from mbr_esd_metric.metric.metric import Metric
         from mbr_esd_metric.metric.plan import plan
         from mbr_esd_metric.metric.signature import signature
 
         card = load_card(model)
+        card = with_pair(card, None if card.lp else lp)
         if card.decision.blank == "skip":
             raise OptionError(
                 "blank=skip gives no score, and a test set needs one of every segment; take worst or perfect"
@@ -217,12 +220,13 @@ class CometScorer(Scorer):
         model: as of `CometCheckpoint`.
         name: base of the metric names; None takes the model's.
         reference: name of the reference; None scores without one.
-        options: how to run it.
     """
 
-    def __init__(self, model: str, name: str | None, reference: str | None, options: CometOptions) -> None:
+    def __init__(self, model: str, name: str | None, reference: str | None) -> None:
+        model, options = CometOptions.parse(model)
         self._checkpoint = CometCheckpoint(model, options)
         base = name or default_name(model)
+        reference = None if options.reference == "no" else reference
         #: (metric name, whether the reference is given, variant)
         self._variants: list[tuple[str, bool, str]] = []
         if self._checkpoint.has_spans:
@@ -288,18 +292,16 @@ def make_scorer(
     *,
     name: str | None = None,
     reference: str | None = None,
-    target: str = "",
-    comet: CometOptions | None = None,
+    lp: str | None = None,
 ) -> Scorer:
     """The scorer of that name.
 
     Args:
         model: "empty", "BLEU", "chrF", a model of this package with options, or a COMET checkpoint (a .ckpt file,
-            a folder, or a name on the hub, with a slash).
+            a folder, or a name on the hub, with a slash; options as of `CometOptions`).
         name: base of the metric's name, instead of the default; not for "empty", "BLEU" and "chrF".
         reference: the standard reference, if there is one and it may be used.
-        target: target language of BLEU's tokeniser.
-        comet: how a COMET checkpoint is run.
+        lp: language pair, for prompts and BLEU's tokeniser.
 
     Raises:
         OptionError: unknown names, with the nearest ones; a `name` that no file can have, or where it changes
@@ -321,11 +323,11 @@ def make_scorer(
                 f"{model} needs a reference, and this test set has none that may be used; leave BLEU and chrF out, or "
                 "name one with --reference"
             )
-        return SacrebleuScorer(model, reference, target)
+        return SacrebleuScorer(model, reference, (lp or "").rpartition("-")[2].partition("_")[0])
     if is_ours(model):
-        return MbrEsdScorer(model, name)
+        return MbrEsdScorer(model, name, lp)
     if looks_like_checkpoint(base):
-        return CometScorer(model, name, reference, comet or CometOptions())
+        return CometScorer(model, name, reference)
     ours = unknown("model", base, ["empty", "BLEU", "chrF", *card_names()], "`mbr-esd models`")
     raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings
-from mbr_esd_metric.adapters.wmt.scoring import EVERY_SYSTEM, write_metric
+from mbr_esd_metric.adapters.wmt.scoring import write_metric
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, Submission, SubmissionRow, cell_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
@@ -61,9 +60,7 @@ def write_submission(
     metric: str | None,
     *,
     raters: str | None = None,
-    rated: bool = False,
     score_range: tuple[float, float] | None = None,
-    choice: SystemChoice = EVERY_SYSTEM,
     error_free: ErrorFreeModel | float | None = None,
 ) -> int:
     """Write a metric's, or people's, annotations of the translations, except the standard reference.
@@ -73,11 +70,10 @@ def write_submission(
         form: a name of `submissions.SUBMISSION_FORMATS`.
         test_sets: one or several language pairs.
         metric: full or base name of a stored metric, in all of them; None for people.
-        raters: the set of human ratings, where people's gold is written; the scores are gold's.
-        rated: only translations that have a gold score; of people, those that the raters rated.
+        raters: the set of human ratings, where people's gold is written; the scores are gold's, and what has none
+            is left out.
         score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of this
             package's models where there are error spans.
-        choice: the systems that are written.
         error_free: tells from the stored scores which translations are without error; a number is the least score,
             of 0 to 100, of one; by default, one without error spans.
 
@@ -97,13 +93,13 @@ def write_submission(
         values = _human_values(test_set, raters) if metric is None else _metric_values(test_set, metric)
         if SUBMISSION_FORMATS[form].spans and values.ratings is None:
             raise InputError(f"{values.name} has no error spans in {test_set.lp}, and {form} is made of them")
-        rows_of_pair = list(_rows(test_set, values, choice, form, rated=rated or metric is None))
+        rows_of_pair = list(_rows(test_set, values, form))
         rows += rows_of_pair
         for system in dict.fromkeys(row.system for row in rows_of_pair):
             scores = [row.score for row in rows_of_pair if row.system == system and row.score is not None]
             systems[test_set.lp, system] = values.systems.get(system, sum(scores) / max(1, len(scores)))
     if not rows:
-        raise OptionError(f"{metric or 'gold'} has no translation of the chosen systems; choose others")
+        raise OptionError(f"{metric or 'gold'} has no translation")
     if isinstance(error_free, ErrorFreeModel):
         judged = [Judged(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
         clean = error_free.clean(judged).tolist()
@@ -156,9 +152,7 @@ def _scores(path: Path) -> dict[str, list[float | None]]:
     return {system: [score for _, score in row] for system, row in read_scores(path).items()}
 
 
-def _rows(
-    test_set: TestSet, values: _Values, choice: SystemChoice, form: str, *, rated: bool
-) -> Iterator[SubmissionRow]:
+def _rows(test_set: TestSet, values: _Values, form: str) -> Iterator[SubmissionRow]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
     gold = dict(zip(test_set.systems, test_set.gold, strict=True))
     task_systems, labels = _task_names(test_set)
@@ -166,10 +160,8 @@ def _rows(
     for system in sorted(test_set.outputs):
         if system == test_set.info.standard_reference or system not in values.scores:
             continue
-        if not choice.takes(system, test_set.info, test_set.references):
-            continue
         for number, (document, place) in enumerate(_places(test_set)):
-            if rated and (system not in gold or math.isnan(gold[system][number])):
+            if values.human and (system not in gold or math.isnan(gold[system][number])):
                 continue
             text = test_set.outputs[system][number]
             spans = values.ratings[system][number] if values.ratings and system in values.ratings else None

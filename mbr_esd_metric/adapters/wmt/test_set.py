@@ -49,8 +49,6 @@ class TestSet:
         outputs: every system, evaluated or not -> its translations; None if it gave none.
         gold: evaluated systems x segments, 0 best and negative worse, NaN if unrated.
         ratings: the human ratings, sorted by name.
-        strict: whether error spans that do not fit are an error, or cut and noted.
-        lenient: whether a system without a metric's scores counts as 0, and is noted, or is an error.
         notes: what was repaired.
         added: metrics that are not in the folder, by full name.
     """
@@ -64,8 +62,6 @@ class TestSet:
     outputs: Mapping[str, tuple[str | None, ...]]
     gold: FloatMatrix
     ratings: tuple[Ratings, ...]
-    strict: bool = False
-    lenient: bool = False
     notes: tuple[str, ...] = ()
     added: Mapping[str, StoredMetric] = field(default_factory=dict)
 
@@ -164,7 +160,7 @@ class TestSet:
     def read_metrics(self, names: Sequence[str] = ()) -> tuple[list[StoredMetric], list[str]]:
         """The metrics of `find_metrics`, and what a reader has to know of them, a line each.
 
-        Where none is named, a metric whose files cannot be read is left out with a line that says why, unless `strict`.
+        Where none is named, a metric whose files cannot be read is left out with a line that says why.
 
         Raises:
             InputError: a named metric cannot be read.
@@ -176,7 +172,7 @@ class TestSet:
             try:
                 metrics.append(self.metric(name))
             except InputError as error:
-                if names or self.strict:
+                if names:
                     raise
                 notes.append(f"{name} is left out in {self.lp}: {error}")
             else:
@@ -223,12 +219,7 @@ class TestSet:
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
             if system not in stored:
-                if not self.lenient:
-                    raise InputError(
-                        f"{path}: no scores for system {system}; complete the file, or count 0 with --lenient"
-                    )
-                notes.append(f"{name} has no scores for {system} in {self.lp}: counted as 0")
-                continue
+                raise InputError(f"{path}: no scores for system {system}; complete the file, or leave the system out")
             for column, (line, score) in enumerate(stored[system]):
                 if score is None and not np.isnan(self.gold[row, column]):
                     raise InputError(f"{path}, line {line}: a metric has a score for every segment that is rated")
@@ -236,7 +227,7 @@ class TestSet:
         rating_path = self.layout.metric_rating(name)
         ratings = None
         if rating_path.is_file():
-            reader = RatingsReader(self.outputs, self.systems, strict=self.strict, repeats=True)
+            reader = RatingsReader(self.outputs, self.systems, repeats=True)
             ratings = reader.read(name, rating_path)
             notes += reader.notes(f"{name}, {self.lp}")
         return StoredMetric(name, scores, ratings, tuple(notes))

@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import KEPT
-from mbr_esd_metric.report.inputs import Source, comet_layer
+from mbr_esd_metric.report.inputs import Source, comet_input
 from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
 
@@ -71,7 +71,7 @@ def test_no_error_anywhere_is_written_as_error_spans(comet_command: Command, fil
     assert score(comet_command, files, "--to_json", "out.json").status == 0
     [rows] = json.loads(Path("out.json").read_text(encoding="utf-8")).values()
     assert [row["errors"] for row in rows] == [[], [], []]
-    assert all(o.annotation is not None for o in comet_layer(Source(Path("out.json"))).ratings)
+    assert all(o.annotation is not None for o in comet_input(Source(Path("out.json"))).ratings)
 
 
 @pytest.mark.parametrize("which", ["sources", "translations"])

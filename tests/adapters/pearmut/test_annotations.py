@@ -151,18 +151,20 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["NaN", "1_000", "٣", 10**400, True])
 def test_a_score_is_a_number(score: Any) -> None:
+    made = _made()
     with pytest.raises(InputError, match="is no finite number"):
-        ratings_of(_made(), [_log(_made(), [], 1.0, score=score)])
+        ratings_of(made, [_log(made, [], 1.0, score=score)])
 
 
-@pytest.mark.parametrize("place", [-1, 1.5, None])
+@pytest.mark.parametrize("place", [-1, 1.5, "3", None, True])
 def test_a_place_is_a_unit_of_the_text(place: Any) -> None:
+    made = _made()
     for span in ({"start_i": place, "end_i": 4}, {"start_i": 3, "end_i": place}):
         with pytest.raises(InputError, match="not a place in the text"):
-            ratings_of(_made(), [_log(_made(), [{**span, "severity": "major"}], 1.0)])
+            ratings_of(made, [_log(made, [{**span, "severity": "major"}], 1.0)])
 
 
-@pytest.mark.parametrize("log", [5, None])
+@pytest.mark.parametrize("log", [5, None, "abc", {}])
 def test_annotations_are_a_list(tmp_path: Path, log: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
     with pytest.raises(InputError, match="no annotations of a campaign"):

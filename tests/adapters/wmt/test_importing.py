@@ -190,8 +190,8 @@ PUBLISHED = {
 def test_real_ted_talks_have_the_published_scores(
     mqm_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["wmt", "import", str(mqm_folder / "mqm_ted_ende.tsv"), "--test-set", "wmt21.tedtalks"]
-    assert main([*command, "--lp", "en-de", "-o", str(tmp_path)]) == 0
+    command = ["wmt", "import", str(mqm_folder / "mqm_ted_ende.tsv"), "--lp", "en-de"]
+    assert main([*command, "--test-set", f"{tmp_path}/wmt21.tedtalks"]) == 0
     out = capsys.readouterr().out
     assert "unbalanced markers: counts in the score, has no span (line 6444)" in out
     assert "14 systems (references: refA), 529 segments in 5 documents, 7406 ratings by 4 raters" in out
@@ -216,7 +216,7 @@ def test_real_biomedical_set_imports(bio_mqm: Path, tmp_path: Path) -> None:
 
 def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "none.tsv")
-    command = ["wmt", "import", missing, "--test-set", "t", "--lp", "en-de", "-o", str(tmp_path)]
+    command = ["wmt", "import", missing, "--test-set", f"{tmp_path}/t", "--lp", "en-de"]
     assert main(command) == 1
     assert capsys.readouterr().err == f"mbr-esd wmt import: error: {missing}: no such file or directory\n"
     assert main([*command, "--rename", "ab"]) == 1

@@ -127,9 +127,9 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "humeval.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     data = str(tmp_path / "data")
-    assert main(["wmt", "import", str(path), "--test-set", "wmt25", "-o", data]) == 0
+    assert main(["wmt", "import", str(path), "--test-set", f"{data}/wmt25"]) == 0
     assert "wmt25 cs-uk_UA" in capsys.readouterr().out
-    where = ["--data", data, "--test-set", "wmt25", "--lp", "en-cs", "cs-uk_UA"]
+    where = ["--test-set", f"{data}/wmt25", "--lp", "en-cs", "cs-uk_UA"]
     assert main(["wmt", "score", *where, "--model", "empty", "chrF", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["leaderboard", *where, "--k", "0", "--table", "json"]) == 0
@@ -163,7 +163,7 @@ def test_notes_are_those_of_the_language_pair(tmp_path: Path, capsys: pytest.Cap
             rows[-1] += ["0 2", "1 4", f"{severity} major", "r", "70"]
     path = tmp_path / "esa.tsv"
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
-    assert main(["wmt", "import", str(path), "--kind", "esa", "--test-set", "t", "-o", str(tmp_path / "data")]) == 0
+    assert main(["wmt", "import", str(path), "--kind", "esa", "--test-set", f"{tmp_path / 'data'}/t"]) == 0
     cs, de = capsys.readouterr().out.split("t en-de", 1)
     assert "3 times: error of severity 'undecided': left out, it is no span and has no penalty" in de
     assert "undecided" not in cs

@@ -47,8 +47,8 @@ def wmt25(path: Path) -> Path:
 def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    where = ["--test-set", f"{data}/wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt26"]) == 0
     assert "3 systems (references: refA), 5 segments in 2 documents" in capsys.readouterr().out
     with pytest.raises(MbrEsdError, match="no such gold scores"):
         load_test_set(data, "wmt26", "eng_Latn-deu_Latn")
@@ -72,8 +72,8 @@ def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.
 def test_wmt26_says_what_is_left_out_and_keeps_spans_without_characters(tmp_path: Path) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    where = ["--test-set", f"{data}/wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt26"]) == 0
     items = []
     for line in test.read_text(encoding="utf-8").splitlines()[:-1]:
         item = json.loads(line)
@@ -108,8 +108,8 @@ def test_wmt26_says_what_is_left_out_and_keeps_spans_without_characters(tmp_path
 def test_wmt26_says_where_an_instruction_was_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt26", "--lp", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import", str(test), "--test-set", "wmt26", "-o", data]) == 0
+    where = ["--test-set", f"{data}/wmt26", "--lp", "eng_Latn-deu_Latn"]
+    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt26"]) == 0
     spans = [
         {"start": 0, "end": 2, "severity": "minor", "category": "instruction_fault"},
         {"start": 2, "end": 3, "severity": "major", "category": "instruction fault/register"},
@@ -133,8 +133,8 @@ def test_wmt26_says_where_an_instruction_was_not_followed(tmp_path: Path, capsys
 def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path) -> None:
     test = wmt25(tmp_path / "mteval-task2-test25.tsv")
     data = str(tmp_path / "data")
-    where = ["--data", data, "--test-set", "wmt25", "--lp", "cs-uk_UA"]
-    assert main(["wmt", "import", str(test), "--test-set", "wmt25", "-o", data]) == 0
+    where = ["--test-set", f"{data}/wmt25", "--lp", "cs-uk_UA"]
+    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt25"]) == 0
     assert main(["wmt", "score", *where, "--model", "empty", "--quiet"]) == 0
     path = tmp_path / "predictions.tsv"
     assert main(["wmt", "submit", *where, "--task", "wmt25-task2", "--metric", "empty", "-o", str(path)]) == 0

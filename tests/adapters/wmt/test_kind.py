@@ -42,7 +42,7 @@ def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> No
 def test_quoted_headers_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("\t".join(f'"{name}"' for name in f"{_WMT25}\t{_TEXTS}".split("\t")) + "\n", encoding="utf-8")
-    assert kind_of_import(path, quoted=True) == "task"
+    assert kind_of_import(path) == "task"
 
 
 def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path, capsys: pytest.Captu
     assert kind_of_import(path, submission=True) == "wmt25-task2"
     with pytest.raises(OptionError, match=r"--name NAME .* --kind esa"):
         kind_of_import(path)
-    assert main(["wmt", "import", str(path), "--test-set", "t", "--data", str(tmp_path / "data")]) == 1
+    assert main(["wmt", "import", str(path), "--test-set", f"{tmp_path / 'data'}/t"]) == 1
     assert "--kind esa for people's annotations" in capsys.readouterr().err
 
 
@@ -95,5 +95,5 @@ def test_what_does_not_belong_to_a_kind_is_refused(
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     lp = ["--lp", "en-de"] if "--rename" in words else []
     command = ["wmt", "import", str(path), *(word.format(path) for word in words), *lp]
-    assert main([*command, "--test-set", "t", "--data", str(tmp_path / "data")]) == 1
+    assert main([*command, "--test-set", f"{tmp_path / 'data'}/t"]) == 1
     assert said.format(path) in capsys.readouterr().err

@@ -107,7 +107,7 @@ def test_gold_by_another_name_and_other_systems(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
     files.write_scores(layout.human_scores("esa", "seg"), {"a-sys": [1, 2, 3], "sys.b": [None, None, None]})
     assert load(folder, gold="esa").systems == ("a-sys",)
-    with pytest.raises(InputError, match="there are: esa, mqm; choose with --gold"):
+    with pytest.raises(InputError, match="there are: esa, mqm; .*--gold"):
         load(folder, gold="da")
 
 
@@ -163,31 +163,25 @@ def test_a_metric_that_does_not_fit(folder: Path, line: int, text: str | None, m
         load(folder).metric("good-src")
 
 
-def test_a_metric_without_a_system_is_an_error_or_counts_as_zero(folder: Path) -> None:
+def test_a_metric_without_a_system_is_an_error(folder: Path) -> None:
     files.write_scores(Layout(folder, "tiny", "en-de").metric_scores("poor-src", "seg"), {"sys.b": [1, 2, 3]})
-    with pytest.raises(InputError, match="no scores for system a-sys.*--lenient"):
+    with pytest.raises(InputError, match="no scores for system a-sys"):
         load(folder).metric("poor-src")
-    poor = load(folder, lenient=True).metric("poor-src")
-    np.testing.assert_array_equal(poor.scores, [[0, 0, 0], [1, 2, 3]])
-    assert poor.notes == ("poor-src has no scores for a-sys in en-de: counted as 0",)
 
 
 def rated(*spans: tuple[int, int]) -> str:
     return json.dumps({"errors": [{"start": start, "end": end, "severity": "minor"} for start, end in spans]})
 
 
-def test_a_span_past_the_end_is_cut_or_an_error(folder: Path) -> None:
+def test_a_span_past_the_end_is_cut(folder: Path) -> None:
     replace_line(folder / "tiny" / RATING, 1, "sys.b\t" + rated((1, 2), (2, 9), (4, 9), (3, 3)))
-    with pytest.raises(InputError, match="line 1: system sys.b: error span .2, 9.* 4 characters; without --strict"):
-        load(folder, strict=True)
-    for options in ({}, {"lenient": True}):
-        test_set = load(folder, **options)
-        (ratings,) = test_set.ratings
-        assert ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 2, "minor"), ErrorSpan(2, 4, "minor")])
-        assert test_set.notes == (
-            "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
-            "2 begin past it or have no characters and are no spans",
-        )
+    test_set = load(folder)
+    (ratings,) = test_set.ratings
+    assert ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 2, "minor"), ErrorSpan(2, 4, "minor")])
+    assert test_set.notes == (
+        "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
+        "2 begin past it or have no characters and are no spans",
+    )
 
 
 def test_a_span_that_is_cut_counts_once_where_ratings_are_merged(folder: Path) -> None:
@@ -199,10 +193,8 @@ def test_a_span_that_is_cut_counts_once_where_ratings_are_merged(folder: Path) -
     assert load(folder).notes == alone != ()
 
 
-def test_a_span_of_no_characters_is_left_out_or_an_error(folder: Path) -> None:
+def test_a_span_of_no_characters_is_left_out(folder: Path) -> None:
     replace_line(folder / "tiny" / RATING, 1, "sys.b\t" + rated((1, 1)))
-    with pytest.raises(InputError, match="line 1: system sys.b: an empty error span"):
-        load(folder, strict=True)
     assert load(folder).ratings[0].annotations["sys.b"][0] == Annotation()
     replace_line(folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating", 4, "sys.b\t" + rated((0, 0), (1, 5)))
     metric = load(folder).metric("good-src")
@@ -216,9 +208,8 @@ def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> N
     lines = ratings.read_text(encoding="utf-8").splitlines()
     lines += [f"refA\t{rated((0, 99))}", "refA\tNone", f"refA\t{rated((1, 1))}"]
     ratings.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    assert load(folder, strict=True).notes == ()
-    with pytest.raises(InputError, match="system refA: error span"):
-        load(folder, strict=True, choice=SystemChoice(human="all"))
+    assert load(folder).notes == ()
+    assert load(folder, choice=SystemChoice(human="all")).notes != ()
 
 
 def test_what_is_marked_twice_is_kept_and_said_of_metrics(folder: Path) -> None:
@@ -246,7 +237,7 @@ def test_which_systems_are_evaluated(folder: Path) -> None:
     assert systems(exclude=("sys.b",)) == ("a-sys",)
     assert systems(only=("refA", "sys.b")) == ("refA", "sys.b")
     assert load(folder, choice=SystemChoice(only=("sys.b",))).gold.shape == (1, 3)
-    with pytest.raises(InputError, match=r"gold score \(a-sys, refA, sys.b\) none is evaluated.*--exclude"):
+    with pytest.raises(InputError, match=r"gold score \(a-sys, refA, sys.b\) none is evaluated"):
         load(folder, choice=SystemChoice(only=("who",)))
     files.write_text(Layout(folder, "tiny", "en-de").reference("refB"), ["x", "y", "z"])
     assert load(folder, reference="refB").systems == ("a-sys", "refA", "sys.b")
@@ -359,8 +350,6 @@ def test_which_gold_is_taken_where_the_usual_one_is_not_there(names: list[str], 
 
 def test_the_likeliest_mistakes_are_named(folder: Path) -> None:
     tiny = folder / "tiny"
-    with pytest.raises(InputError, match="tiny is a test set itself: --data is the folder above it"):
-        load_test_set(tiny, "tiny", "en-de")
     scores = tiny / "metric-scores/en-de/good-src.seg.score"
     scores.rename(scores.with_name(scores.name + ".gz"))
     left_out = load(folder).left_out()

@@ -178,9 +178,9 @@ def test_the_address_is_taken_from_option_and_environment(
     with FakeServer(model) as one, FakeServer(model) as two:
         both = f"{one.url}, {two.url}"
         monkeypatch.setenv("MBR_ESD_SERVER", both if how == "environment" else closed_port())
-        given = ["--server", both] if how == "option" else []
+        given = f"&server={both.replace(' ', '')}" if how == "option" else ""
         files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-        assert main(["score", *files, "--model", "mbr-esd-demo", "--engine", "server", *given, "--quiet"]) == 0
+        assert main(["score", *files, "--model", f"mbr-esd-demo?engine=server{given}", "--quiet"]) == 0
     assert min(len(one.bodies), len(two.bodies)) > 0
     assert len(one.bodies) + len(two.bodies) == 12
 

@@ -167,9 +167,9 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
 
     def command(verb: str, segments: str, options: str, *output: str) -> list[str]:
-        model = f"{CARD}&grounded=false&lp=en-de&store={folder}/store&{options}"
+        model = f"{CARD}&engine=vllm&grounded=false&lp=en-de&store={folder}/store&{options}"
         files = ["-s", f"{segments}.src", "-t", f"{segments}.mt"]
-        return [verb, *files, "--engine", "vllm", "--model", model, "--quiet", *output]
+        return [verb, *files, "--model", model, "--quiet", *output]
 
     commands = [
         command("score", "all", "rule=greedy", "--to_json", "greedy.json"),
