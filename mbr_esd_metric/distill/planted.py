@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -223,26 +223,6 @@ PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], Pla
 
 #: How often a kind is tried first, where that is not 1: a small model finds what is missing last.
 _KIND_WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
-
-
-def planted(annotations: Sequence[HumanAnnotation], share: float, seed: int = 0) -> list[HumanAnnotation]:
-    """Annotations with this many planted ones for each given one; the clean ones are what they are planted in.
-
-    Args:
-        annotations: of human raters.
-        share: planted ones as a share of all that are returned, in [0, 1).
-        seed: of the draw.
-    """
-    clean = [item for item in annotations if not item.annotation]
-    wanted = round(len(annotations) * share / (1 - share))
-    rng, planter, made = random.Random(seed), Planter(clean), []
-    for item in rng.sample(clean, len(clean)) if wanted else ():
-        one = planter.plant(item, rng)
-        if one is not None:
-            made.append(one)
-        if len(made) == wanted:
-            break
-    return [*annotations, *made]
 
 
 def _language(item: HumanAnnotation) -> str:

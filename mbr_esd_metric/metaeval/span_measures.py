@@ -25,7 +25,7 @@ Only the sums count, so a bootstrap or a selection of segments does not need the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -131,43 +131,29 @@ class CorpusMpp(CorpusMeasure):
 
 
 class CorpusOverlap(CorpusMeasure):
-    """A measure where both sides earn the same: twice the credit over what both could earn."""
+    """A measure where both sides earn the same: twice the credit over what both could earn.
+
+    Args:
+        name: of the measure.
+        counts: of a prediction, a gold annotation and the length: credit, and what each side could earn.
+    """
+
+    def __init__(self, name: str, counts: Callable[[Annotation, Annotation, int], tuple[float, float, float]]) -> None:
+        self.name = name
+        self._counts = counts
+
+    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
+        credit, most_c, most_s = self._counts(predicted, gold, length)
+        return (credit, most_c, credit, most_s)
 
     def value(self, sums: FloatMatrix) -> FloatMatrix:
         return _ratio(sums[..., 0] + sums[..., 2], sums[..., 1] + sums[..., 3])
 
 
-class CorpusSoftDice(CorpusOverlap):
-    """SoftDice of a corpus, without the eps of the single translation."""
-
-    name = "softdice-corpus"
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        v_c, v_s = severity_vector(predicted, length), severity_vector(gold, length)
-        shared = float(np.minimum(v_c, v_s).sum())
-        return (shared, float(v_c.sum()), shared, float(v_s.sum()))
-
-
-class CorpusF1(CorpusOverlap):
-    """Character F1 of a corpus."""
-
-    name = "f1-corpus"
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        credit, marked_c, marked_s = self._counts(predicted, gold, length)
-        return (credit, marked_c, credit, marked_s)
-
-    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
-        return wmt23_counts(predicted, gold, length)
-
-
-class CorpusF1Wmt25(CorpusF1):
-    """Character F1 of a corpus as WMT25 counts overlapping spans."""
-
-    name = "f1-wmt25-corpus"
-
-    def _counts(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
-        return wmt25_counts(predicted, gold, length)
+def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
+    """SoftDice without the eps of the single translation."""
+    v_c, v_s = severity_vector(predicted, length), severity_vector(gold, length)
+    return float(np.minimum(v_c, v_s).sum()), float(v_c.sum()), float(v_s.sum())
 
 
 class CorpusPart(SpanMeasure):
@@ -186,8 +172,14 @@ class CorpusPart(SpanMeasure):
         return self._part(sums)
 
 
-_CORPUS: Mapping[str, type[CorpusMpp] | type[CorpusSoftDice] | type[CorpusF1]] = {
-    measure.name: measure for measure in (CorpusMpp, CorpusSoftDice, CorpusF1, CorpusF1Wmt25)
+_CORPUS: Mapping[str, CorpusMeasure] = {
+    measure.name: measure
+    for measure in (
+        CorpusMpp(),
+        CorpusOverlap("softdice-corpus", _soft_dice_counts),
+        CorpusOverlap("f1-corpus", wmt23_counts),
+        CorpusOverlap("f1-wmt25-corpus", wmt25_counts),
+    )
 }
 
 
@@ -199,8 +191,7 @@ def span_measure(name: str) -> SpanMeasure:
     """
     whole, part = split_part(name)
     if whole in _CORPUS:
-        measure = _CORPUS[whole]()
-        return CorpusPart(measure, part) if part else measure
+        return CorpusPart(_CORPUS[whole], part) if part else _CORPUS[whole]
     if not ({"+", "*"} & set(whole) or whole in similarity_names()):
         raise unknown("span measure", name, [*_CORPUS, *similarity_names()])
     similarity = get_similarity(whole)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.distill.planted import PLANTED_KINDS, Planter, planted
+from mbr_esd_metric.distill.planted import PLANTED_KINDS, Planter
 from mbr_esd_metric.distill.supervision import HumanAnnotation
 
 #: Words with the endings of those below, and names that stand in the source as well.
@@ -82,13 +82,3 @@ def test_what_is_missing_is_planted_more_often_than_the_rest() -> None:
         kinds[str(made.annotation.spans[0].category).removeprefix("planted/")] += 1
     assert min(kinds["omission"], kinds["negation"]) > 1.5 * max(kinds["order"], kinds["form"], kinds["number"])
     assert set(kinds) == set(PLANTED_KINDS)
-
-
-def test_the_share_is_kept_and_the_draw_repeats() -> None:
-    items = [human(f"source {i}", TEXT) for i in range(12)] + [human("s", "Die Katze", ErrorSpan(0, 3, "minor"))] * 4
-    made = planted(items, 0.2, seed=1)
-    assert made[:16] == items
-    assert len(made) == 20
-    assert made == planted(items, 0.2, seed=1)
-    assert all(len(item.annotation) == 1 and "planted/" in str(item.annotation.spans[0].category) for item in made[16:])
-    assert planted(items, 0.0) == items
