@@ -6,7 +6,6 @@ import itertools
 import math
 import random
 import tracemalloc
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -160,26 +159,6 @@ def test_spans_that_are_not_found_are_counted() -> None:
     assert (decision.dropped, decision.annotation) == (2, Annotation())
 
 
-@pytest.mark.parametrize(
-    "options", [{"rule": "mbrr"}, {"utility": "softf2"}, {"weights": "x"}, {"invalid": "x"}, {"location": "last"}]
-)
-def test_unknown_options(options: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match="valid: "):
-        decide(candidates(A), TEXT, **options)  # type: ignore[arg-type]
-
-
-def test_bad_candidates() -> None:
-    with pytest.raises(InputError, match="candidate 2 has neither"):
-        decide([Candidate(annotation=A), Candidate()], TEXT)
-    with pytest.raises(InputError, match="candidate 2 is dict; give a Candidate"):
-        decide([Candidate(annotation=A), {"text": "x"}], TEXT)  # type: ignore[list-item]
-    for logprob in (math.nan, 1.0):
-        with pytest.raises(InputError, match="candidate 1: .* is not a log-probability"):
-            decide([Candidate(annotation=A, logprob=logprob)], TEXT)
-    with pytest.raises(InputError, match="3 characters"):
-        decide(candidates(A), "abc")
-
-
 def test_an_empty_translation_gets_no_error() -> None:
     decision = decide([Candidate('{"errors": []}'), Candidate(annotation=[])], "")
     assert decision == Decision(0, Annotation(), 1.0, 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {}, unmarked=2)
@@ -213,24 +192,6 @@ def four_thousand() -> list[Annotation]:
         places.append([None, *spans])
     found = {Annotation(span for span in choice if span is not None) for choice in itertools.product(*places)}
     return rng.sample(sorted(found, key=lambda annotation: annotation.key), 4096)
-
-
-@pytest.mark.parametrize("name", [*similarity_names(), "softf1+scoresim"])
-@pytest.mark.parametrize("distinct", [4096, 300])
-def test_four_thousand_candidates(four_thousand: list[Annotation], distinct: int, name: str) -> None:
-    items = [four_thousand[i * i % distinct] for i in range(4096)] if distinct < 4096 else four_thousand
-    decision = decide(candidates(*items), "x" * 60, utility=name)
-    assert (decision.valid, decision.distinct) == (4096, len(set(items)))
-    assert decision.expected_utilities[decision.index] >= max(decision.expected_utilities) - 1e-9
-    counts = Counter(items)
-    for i in (0, decision.index):
-        if name == "scoresim-mean":
-            mean = sum(map(mqm_score, items)) / len(items)
-            expected = 1 - abs(mqm_score(items[i]) - mean) / 25
-        else:
-            scalar = get_similarity(name).scalar
-            expected = sum(count * scalar(items[i], s, 60) for s, count in counts.items()) / len(items)
-        assert decision.expected_utilities[i] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softf1", "mpp"])
@@ -359,13 +320,6 @@ def test_what_plays_no_part_is_refused() -> None:
         decide(some, TEXT, references=[A])
     with pytest.raises(OptionError, match="supports changes nothing with rule=oracle"):
         decide(some, TEXT, rule="oracle", references=[A], supports=some)
-
-
-@pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
-@pytest.mark.parametrize(("sources", "said"), [(1, "there are 1 sources, and more segments"), (3, "more sources than")])
-def test_every_segment_has_its_source(rule: str, sources: int, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        decide_many([(candidates(A, B), TEXT)] * 2, rule=rule, sources=["source"] * sources)
 
 
 def test_many_spans_take_memory_of_their_own_number() -> None:

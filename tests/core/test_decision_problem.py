@@ -14,7 +14,7 @@ from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 
 MAJOR, MINOR = [ErrorSpan(0, 4, "major")], [ErrorSpan(6, 9, "minor", "fluency/punctuation")]
 ITEMS = [Candidate(annotation=spans) for spans in ([], [], MAJOR, MINOR, [*MAJOR, *MINOR])]
@@ -43,11 +43,6 @@ def test_the_weights_of_mqm_count() -> None:
 def test_supports_given_apart_are_what_the_mean_is_over() -> None:
     decision = decide(ITEMS[:1], TEXT, supports=ITEMS[2:3], score="expected")
     assert (decision.mqm, decision.mqm_sd, decision.annotation.spans) == (-5.0, 0.0, ())
-
-
-def test_another_score_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected"):
-        decide(ITEMS, TEXT, score="expectd")
 
 
 COUNTS = [ExpectedSpans(*counts) for counts in ((0.1, 0.0), (0.3, 0.1), (0.2, 0.9), (1.5, 0.2), (3.0, 7.5))]

@@ -6,7 +6,6 @@ import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.core.mqm import unit_score
-from mbr_esd_metric.errors import OptionError
 
 #: Severity and category of one span -> its penalty under "paper" and under "google".
 PENALTIES = {
@@ -34,11 +33,6 @@ def test_the_sum_ends_at_the_floor(weights: str) -> None:
     scores = [mqm_score(Annotation(spans[:count]), weights) for count in range(8)]
     assert scores == [0.0, -5.0, -10.0, -15.0, -20.0, -25.0, -25.0, -25.0]
     assert [unit_score(score, weights) for score in scores[:6]] == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2, 0.0])
-
-
-def test_unknown_weights_are_told() -> None:
-    with pytest.raises(OptionError, match="did you mean 'google'"):
-        mqm_score(Annotation(), "goggle")
 
 
 def test_penalties_are_added_one_after_the_other_with_every_python() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -15,9 +14,8 @@ from mbr_esd_metric.core.decision import choose
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_choices, option_help
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord
 
 TEXT = "0123456789"
@@ -92,14 +90,3 @@ def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
     )
     assert record.to_json()["expected_utility"] is None
     assert math.isnan(DecisionRecord.from_json(record.to_json()).expected_utility)
-
-
-def test_options_say_what_they_are() -> None:
-    for name, option in FIELDS.items():
-        assert option.metadata["valid"] or option.metadata["takes"], f"give {name} valid or takes"
-        said = option_help(name)
-        assert [value for value in option_choices(name) or () if not re.search(rf"\b{value}\b", said)] == [], name
-    assert list(DecisionOptions().described()) == list(FIELDS)
-    assert DecisionOptions(utility=get_similarity("softf1+f1")).described()["utility"] == "softf1+f1"
-    with pytest.raises(OptionError, match=r"rule=oracle needs human annotations"):
-        DecisionOptions().changed({"rule": "oracle"}, lambda name, value: f"{name}={value}")

@@ -18,7 +18,6 @@ from mbr_esd_metric.distill.preferences import (
     ONE_ANNOTATION,
     PreferencePair,
     make_pairs,
-    pairs_signature,
     preference,
 )
 from mbr_esd_metric.distill.training_folder import held_out
@@ -192,8 +191,3 @@ def test_a_row_is_a_conversation_with_the_question_that_was_asked() -> None:
     assert row["chosen"] == [{"role": "assistant", "content": pair.chosen}]
     assert row["rejected"] == [{"role": "assistant", "content": pair.rejected}]
     assert (row["chosen_utility"], row["lp"]) == (pair.chosen_utility, "en-de")
-
-
-def test_signatures_tell_kinds_of_pairs_apart() -> None:
-    names = ["", "?utility=f1", "?weights=model", "?location=successive", "?format=compact"]
-    assert len({pairs_signature(load_card(f"mbr-esd-llama{name}")) for name in names}) == 5

@@ -16,7 +16,7 @@ from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices,
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.cards import load_card
 
@@ -75,15 +75,6 @@ def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
     others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
     chosen = select([lost, *others], CARD, Limits(clean_share=0.5))
     assert (len(chosen.rows), chosen.inexpressible) == (3, 1)
-
-
-def test_limits_that_leave_nothing_are_an_error() -> None:
-    with pytest.raises(InputError, match="at most 5 characters"):
-        select([human("s", "too long")], CARD, Limits(max_characters=5))
-    with pytest.raises(OptionError, match="--clean-share"):
-        Limits(clean_share=1.0)
-    with pytest.raises(OptionError, match="--examples"):
-        Limits(examples=0)
 
 
 TEXT = "Der Hund bellt laut"

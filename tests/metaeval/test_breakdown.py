@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, correlation, evaluate_spans, spa
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
@@ -72,10 +71,3 @@ def test_buckets_of_lengths() -> None:
     labels = length_labels(range(1, 101))
     assert [labels.count(label) for label in dict.fromkeys(labels)] == [25, 25, 25, 25]
     assert set(length_labels([7] * 9)) == {"0-"}
-
-
-def test_what_does_not_fit_is_refused(data: MetricSet) -> None:
-    with pytest.raises(InputError, match="2 labels for 15 segments"):
-        breakdown(data, ["a", "b"], ["spa"])
-    with pytest.raises(OptionError, match="softf1"):
-        breakdown(data, LABELS, ["sotff1"])

@@ -129,12 +129,3 @@ def test_a_recalibration_is_kept_and_changes_confidences_alone() -> None:
     for wrong in ({}, {"recalibration": "isotonic", "confidence": [0.2], "confirmed": [2.0]}, 3):
         with pytest.raises(InputError):
             Recalibration.from_json(wrong)
-
-
-def test_what_is_missing_is_said() -> None:
-    with pytest.raises(InputError, match="no confidence"):
-        predicted_spans([[Annotation([span(0, 2)])]], [[[Annotation()]]], [[LENGTH]])
-    with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
-        predicted_spans([[None]], [[[Annotation()]]], [[LENGTH]])
-    with pytest.raises(InputError, match="no rater"):
-        predicted_spans([[None]], [[[None]]], [[LENGTH]])

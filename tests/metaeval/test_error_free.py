@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import ErrorSpan
-from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.error_free import ErrorFree, best_threshold, error_free, gold_labels, unmarked
 
 SPAN = [ErrorSpan(0, 2, "minor")]
@@ -60,14 +59,3 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
 
 def test_one_kind_of_translation_has_no_area() -> None:
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match="both are systems x segments"):
-        error_free([[1.0]], [[1.0, 0.0]])
-    with pytest.raises(InputError, match="1 rated"):
-        error_free([[1.0, 0.0]], [[1.0, np.nan]])
-    with pytest.raises(InputError, match="no rating"):
-        error_free([[np.nan]], [[1.0]])
-    with pytest.raises(InputError, match="rater 1"):
-        gold_labels([[1.0, 0.0]], [[[()]]])

@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval import acc_eq, perm_both, spa
 from mbr_esd_metric.metaeval.leaderboard import (
     Leaderboard,
@@ -103,14 +103,6 @@ def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
     assert overlap.average is not None
     assert overlap.average.counts is None
     assert set(overlap.average.values) == {"spa", "acc_eq"}
-
-
-def test_rows_are_ordered_by_spa(two: list[MetricSet]) -> None:
-    board = compute_leaderboard("t", two, LeaderboardSettings(draws=0))
-    values = [row.average.values["spa"] for row in board.rows if row.average]
-    assert values == sorted(values, reverse=True)
-    assert len(values) == 4
-    assert all(not row.average.ranks for row in board.rows if row.average)
 
 
 def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[MetricSet]) -> None:
@@ -208,14 +200,6 @@ def test_a_constant_metric_is_noted(one: MetricSet) -> None:
     assert board.notes == (f"{CONSTANT}: same in en-de",)
 
 
-def test_the_same_metric_twice_is_an_error(one: MetricSet) -> None:
-    twice = MetricSet("en-de", one.gold, one.lengths, [], [*one.entries, one.entries[0]])
-    with pytest.raises(InputError, match="metric ours is there twice"):
-        compute_leaderboard("t", [twice], LeaderboardSettings(draws=0))
-    with pytest.raises(InputError, match="needs a language pair"):
-        compute_leaderboard("t", [])
-
-
 def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricSet]) -> None:
     board = compute_leaderboard("t", two, LeaderboardSettings(draws=200, against=("map", "majority")))
     for form in TABLE_FORMATS:
@@ -306,13 +290,6 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         path.unlink()
     assert main(command) == 1
     assert "no metric has segment scores; score some with: mbr-esd wmt score" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("signature", "samples"), [("a|n:16|t:2.0", 16), ("a|n:auto/256", 256), ("a", None), (None, None)]
-)
-def test_a_row_says_how_many_candidates_a_segment_had(signature: str | None, samples: int | None) -> None:
-    assert LeaderboardRow("m", False, signature, (), None, frozenset()).samples == samples
 
 
 def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, soft_dice, soft_f1
-from mbr_esd_metric.core.annotation import EMPTY, Point, Severity
+from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.core.similarities import get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import (
     Evaluator,
@@ -26,12 +26,10 @@ from mbr_esd_metric.metaeval import (
     lambda_sweep,
     spa,
 )
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded, span_measure
-from mbr_esd_metric.metaeval.span_significance import resampled
-from mbr_esd_metric.metaeval.spans import RATERS, Raters, SpanCounts, SpanEvaluator, rater_agreement
+from mbr_esd_metric.metaeval.span_measures import expanded
+from mbr_esd_metric.metaeval.spans import SpanCounts, rater_agreement
 
 LENGTH = 30
-_CORPUS_NAMES = ("mpp-corpus", "softdice-corpus", "f1-corpus", "f1-wmt25-corpus")
 
 
 def annotations(rng: np.random.Generator, systems: int, segments: int, most: int = 3) -> list[list[Annotation]]:
@@ -246,32 +244,6 @@ def test_span_inputs_are_checked() -> None:
         evaluate_spans(one, [one], [[LENGTH]], raters="median")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("measure", DEFAULT_MEASURES)
-def test_span_bootstrap_uses_the_measure_of_the_resample(measure: str) -> None:
-    rng = np.random.default_rng(7)
-    human, first, second = (annotations(rng, 2, 10) for _ in range(3))
-    lengths = np.full((2, 10), LENGTH)
-    a, b = (evaluate_spans(predicted, [human], lengths, [measure]) for predicted in (first, second))
-    found = resampled({"a": a, "b": b}, measure, k=50, seed=2)
-    weights = np.random.default_rng(2).multinomial(10, np.full(10, 0.1), size=50)
-    deltas = []
-    for drawn in weights:
-        columns = np.repeat(np.arange(10), drawn)
-        values = [
-            evaluate_spans(
-                [[row[j] for j in columns] for row in predicted],
-                [[[row[j] for j in columns] for row in human]],
-                lengths,
-                [measure],
-            ).values[measure]
-            for predicted in (first, second)
-        ]
-        deltas.append(values[1] - values[0])
-    assert found.p_value("a", "b") == pytest.approx(np.mean(np.array(deltas) <= 1e-12))
-    assert found.p_value("a", "a") == 1.0, "equal ones are not better"
-    assert found.difference("b", "a") == pytest.approx(tuple(np.quantile(deltas, [0.025, 0.975])))
-
-
 def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     rng = np.random.default_rng(9)
     predicted, human = annotations(rng, 4, 20), annotations(rng, 4, 20)
@@ -337,66 +309,6 @@ def test_what_a_person_marks_twice_counts_twice() -> None:
         every = slice(0, 3)
         scalars = [[similarity.scalar(a, b, 12) for b in table.annotations] for a in table.annotations]
         np.testing.assert_allclose(similarity.matrix(table, every, every), scalars, atol=1e-12)
-
-
-def _of_people(rng: np.random.Generator, length: int) -> Annotation:
-    """A rating with repeats, errors without characters and omissions."""
-    spans = []
-    for _ in range(rng.integers(0, 4) if length else 0):
-        start = int(rng.integers(0, length))
-        severity: Severity = "major" if rng.integers(2) else "minor"
-        spans += [ErrorSpan(start, int(rng.integers(start + 1, length + 1)), severity)] * int(rng.integers(1, 3))
-    points: list[Point] = [(int(rng.integers(0, length + 1)), "minor")] * int(rng.integers(0, 2))
-    return Annotation.of_rater(spans).pointing(points).missing(["major"] * int(rng.integers(0, 2)))
-
-
-@pytest.mark.parametrize("raters", RATERS)
-@pytest.mark.parametrize("people", [1, 3])
-def test_all_translations_at_once_are_one_after_the_other(
-    raters: Raters, people: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The plain way: each translation, each rater, by the scalar definition; with blocks that end in the middle."""
-    names = [*_CORPUS_NAMES, *(f"{name}-recall" for name in _CORPUS_NAMES), *similarity_names(), "softf1+2*f1"]
-    rng = np.random.default_rng(people)
-    lengths = rng.integers(0, 25, (4, 9))
-    gold = [
-        [[_of_people(rng, int(n)) if rng.integers(4) else None for n in row] for row in lengths] for _ in range(people)
-    ]
-    evaluator = SpanEvaluator(gold, lengths, names, raters)
-    predicted = [[_of_people(rng, int(n)) for n in row] for row in lengths]
-    silent = [[EMPTY] * 9] * 4
-    for prediction in (predicted, silent):
-        found = evaluator.evaluate(prediction)
-        for name in names:
-            measure = span_measure(name)
-            for i, j in np.ndindex(4, 9):
-                own = [rating for rater in gold if (rating := rater[i][j]) is not None]
-                each = np.array(
-                    [
-                        measure.statistics(prediction[i][j].on("translation"), r.on("translation"), lengths[i, j])
-                        for r in own
-                    ]
-                )
-                if not own:
-                    assert np.isnan(found.statistics[name][i, j]).all()
-                elif raters == "mean":
-                    np.testing.assert_allclose(found.statistics[name][i, j], each.mean(axis=0), rtol=0, atol=1e-15)
-                else:
-                    assert tuple(found.statistics[name][i, j]) == tuple(each[int(np.argmax(measure.value(each)))])
-        rated = [(i, j) for i, j in np.ndindex(4, 9) if any(rater[i][j] is not None for rater in gold)]
-        assert found.counts.major == sum(prediction[i][j].count("major") for i, j in rated)
-        assert found.rated == len(rated)
-
-
-def test_an_evaluator_tells_a_repeated_span_from_one() -> None:
-    """Equal annotations are not the same to what counts every span."""
-    once = Annotation([ErrorSpan(0, 2, "minor")])
-    twice = Annotation.of_rater([ErrorSpan(0, 2, "minor"), ErrorSpan(0, 2, "minor", "other")])
-    evaluator = SpanEvaluator([[[once]]], [[5]], ["mpp-corpus", "f1-wmt25-corpus", "f1-corpus"])
-    first, second = evaluator.evaluate([[once]]), evaluator.evaluate([[twice]])
-    assert list(first.values.values()) == [1, 1, 1]
-    assert list(second.values.values()) == pytest.approx([2 / 3, 2 / 3, 1])
-    assert second.counts.minor == 2
 
 
 def test_one_rater_against_the_others_where_both_rated() -> None:
