@@ -28,7 +28,7 @@ PART = 16
 ROWS = 32
 AHEAD = 2
 #: More copies than there are may be lost without a result between them, before the run ends.
-_PATIENCE = 3
+_MORE_LOSSES = 3
 
 
 class RayEngine(Engine):
@@ -67,12 +67,12 @@ class RayEngine(Engine):
             _require_ray()
         except EngineError as error:
             return str(error)
-        return engine_class(_inner()).problem(options)
+        return engine_class(_engine_name()).problem(options)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The identity of the engine in the actors, which draws the samples."""
-        return engine_class(_inner()).identity(options)
+        return engine_class(_engine_name()).identity(options)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Spread the requests over the actors, and yield the parts as the actors return them.
@@ -83,16 +83,16 @@ class RayEngine(Engine):
         import ray
 
         gpus = tensor_parallel(self._options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
-        crew = _Crew(
+        workers = _Workers(
             _batches(requests, 1 if sampling.greedy else PART),
-            ray.remote(num_cpus=1, num_gpus=gpus)(_Copy),
-            (engine_class(_inner()), self._options, sampling),
+            ray.remote(num_cpus=1, num_gpus=gpus)(_Worker),
+            (engine_class(_engine_name()), self._options, sampling),
             self._options.concurrency or 1,
         )
         try:
-            yield from crew.work()
+            yield from workers.results()
         finally:
-            crew.dismiss()
+            workers.end()
 
 
 def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
@@ -108,25 +108,25 @@ def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
 
 @dataclass(slots=True)
 class _Task:
-    """What an actor was asked: to load the model (no batch), or to sample a batch."""
+    """The task of an actor: to load the model (no batch), or to sample a batch."""
 
     actor: Any
     batch: list[Request] | None
 
 
-class _Crew:
-    """The actors and their work."""
+class _Workers:
+    """The actors and their tasks."""
 
-    def __init__(self, batches: Iterator[list[Request]], copy: Any, arguments: tuple[Any, ...], copies: int) -> None:
-        self._batches, self._copy, self._arguments, self._copies = batches, copy, arguments, copies
+    def __init__(self, batches: Iterator[list[Request]], worker: Any, arguments: tuple[Any, ...], copies: int) -> None:
+        self._batches, self._worker, self._arguments, self._copies = batches, worker, arguments, copies
         self._waiting = deque(islice(batches, copies))
-        #: What Ray calls a result -> what it is the result of.
+        #: Reference of a result -> its task.
         self._tasks: dict[Any, _Task] = {}
-        #: Actors that have the model -> how many batches they have.
+        #: Actors that have the model -> the number of their batches.
         self._load: dict[Any, int] = {}
 
-    def work(self) -> Iterator[Generated]:
-        """What the actors return, as they return it.
+    def results(self) -> Iterator[Generated]:
+        """The parts of the actors, as they return them.
 
         Raises:
             EngineError: an actor's engine failed; or actors are lost again and again.
@@ -135,7 +135,7 @@ class _Crew:
 
         lost = 0
         for _ in range(len(self._waiting)):
-            self._hire()
+            self._spawn()
         while self._waiting or any(task.batch is not None for task in self._tasks.values()):
             (done,), _ = ray.wait(list(self._tasks), num_returns=1)
             task = self._tasks.pop(done)
@@ -147,23 +147,23 @@ class _Crew:
                     raise EngineError(str(cause)) from None
                 raise EngineError(f"Ray: {_last_line(cause)}; {KEPT}") from error
             except ray.exceptions.RayError as error:
-                lost += self._lose(task)
-                if lost > self._copies + _PATIENCE:
+                lost += self._replace(task)
+                if lost > self._copies + _MORE_LOSSES:
                     raise EngineError(
                         f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {KEPT}"
                     ) from error
-                self._deal()
+                self._dispatch()
                 continue
             if task.batch is None:
                 self._load[task.actor] = 0
             elif task.actor in self._load:
                 self._load[task.actor] -= 1
-            self._deal()
+            self._dispatch()
             if parts:
                 lost = 0
                 yield from parts
 
-    def dismiss(self) -> None:
+    def end(self) -> None:
         """End all actors."""
         import ray
 
@@ -172,26 +172,26 @@ class _Crew:
         self._tasks.clear()
         self._load.clear()
 
-    def _hire(self) -> None:
-        actor = self._copy.remote(*self._arguments)
+    def _spawn(self) -> None:
+        actor = self._worker.remote(*self._arguments)
         self._tasks[actor.start.remote()] = _Task(actor, None)
 
-    def _lose(self, task: _Task) -> bool:
+    def _replace(self, task: _Task) -> bool:
         """Take back a batch that was lost; returns whether its actor was lost just now, and replaces it then."""
         import ray
 
         if task.batch is not None:
             self._waiting.append(task.batch)
-        known = task.batch is None or self._load.pop(task.actor, None) is not None
-        if known:
+        alive = task.batch is None or self._load.pop(task.actor, None) is not None
+        if alive:
             ray.kill(task.actor)  # it may still be at work, if only the way to it is cut
-            self._hire()
-        return known
+            self._spawn()
+        return alive
 
-    def _deal(self) -> None:
-        """Give the actors what they can take, the least busy ones first."""
+    def _dispatch(self) -> None:
+        """Give the actors batches until each has enough, the least busy ones first."""
         while self._load:
-            actor, count = min(self._load.items(), key=lambda one: one[1])
+            actor, count = min(self._load.items(), key=lambda item: item[1])
             if count == AHEAD:
                 return
             batch = self._waiting.popleft() if self._waiting else next(self._batches, None)
@@ -201,7 +201,7 @@ class _Crew:
             self._load[actor] += 1
 
 
-class _Copy:
+class _Worker:
     """One actor: it holds an engine and samples the batches that it is given."""
 
     def __init__(self, engine: type[Engine], options: EngineOptions, sampling: Sampling) -> None:
@@ -220,7 +220,7 @@ def _last_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
-def _inner() -> str:
+def _engine_name() -> str:
     return "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
 
 

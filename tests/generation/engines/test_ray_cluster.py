@@ -81,7 +81,7 @@ def test_what_is_read_ahead_does_not_grow_with_the_run(stub: EngineOptions, monk
 def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until one batch ends process after process."""
     monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_PATIENCE", 0)
+    monkeypatch.setattr(module, "_MORE_LOSSES", 0)
     asked = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
     found: list[Generated] = []
     with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was sampled is kept"):
@@ -96,7 +96,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     Last in the file: for some seconds Ray gives work to the node that is lost.
     """
     monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_inner", lambda: "transformers")
+    monkeypatch.setattr(module, "_engine_name", lambda: "transformers")
     options = EngineOptions(model=str(tiny), dtype="float32")
     asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes
