@@ -1,6 +1,5 @@
-"""Files joined to the translations of a test set: what ``comet-score --to_json`` and `mbr-esd score` write, decisions,
-and candidates.
-"""
+"""Files joined to the translations of a test set: scores of ``comet-score --to_json`` and `mbr-esd score`, decisions,
+and candidates."""
 
 from __future__ import annotations
 
@@ -49,11 +48,11 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
             SegmentKey(system, source, translation or "")
             for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
         ]
-        rows.append([join.find(*asked) for asked in zip(places, occurrences(places), strict=True)])
+        rows.append([join.find(*place) for place in zip(places, occurrences(places), strict=True)])
         missing = [
             segment
-            for segment, found in enumerate(rows[-1])
-            if found is None and not math.isnan(test_set.gold[number, segment])
+            for segment, record in enumerate(rows[-1])
+            if record is None and not math.isnan(test_set.gold[number, segment])
         ]
         if missing:
             first = places[missing[0]]
@@ -158,8 +157,7 @@ def _score(row: CometRow, path: Path) -> float:
 
 def _notes(annotations: list[Annotation], test_set: TestSet, name: str) -> tuple[str, ...]:
     empty = sum(len(annotation.points) for annotation in annotations)
-    said = f"error spans of {name}, {test_set.lp}: {empty} have no characters and are no spans"
-    return (said,) if empty else ()
+    return (f"error spans of {name}, {test_set.lp}: {empty} have no characters and are no spans",) if empty else ()
 
 
 def read_sampled(
@@ -185,9 +183,9 @@ def read_sampled(
     sampled = [
         [
             None
-            if found is None
-            else Sampled(translation or "", found, f"segment {number} of {system}", _left_out_of(source, found))
-            for number, (found, translation, source) in enumerate(
+            if candidates is None
+            else Sampled(translation or "", candidates, f"segment {number} of {system}", _source_of(source, candidates))
+            for number, (candidates, translation, source) in enumerate(
                 zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
             )
         ]
@@ -205,6 +203,6 @@ def read_sampled(
     return sampled
 
 
-def _left_out_of(source: str, candidates: Sequence[Candidate]) -> str | None:
-    """The source, where candidates say what is left out of it."""
+def _source_of(source: str, candidates: Sequence[Candidate]) -> str | None:
+    """The source, where candidates mark omissions in it."""
     return DecisionOptions().source_of(source, candidates[0].format) if candidates else None
