@@ -118,7 +118,7 @@ class Study:
             for test_set in self.test_sets
         ]
         self._evaluators = [
-            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES, missing="pairs")
+            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES)
             for t, human in zip(self.test_sets, self._human, strict=True)
         ]
         self._candidates = PaperCandidates(self.test_sets, self._human, self.folder, self.invalid)

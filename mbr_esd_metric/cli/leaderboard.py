@@ -163,7 +163,7 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     sets = []
     for test_set in test_sets:
         found = stored_metrics(test_set, names, args.raters)
-        sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set, "pairs"))))
+        sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set))))
     with Progress("testing") as bar:
         board = compute_leaderboard(test_sets[0].name, sets, settings, bar.done)
     return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
@@ -183,13 +183,11 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
     for test_set, one in zip(test_sets, sets, strict=True):
         notes += one.notes
         if "spa" in wanted:
-            notes += missing_notes(test_set, "pairs")
+            notes += missing_notes(test_set)
     if "spa" in wanted:
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     values = {
-        (one.lp, str(statistic)): evaluate(statistic, [one], missing="pairs", exact=exact)
-        for one in sets
-        for statistic in statistics
+        (one.lp, str(statistic)): evaluate(statistic, [one], exact=exact) for one in sets for statistic in statistics
     }
     return correlation_table(f"{test_sets[0].name} {', '.join(args.lp)}", args.lp, statistics, values, notes)
 
@@ -207,13 +205,13 @@ def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], 
     if any(task.statistic.kind == "spa" for task in tasks):
         notes += exact_notes(exact)
         for test_set in test_sets:
-            notes += missing_notes(test_set, "pairs")
+            notes += missing_notes(test_set)
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
-    found = overall(tasks, sets, "pairs", exact=exact)
+    found = overall(tasks, sets, exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
     ranks = None
     if draws and found.overall:
-        ranks = clusters(tasks, sets, draws, 0, missing="pairs", exact=exact)
+        ranks = clusters(tasks, sets, draws, 0, exact=exact)
     title = f"{test_sets[0].name} {', '.join(args.lp)}, tasks of {year}"
     return overall_table(title, found, ranks, notes)
 

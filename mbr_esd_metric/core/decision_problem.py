@@ -283,9 +283,9 @@ class DecisionProblem:
             if score == "given":
                 scores = np.array(self.supports.stated)
             else:
-                said = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
-                walks = zip(self.supports.expected, said, strict=True)
-                scores = np.array([conditional_score(*walk, self._lengths, mqm) for walk in walks])
+                annotations_of = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
+                answers = zip(self.supports.expected, annotations_of, strict=True)
+                scores = np.array([conditional_score(*walk, self._lengths, mqm) for walk in answers])
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 

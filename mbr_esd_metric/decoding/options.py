@@ -199,11 +199,11 @@ class DecisionOptions:
 
         The answer format has a place of its own there.
         """
-        usual, said = DecisionOptions().described(), self.described()
+        defaults, values = DecisionOptions().described(), self.described()
         return {
             name: str(value)
-            for name, value in said.items()
-            if name != "format" and (name in _STORED or value != usual[name])
+            for name, value in values.items()
+            if name != "format" and (name in _STORED or value != defaults[name])
         }
 
     def changed(self, given: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
@@ -260,5 +260,5 @@ def option_choices(name: str) -> tuple[str, ...] | None:
 def option_help(name: str) -> str:
     """An option's meaning, and the values that it takes, for people."""
     takes = FIELDS[name].metadata["takes"]
-    said = takes() if callable(takes) else takes
-    return f"{FIELDS[name].metadata['help']}: {said or ', '.join(option_choices(name) or ())}"
+    text = takes() if callable(takes) else takes
+    return f"{FIELDS[name].metadata['help']}: {text or ', '.join(option_choices(name) or ())}"

@@ -88,12 +88,12 @@ class Planter:
         self._by_ending: dict[tuple[str, bool, str], list[str]] = {}
         self._names: dict[str, list[str]] = {}
         for item in clean:
-            language, known = _language(item), set(_WORD.findall(item.source))
+            language, source_words = _language(item), set(_WORD.findall(item.source))
             self._by_language.setdefault(language, []).append(item.translation)
             for number, word in enumerate(_words(item.translation)):
                 if len(word.text) >= _LONG:
                     self._by_ending.setdefault(_ending(language, word.text), []).append(word.text)
-                if number and word.text[0].isupper() and word.text in known and len(word.text) >= _LONG - 1:
+                if number and word.text[0].isupper() and word.text in source_words and len(word.text) >= _LONG - 1:
                     self._names.setdefault(language, []).append(word.text)
 
     def plant(self, item: HumanAnnotation, rng: random.Random) -> HumanAnnotation | None:
@@ -140,28 +140,32 @@ class Planter:
 
     def name(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another name for one that stands in the source as well."""
-        known, names = set(_WORD.findall(item.source)), self._names.get(_language(item), [])
-        there = [w for w in _words(item.translation)[1:] if w.text in known and w.text[0].isupper() and len(w.text) > 3]
-        if not there or len(names) < _ENOUGH:
+        source_words, names = set(_WORD.findall(item.source)), self._names.get(_language(item), [])
+        options = [
+            w
+            for w in _words(item.translation)[1:]
+            if w.text in source_words and w.text[0].isupper() and len(w.text) > 3
+        ]
+        if not options or len(names) < _ENOUGH:
             return None
-        return _replaced(item.translation, rng.choice(there), rng.choice(names))
+        return _replaced(item.translation, rng.choice(options), rng.choice(names))
 
     def sense(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another word with the same last letters."""
-        there = [word for word in _words(item.translation) if len(word.text) >= _LONG]
-        if not there:
+        options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
+        if not options:
             return None
-        word = rng.choice(there)
+        word = rng.choice(options)
         others = self._by_ending.get(_ending(_language(item), word.text), [])
         return _replaced(item.translation, word, rng.choice(others)) if len(others) >= _ENOUGH else None
 
     def untranslated(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """A word of the source in the place of another."""
-        there = [word for word in _words(item.translation) if len(word.text) >= _LONG]
+        options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         foreign = [
             w for w in _WORD.findall(item.source) if len(w) >= _LONG and w.islower() and w not in item.translation
         ]
-        return _replaced(item.translation, rng.choice(there), rng.choice(foreign)) if there and foreign else None
+        return _replaced(item.translation, rng.choice(options), rng.choice(foreign)) if options and foreign else None
 
     def omission(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Two to four words less, marked at the word before them."""
@@ -197,10 +201,10 @@ class Planter:
     def form(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """A wrong form of a function word."""
         groups = _FORMS.get(_language(item), ())
-        there = [(word, group) for word in _words(item.translation) for group in groups if word.text.lower() in group]
-        if not there:
+        options = [(word, group) for word in _words(item.translation) for group in groups if word.text.lower() in group]
+        if not options:
             return None
-        word, group = rng.choice(there)
+        word, group = rng.choice(options)
         other = rng.choice([form for form in group if form != word.text.lower()])
         return _replaced(item.translation, word, other.capitalize() if word.text[0].isupper() else other, "minor")
 

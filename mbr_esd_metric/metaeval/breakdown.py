@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, Missing
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, score_statistic
 from mbr_esd_metric.metaeval.span_measures import span_measure
@@ -41,7 +41,6 @@ def breakdown(
     labels: Sequence[str],
     measures: Sequence[str],
     raters: Raters = "mean",
-    missing: Missing = "toolkit",
     *,
     exact: bool = False,
 ) -> tuple[BreakdownPart, ...]:
@@ -52,7 +51,7 @@ def breakdown(
         labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
         raters: what several raters of one translation count.
-        missing, exact: for SPA, see `matrices.packed` and `spa`.
+        exact: for SPA, see `spa`.
 
     Raises:
         InputError: a number of labels that differs from the number of segments, or spans that do not fit.
@@ -81,7 +80,7 @@ def breakdown(
             entry.key: {
                 measure: _of_spans(spans.get(entry.key), measure, columns)
                 if measure in of_spans
-                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], missing, exact)
+                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], exact)
                 for measure in measures
             }
             for entry in data.entries
@@ -100,10 +99,10 @@ def length_labels(lengths: Sequence[int]) -> list[str]:
     return [names[int(np.searchsorted(edges, length, side="right"))] for length in lengths]
 
 
-def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, missing: Missing, exact: bool) -> float | None:
+def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, exact: bool) -> float | None:
     rows = ~np.isnan(gold).all(axis=1)
     try:
-        return score_statistic(name).of_segments(gold[rows], scores[rows], missing, exact=exact)
+        return score_statistic(name).of_segments(gold[rows], scores[rows], exact=exact)
     except InputError:
         return None  # too few ratings, or systems rated on different segments
 

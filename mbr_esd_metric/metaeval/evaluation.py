@@ -25,7 +25,7 @@ from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annota
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.acc_eq import calibrated, gold_pairs
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing, matched, place
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, matched, place
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, CorpusMeasure, span_measure
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanEvaluator, SpanScores
@@ -65,7 +65,6 @@ class Evaluator:
         measures: span measures, see `span_measures`.
         raters: what several raters of one translation count, see `spans`.
         weights: MQM weights of Score(E).
-        missing: for SPA, see `matrices.packed`.
         exact_spa: whether SPA is that of infinitely many permutations, see `spa`.
 
     Raises:
@@ -81,14 +80,12 @@ class Evaluator:
         measures: Sequence[str] = DEFAULT_MEASURES,
         raters: Raters = "mean",
         weights: str | MqmWeights = "paper",
-        missing: Missing = "toolkit",
         exact_spa: bool = False,
     ) -> None:
         data = matched(gold, {})
         self._gold, self._rated = data.gold, data.rated
         self._pairs = gold_pairs(data.gold)
         self._weights = weights
-        self._missing: Missing = missing
         self._exact = exact_spa
         self._spans: SpanEvaluator | None = None
         if len(human):
@@ -103,7 +100,7 @@ class Evaluator:
         agreement = calibrated(self._pairs, self._pairs.differences(scores))
         counted = [as_annotation(predicted[i][j] or ()) for i, j in np.argwhere(self._rated)]
         return Evaluation(
-            spa(self._gold, scores, missing=self._missing, exact=self._exact),
+            spa(self._gold, scores, missing="pairs", exact=self._exact),
             agreement.accuracy,
             agreement.epsilon,
             sum(annotation.count("major") for annotation in counted),

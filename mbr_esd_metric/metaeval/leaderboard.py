@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.matrices import Missing
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone
@@ -121,7 +120,6 @@ class LeaderboardSettings:
         aggregation: what several raters of one translation count, "mean" or "best".
         against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
-        missing: what SPA does if systems are rated on different segments, see `matrices.packed`.
         exact: SPA in the limit of infinitely many permutations, which no order of the systems changes; see `spa`.
         bootstrap: what a resample of the error spans draws.
         order: the order of the systems, in words; SPA depends on it unless it is exact.
@@ -133,17 +131,15 @@ class LeaderboardSettings:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     aggregation: Raters = "mean"
     against: tuple[str, ...] = ()
-    missing: Missing = "pairs"
     exact: bool = False
     bootstrap: Units = "segment"
     order: str = "as-given"
 
     def __str__(self) -> str:
-        missing = f"|missing:{self.missing}" if self.missing == "toolkit" else ""
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
         units = "" if self.bootstrap == "segment" else f"|bootstrap:{self.bootstrap}"
         spa = "spa:exact" if self.exact else f"order:{self.order}"
-        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{missing}{units}|v:{__version__}"
+        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{units}|v:{__version__}"
 
 
 def compute_leaderboard(
@@ -240,7 +236,7 @@ class _Evaluated:
                     settings.draws,
                     settings.seed,
                     alpha=settings.alpha,
-                    missing=settings.missing,
+                    missing="pairs",
                     exact=settings.exact,
                     progress=progress if statistic == "spa" else None,
                 )
@@ -284,11 +280,11 @@ def _text(key: Key) -> str:
 def _result(
     name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: LeaderboardSettings
 ) -> Result:
-    own = {what: one for what, one in comparisons.items() if name in one.ranking.names}
-    values = {what: one.ranking.value(name) for what, one in own.items()}
+    ranked = {what: one for what, one in comparisons.items() if name in one.ranking.names}
+    values = {what: one.ranking.value(name) for what, one in ranked.items()}
     # As evaluated: sums in another order differ in the last bit.
     values |= spans.values if spans else {}
-    ranks, intervals = _tested(name, own) if settings.draws else ({}, {})
+    ranks, intervals = _tested(name, ranked) if settings.draws else ({}, {})
     return Result(values, ranks, spans.counts if spans else None, intervals)
 
 
@@ -308,17 +304,19 @@ def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) ->
 
 
 def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str, Comparison]) -> Result | None:
-    there = [result for result in results if result is not None]
-    if len(there) < len(results):
+    present = [result for result in results if result is not None]
+    if len(present) < len(results):
         return None
-    shared = [what for what in there[0].values if all(what in result.values for result in there)]
-    counts = [result.counts for result in there if result.counts is not None]
+    shared = [what for what in present[0].values if all(what in result.values for result in present)]
+    counts = [result.counts for result in present if result.counts is not None]
     total = None
-    if len(counts) == len(there):
+    if len(counts) == len(present):
         total = SpanCounts(*(sum(getattr(c, f.name) for c in counts) for f in fields(SpanCounts)))
-    own = {what: one for what, one in averaged.items() if name in one.ranking.names}
-    ranks, intervals = _tested(name, own)
-    return Result({what: sum(r.values[what] for r in there) / len(there) for what in shared}, ranks, total, intervals)
+    ranked = {what: one for what, one in averaged.items() if name in one.ranking.names}
+    ranks, intervals = _tested(name, ranked)
+    return Result(
+        {what: sum(r.values[what] for r in present) / len(present) for what in shared}, ranks, total, intervals
+    )
 
 
 def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:

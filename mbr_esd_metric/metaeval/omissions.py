@@ -78,24 +78,24 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
             for segment, human in enumerate(row):
                 if human is None:
                     continue
-                said = predicted[system][segment]
-                if said is None:
+                prediction = predicted[system][segment]
+                if prediction is None:
                     raise InputError(f"no prediction for {place(system, segment)}, which is rated")
-                for name, count in _counted(as_annotation(said), as_annotation(human)).items():
+                for name, count in _counted(as_annotation(prediction), as_annotation(human)).items():
                     counts[name] += count
     if not counts["rated"]:
         raise InputError("no rater has rated any translation")
     return OmissionScores(**counts)
 
 
-def _counted(said: Annotation, human: Annotation) -> dict[str, int]:
-    mine, its = list(said.on("source")), list(human.on("source"))
+def _counted(prediction: Annotation, human: Annotation) -> dict[str, int]:
+    predicted_spans, human_spans = list(prediction.on("source")), list(human.on("source"))
     return {
-        "predicted": len(mine),
-        "right": sum(_meets(span, its) for span in mine),
-        "gold": len(its),
-        "found": sum(_meets(span, mine) for span in its),
-        "unplaced": len(said.unplaced),
+        "predicted": len(predicted_spans),
+        "right": sum(_meets(span, human_spans) for span in predicted_spans),
+        "gold": len(human_spans),
+        "found": sum(_meets(span, predicted_spans) for span in human_spans),
+        "unplaced": len(prediction.unplaced),
         "rated": 1,
     }
 

@@ -37,7 +37,7 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key, ScoredSet, Scores
 from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic
@@ -76,16 +76,14 @@ class ScoreStatistic:
         """Whether it compares one score a system."""
         return self.level == "sys" and self.kind != "spa"
 
-    def of_segments(
-        self, gold: FloatMatrix, metric: FloatMatrix, missing: Missing = "toolkit", *, exact: bool = False
-    ) -> float:
-        """The value for scores of segments; scores of systems are their means. `missing` and `exact` are for SPA.
+    def of_segments(self, gold: FloatMatrix, metric: FloatMatrix, *, exact: bool = False) -> float:
+        """The value for scores of segments; scores of systems are their means. `exact` is for SPA.
 
         Raises:
             InputError: for matrices that do not fit, see `matrices`.
         """
         if self.kind == "spa":
-            return spa(gold, metric, missing=missing, exact=exact)
+            return spa(gold, metric, missing="pairs", exact=exact)
         if self.kind == "acc_eq":
             return acc_eq(gold, metric).accuracy
         if self.level == "sys":
@@ -129,15 +127,13 @@ def score_statistic(name: str) -> ScoreStatistic:
     return SCORE_STATISTICS[name]
 
 
-def evaluate(
-    statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, missing: Missing = "toolkit", exact: bool = False
-) -> dict[Key, float]:
+def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: bool = False) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every language pair.
 
     Args:
         statistic: what to compute.
         sets: one; several for the accuracy of systems, whose pairs are counted together.
-        missing, exact: for SPA, see `matrices.packed` and `spa`.
+        exact: for SPA, see `spa`.
 
     Raises:
         InputError: several language pairs for another statistic, or scores that do not fit.
@@ -154,7 +150,7 @@ def evaluate(
             if statistic.of_means:
                 values[key] = statistic.of_systems(complete)
             else:
-                values[key] = statistic.of_segments(*complete[0], missing, exact=exact)
+                values[key] = statistic.of_segments(*complete[0], exact=exact)
         except InputError as error:
             raise InputError(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}: {error}") from None
     return values
@@ -251,23 +247,19 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
     return TASK_SETS[name](tuple(one.lp for one in sets))
 
 
-def overall(
-    tasks: Sequence[Task], sets: Sequence[ScoredSet], missing: Missing = "toolkit", *, exact: bool = False
-) -> Overall:
+def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
     """Evaluate every metric in every task, and average.
 
     Args:
         tasks: of `wmt_tasks`, or made otherwise; weights add up to 1.
         sets: those of the tasks.
-        missing, exact: for SPA, see `matrices.packed` and `spa`.
+        exact: for SPA, see `spa`.
 
     Raises:
         InputError: scores that do not fit.
     """
     by_name = {one.lp: one for one in sets}
-    columns = [
-        evaluate(task.statistic, [by_name[name] for name in task.lps], missing=missing, exact=exact) for task in tasks
-    ]
+    columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
     keys = dict.fromkeys(key for one in sets for key in one.metrics)
     values = {key: tuple(column.get(key) for column in columns) for key in keys}
     averages = {}
@@ -291,7 +283,6 @@ def clusters(
     k: int = 1000,
     seed: int = 0,
     *,
-    missing: Missing = "toolkit",
     exact: bool = False,
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
@@ -312,7 +303,7 @@ def clusters(
         scores = {name: data.metrics[key].segments for name, key in keys.items() if key in data.metrics}
         segments = {name: matrix for name, matrix in scores.items() if matrix is not None}
         statistic: Statistic = "spa" if task.statistic.kind == "spa" else "acc_eq"
-        rankings.append(rank_metrics(data.gold.segments, segments, statistic, k, seed, missing=missing, exact=exact))
+        rankings.append(rank_metrics(data.gold.segments, segments, statistic, k, seed, missing="pairs", exact=exact))
     mean = average_ranking(rankings, [task.weight for task in tasks])
     return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
 

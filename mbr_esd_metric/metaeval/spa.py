@@ -86,12 +86,12 @@ def constant_notes(constant: Mapping[str, Iterable[str]], exact: bool) -> list[s
         for name in names:
             pairs.setdefault(name, []).append(pair)
     where: dict[str, list[str]] = {}
-    for name, own in pairs.items():
-        where.setdefault(", ".join(own), []).append(name)
+    for name, lps in pairs.items():
+        where.setdefault(", ".join(lps), []).append(name)
     if not where:
         return []
     why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
-    found = "; ".join(f"{', '.join(names)} in {own}" for own, names in where.items())
+    found = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in where.items())
     return [f"one score for everything, so that SPA says nothing and {why}: {found}"]
 
 
@@ -143,8 +143,8 @@ def spa_of_p_values(gold: FloatMatrix, metric: FloatMatrix) -> float:
 @lru_cache(maxsize=8)
 def signs(segments: int) -> SignMatrix:
     """The (PERMUTATIONS, segments) signs +-1 that every test over this many segments shares; read-only."""
-    drawn = np.random.default_rng(SEED).random(size=(PERMUTATIONS, segments), dtype=np.float32)
-    drawn_signs: SignMatrix = np.rint(drawn) * np.float32(2.0) - np.float32(1.0)
+    uniform = np.random.default_rng(SEED).random(size=(PERMUTATIONS, segments), dtype=np.float32)
+    drawn_signs: SignMatrix = np.rint(uniform) * np.float32(2.0) - np.float32(1.0)
     drawn_signs.flags.writeable = False
     return drawn_signs
 

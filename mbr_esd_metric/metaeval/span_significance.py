@@ -162,12 +162,12 @@ def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -
     for name, cells in rated.items():
         if cells.shape != rated[first].shape or (cells != rated[first]).any():
             raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
-    kept = rated[first].any(axis=0)
-    if not kept.any():
+    rated_units = rated[first].any(axis=0)
+    if not rated_units.any():
         raise InputError("there is no rated translation")
     if units == "instance":
         return {name: values[rated[first]] for name, values in statistics.items()}
-    return {name: np.nansum(values, axis=0)[kept] for name, values in statistics.items()}
+    return {name: np.nansum(values, axis=0)[rated_units] for name, values in statistics.items()}
 
 
 def _middle(values: FloatVector) -> tuple[float, float]:

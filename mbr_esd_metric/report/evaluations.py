@@ -58,13 +58,11 @@ class Measuring:
                 for i in range(len(test_set.systems))
             ]
             gold = np.where(rated, gold, np.nan)
-        return Evaluator(
-            gold, human, test_set.lengths, self.measures, self.aggregation, missing="pairs", exact_spa=self.exact
-        )
+        return Evaluator(gold, human, test_set.lengths, self.measures, self.aggregation, exact_spa=self.exact)
 
     def notes(self, test_set: TestSet) -> list[str]:
         """What was repaired in a test set, and which segments SPA uses."""
-        return [*test_set.notes, *missing_notes(test_set, "pairs")]
+        return [*test_set.notes, *missing_notes(test_set)]
 
 
 def evaluation_table(

@@ -247,7 +247,7 @@ def breakdown_table(
         labels = length_labels(words_of_translations(test_set))
     else:
         labels = [domain if by == "domain" else document for domain, document in test_set.documents]
-    parts = breakdown(data, labels, names, measuring.aggregation, "pairs", exact=measuring.exact)
+    parts = breakdown(data, labels, names, measuring.aggregation, exact=measuring.exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
     columns = [Column(by, by, label=True), Column("segments", "segments"), Column("rated", "rated")]

@@ -10,7 +10,7 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, ScoredSet, Scores
 
 
@@ -128,33 +128,16 @@ def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Seque
     return MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries, (*test_set.notes, *notes))
 
 
-def missing_notes(test_set: TestSet, missing: Missing) -> list[str]:
-    """A line that says which segments SPA uses, if systems are rated on different ones.
-
-    Raises:
-        InputError: with "toolkit", which cannot compare systems with different numbers of ratings.
-    """
+def missing_notes(test_set: TestSet) -> list[str]:
+    """A line that says which segments SPA uses, if systems are rated on different ones."""
     rated = ~np.isnan(test_set.gold)
     if (rated == rated[0]).all():
         return []
-    counts = rated.sum(axis=1)
-    if missing == "pairs":
-        shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
-        some = shared[shared > 0].tolist()
-        low, high = min(some, default=0), max(some, default=0)
-        left_out = f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
-        return [
-            f"in {test_set.lp} systems are rated on different segments: SPA compares each pair of systems on the "
-            f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
-        ]
-    if (counts == counts[0]).all():
-        return [
-            f"in {test_set.lp} systems are rated on {counts[0]} segments each, but not on the same ones: SPA compares "
-            "different segments, as mt-metrics-eval does"
-        ]
-    most, least = int(np.argmax(counts)), int(np.argmin(counts))
-    raise InputError(
-        f"in {test_set.lp} system {test_set.systems[least]} has {counts[least]} rated segments and "
-        f"{test_set.systems[most]} has {counts[most]}, and mt-metrics-eval's SPA needs equal numbers; leave systems "
-        "out with --exclude, or give --missing pairs"
-    )
+    shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
+    some = shared[shared > 0].tolist()
+    low, high = min(some, default=0), max(some, default=0)
+    left_out = f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
+    return [
+        f"in {test_set.lp} systems are rated on different segments: SPA compares each pair of systems on the "
+        f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
+    ]
