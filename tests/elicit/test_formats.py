@@ -21,7 +21,6 @@ from mbr_esd_metric.elicit.formats.compact import MOST
 from mbr_esd_metric.elicit.formats.marked import words_of
 from mbr_esd_metric.elicit.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.errors import InputError, OptionError
 
 TEXTS = [
     "Der Hund, der Hund bellt = laut+leise - oder?",
@@ -62,15 +61,6 @@ def without_score(answer: str) -> str:
 
 def squeezed(text: str) -> str:
     return "".join(text.split())
-
-
-def test_names() -> None:
-    assert {"json", "compact", "marked"} <= set(EVERY)
-    both = {name for name in EVERY if get_format(name).both_sides}
-    assert {*(f"{one}-omissions" for one in (*BOTH_SIDES, "marked")), "esa", "gemba-mqm"} <= both
-    assert both.isdisjoint({*BOTH_SIDES, "marked"})
-    with pytest.raises(OptionError, match="compact"):
-        get_format("compct")
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -236,16 +226,6 @@ def test_damaged_answers_say_no_error_only_where_that_is_what_they_spell(name: s
             cut = rng.choice([whole[:at] + whole[end:], whole[:end] + whole[at:], inserted])
             same = without_score(squeezed(cut)) == without_score(squeezed(nothing))
             assert same or not no_error(parser.parse(cut)), cut
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_what_is_no_text(name: str) -> None:
-    with pytest.raises(InputError):
-        get_format(name).parser(3)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="location"):
-        get_format(name).parser("a", "last")
-    for value in (None, 3, b"none", ["none"]):
-        assert get_format(name).parser("a").parse(value) == Invalid("not a text")
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -69,15 +69,6 @@ def test_more_samples_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     assert got[20:] == [None] * 44
 
 
-def test_a_store_in_memory_keeps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "s.sqlite"))
-    with CandidateStore.open(keep=False) as store:
-        store.put("key", 0, samples(0, 2))
-        assert store.get("key", 2) == samples(0, 2)
-    assert list(tmp_path.iterdir()) == []
-    store.close()
-
-
 def test_where_the_store_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MBR_ESD_STORE", "/somewhere/s.sqlite")
     assert store_path("mine.sqlite") == Path("mine.sqlite")

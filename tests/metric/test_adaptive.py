@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide, decision_problem
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
@@ -135,18 +134,3 @@ def test_the_goal_is_reached_on_candidates_made_from_raters(mqm_folder: Path) ->
     _, share, _, lost, _, _ = (float(cell.rstrip("%")) for cell in row.split()[3:])
     assert share <= 40
     assert lost <= 0.001
-
-
-def test_the_script_counts_what_it_leaves_out(tmp_path: Path) -> None:
-    def record(name: str, n: int, text: str = '{"errors": []}') -> CandidateRecord:
-        return CandidateRecord(name, "source", TRANSLATION, CandidateColumns((text,) * n, (-1.0,) * n, (False,) * n))
-
-    path = tmp_path / "candidates.jsonl.gz"
-    write_records(path, [record("whole", 40), record("few", 16), record("malformed", 32, "{")])
-
-    run = replayed(path, "--n", 32)
-    assert run.stdout.startswith("1 segments (2 left out: fewer than N candidates, or none valid), N = 32,")
-    assert "auto, tolerance 0.0001     16.0" in run.stdout
-    run = replayed(path, "--n", 64)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("bench_adaptive.py: error: none of the 3 segments has 64 candidates")

@@ -36,11 +36,6 @@ def test_options_are_typed_and_decoded() -> None:
     assert load_card("mbr-esd-llama?utility=softf1+scoresim").decision.utility == "softf1+scoresim"
 
 
-def test_greedy_takes_one_candidate_at_temperature_zero() -> None:
-    card = load_card("mbr-esd-llama?rule=greedy&n=64")
-    assert (card.samples, card.sampling.temperature) == (1, 0.0)
-
-
 @pytest.mark.parametrize(
     ("name", "part"),
     [
@@ -143,17 +138,6 @@ def test_a_model_folder_of_the_hub_is_links_to_its_own_files(tmp_path: Path) -> 
     )
     card = load_card(str(snapshot))
     assert (card.prompt, card.model, card.adapter) == (str((blobs / "1").resolve()), "/models/base", "org/adapter")
-
-
-def test_a_path_at_home_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-    options = load_card("mbr-esd-llama?model=~/llama&adapter=~/lora").engine_options("transformers")
-    assert (options.model, options.adapter) == ("/home/me/llama", "/home/me/lora")
-
-
-def test_a_folder_without_model_entry_is_the_model_itself(tmp_path: Path) -> None:
-    (tmp_path / "hparams.yaml").write_text("class_identifier: mbr_esd_metric\n")
-    assert load_card(str(tmp_path)).model == str(tmp_path)
 
 
 @pytest.mark.parametrize(

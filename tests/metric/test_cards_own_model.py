@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimates
 from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment, engine_problems, plan
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.plan import Segment, engine_problems
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]
@@ -107,8 +105,3 @@ def test_a_second_question_mark_shows_no_password() -> None:
     with pytest.raises(OptionError, match="model option n=") as raised:
         load_card("mbr-esd-llama?n=1?server=http://alice:hunter2@h:1/v1")
     assert "hunter2" not in str(raised.value)
-
-
-def test_the_signature_has_the_models_name() -> None:
-    card = load_card("mbr-esd-server?model=mine&server=http://127.0.0.1:9/v1&dialect=vllm")
-    assert signature([plan(replace(card, engine="server"), [])]).startswith("mbr-esd|model:mine|engine:server|")

@@ -43,15 +43,6 @@ def test_what_an_identifier_makes_of_the_note(
     assert asked == ["\n".join(ENGLISH), "\n".join(GERMAN)]
 
 
-def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    stand_in = ModuleType("py3langid")
-    stand_in.classify = lambda text: (asked.append(text), ("en", -1.0))[1]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "py3langid", stand_in)
-    suggested_lp(["x" * 9000, "y"], (str(i) for i in range(10**9)))
-    assert [len(text) for text in asked] == [5000, 5000]
-
-
 def test_the_pair_of_real_texts() -> None:
     pytest.importorskip("py3langid")
     assert suggested_lp(ENGLISH, GERMAN) == "en-de"

@@ -43,18 +43,6 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
         assert "at most 320" in "\n".join(estimate(load_card(name + "auto/64"), SEGMENTS).lines())
 
 
-def test_the_verb_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "src").write_text("a\nb\n")
-    (tmp_path / "mt").write_text("c\nd\n")
-    model = f"mbr-esd-llama?engine=server&n=256&store={tmp_path}/store"
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-    assert main(["score", *files, "--model", model, "--dry-run"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "segments 2" in shown
-    assert "candidates 512 in the store 0 to sample 512" in shown
-    assert "requests 32 (engine=server)" in shown
-
-
 @pytest.mark.parametrize(
     "name",
     [name for name, card in CARDS.items() if card.model],
@@ -69,12 +57,6 @@ def test_every_card_is_counted_without_an_engine(
     assert found.engine == "server"
     note = f"{name} does not run here (mbr-esd models --check says why)"
     assert (note in "\n".join(found.lines())) == (load_card(name).engine == "auto")
-
-
-def test_without_torch_a_model_that_walks_is_counted_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
-    found = estimate(load_card(f"mbr-esd-phi4?format=marked&store={tmp_path}/store"), SEGMENTS)
-    assert (found.engine, found.candidates) == ("transformers", 5 * 256)
 
 
 def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

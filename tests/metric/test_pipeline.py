@@ -181,22 +181,6 @@ def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(car
     assert len(Recorder.asked) == 4
 
 
-def test_mbr_corpus_chooses_over_all_segments_together(card: ModelCard) -> None:
-    from mbr_esd_metric.core.candidate import Candidate
-    from mbr_esd_metric.decoding.segment import decide_corpus
-
-    corpus = DecisionOptions("mbr-corpus")
-    Recorder.text = (
-        '{"errors": [{"error_span": "Translation", "category": "style", "sub_category": "awkward", '
-        '"severity": "minor"}]}'
-    )
-    decisions = annotate(replace(card, decision=corpus), SEGMENTS).decisions
-    texts = [[Candidate(Recorder.text, logprob=-1.0 - i) for i in range(4)]] * 4
-    wanted = decide_corpus(zip(texts, [segment.translation for segment in SEGMENTS], strict=True), corpus).decisions
-    assert tuple(decisions) == wanted
-    assert [len(decision.annotation) for decision in decisions] == [1] * 4
-
-
 def test_missing_asks_for_each_gap_once() -> None:
     request = Request("key", "prompt", "grammar", 6)
     assert [(part.first, part.n) for part in missing(request, {1, 4})] == [(0, 1), (2, 2), (5, 1)]

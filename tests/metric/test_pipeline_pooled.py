@@ -13,7 +13,6 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
-from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
@@ -45,14 +44,6 @@ def test_weights_are_equal_by_model_and_not_by_candidate() -> None:
     assert Hypotheses([laden, laden, laden, ist]).weights().tolist() == [0.75, 0.25]
     drawn = Hypotheses([laden, ist, ist], [-1.0, -1.0, -50.0], ["x", "y", "z"], ["a", "a", "b"])
     assert drawn.weights("model") == pytest.approx(np.array([0.25, 0.75]))
-
-
-def test_the_majority_is_one_of_models() -> None:
-    many = [Candidate(said("Laden"), model="a")] * 3 + [Candidate(said("ist"), model="a")]
-    few = [Candidate(said("ist"), model="b")]
-    alone = decide([Candidate(c.text) for c in many + few], TRANSLATION, rule="majority")
-    assert [span.start for span in alone.annotation] == [4]
-    assert [span.start for span in decide(many + few, TRANSLATION, rule="majority").annotation] == [10]
 
 
 def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,18 +92,6 @@ def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
     assert [one.model for one in read.candidates] == list(read.columns.models or ()) == ["a", "a", "b"]
     with pytest.raises(InputError, match="give it for all candidates or for none"):
         CandidateRecord.from_json({**record.to_json(), "candidates": [{"text": "", "model": "a"}, {"text": ""}]})
-
-
-def test_a_dry_run_of_a_pool_counts_each_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"mbr-esd-llama?n=3&store={tmp_path}/store+mbr-esd-gemma2?n=5&store={tmp_path}/store"
-    for which in ("src", "mt"):
-        (tmp_path / which).write_text("ein Satz\n")
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-    for verb in (["score", *files], ["sample", *files, "-o", str(tmp_path / "out")]):
-        assert main([*verb, "--model", name, "--dry-run"]) == 0
-        shown = capsys.readouterr().out
-        assert [shown.count(line) for line in ("mbr-esd-llama:\n", "mbr-esd-gemma2:\n")] == [1, 1]
-        assert [shown.count(f"candidates           {n}\n") for n in (3, 5)] == [1, 1]
 
 
 class ByTemperature(StubEngine):
@@ -184,18 +163,6 @@ def test_an_option_at_the_end_is_for_every_model_that_does_not_set_it() -> None:
         (4, None),
         (8, "b.jsonl"),
     ]
-
-
-def test_the_run_says_what_each_model_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for which in ("src", "mt"):
-        (tmp_path / which).write_text("ein Satz\n")
-    name = "mbr-esd-llama?seed=3+mbr-esd-gemma2?n=8&server=http://me:hunter2@h:1/v1&lp=en-de"
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt"), "--model", name, "--dry-run"]
-    assert main(["score", *files]) == 0
-    said = capsys.readouterr().err
-    assert "mbr-esd-llama takes seed=3 n=8 ***@h:1/v1 lp=en-de\n" in said
-    assert "mbr-esd-gemma2 takes n=8" in said
-    assert "hunter2" not in said
 
 
 def test_options_at_the_end_are_for_all() -> None:

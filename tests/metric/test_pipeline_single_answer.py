@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.files.records import write_recalibration
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from tests.helpers.chat_server import FakeServer
-from tests.helpers.stub_engine import run_instead
 
 MODEL = "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill"
 PIECES = [
@@ -90,32 +83,6 @@ def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: py
     assert capsys.readouterr().err.count("2 of 2 answers come without their tokens' log-probabilities") == 1
 
 
-class Wordless(ServerEngine):
-    """What an earlier version stored: no token log-probabilities."""
-
-    tokens: ClassVar[TokenLogprobs | None] = None
-
-    def __init__(self, options: EngineOptions) -> None:
-        pass
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        for request in requests:
-            yield Generated(request.key, 0, (Candidate("".join(PIECES), logprob=sum(LOGPROBS), tokens=8),))
-
-
-def test_answers_stored_before_are_used_and_that_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with FakeServer(MODEL, spoil=spelt) as server:
-        run_instead(Wordless, monkeypatch)
-        confidences(name(server, tmp_path))
-        monkeypatch.undo()
-        capsys.readouterr()
-        assert confidences(name(server, tmp_path)) == [1.0, 1.0]
-        assert not server.bodies, "what is stored is not sampled again"
-    assert capsys.readouterr().err.count("note: 2 of 2 answers come without") == 1
-
-
 def test_sample_writes_them_and_decide_reads_them(tmp_path: Path) -> None:
     for number, which in enumerate(("src", "mt")):
         (tmp_path / which).write_text("".join(f"{list(one.values())[number]}\n" for one in SAMPLES))
@@ -129,12 +96,3 @@ def test_sample_writes_them_and_decide_reads_them(tmp_path: Path) -> None:
     samples = [{**one, "system": "mt"} for one in SAMPLES]
     spans = Metric(load_card(replayed)).predict(samples).metadata.error_spans
     assert [found[0]["confidence"] for found in spans] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
-
-
-def test_several_candidates_are_stored_without(tmp_path: Path) -> None:
-    with FakeServer("meta-llama/Llama-3.3-70B-Instruct", spoil=spelt) as server:
-        model = f"mbr-esd-llama?server={server.url}&store={tmp_path}/store&n=2"
-        assert confidences(model) == [1.0, 1.0]
-    with CandidateStore(tmp_path / "store") as store:
-        keys = [key for (key,) in store._connection.execute("SELECT key FROM request")]
-        assert {one.token_logprobs for key in keys for one in store.get(key, 2) if one} == {None}

@@ -6,21 +6,17 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tqdm import tqdm
 
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engines.replay import ReplayEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.store import CandidateStore
-from mbr_esd_metric.metric import sampler
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
@@ -98,31 +94,6 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
         alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
         alone.communicate(timeout=300)
     assert candidates(tmp_path / "second.jsonl") == candidates(tmp_path / "alone.jsonl")
-
-
-def test_a_wait_for_the_engine_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "candidates.jsonl"
-    path.write_text(
-        '{"id": "1", "src": "a", "mt": "b", "candidates": [{"text": "{\\"errors\\": []}", "logprob": -1.0}]}\n'
-    )
-    drawn = threading.Event()
-    generate, refresh = ReplayEngine.generate, tqdm.refresh
-
-    def slow(self, requests, sampling):  # type: ignore[no-untyped-def]
-        assert drawn.wait(60)
-        yield from generate(self, requests, sampling)
-
-    def redraw(self, *args, **options):  # type: ignore[no-untyped-def]
-        refresh(self, *args, **options)
-        drawn.set()
-
-    monkeypatch.setattr(ReplayEngine, "generate", slow)
-    monkeypatch.setattr(sampler, "REFRESH", 0.05)
-    monkeypatch.setattr(tqdm, "refresh", redraw)
-    annotate(load_card(f"mbr-esd-llama?n=1&candidates={path}"), [Segment("a", "b", "1")], progress=True)
-    assert "sampling:   0%" in capsys.readouterr().err
 
 
 def test_segments_with_one_source_are_asked_for_together(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -25,8 +24,6 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import Candidate, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.estimate import estimate
-from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
@@ -196,15 +193,6 @@ def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard, monkey
     assert len(decision.parts) == 6
 
 
-def test_what_people_see_of_it(card: ModelCard) -> None:
-    found = Metric(card).predict([{"src": SOURCE, "mt": TRANSLATION}, {"src": "Yes.", "mt": "Ja."}], progress_bar=False)
-    assert [len(one) for one in found.metadata.sentences] == [6, 0]
-    assert found.metadata.sentences[0][0] == {"start": 0, "end": 28, "score": 0.96}
-    assert found.scores[0] == pytest.approx(statistics.mean(one["score"] for one in found.metadata.sentences[0]))
-    assert found.metadata.error_spans[0][1]["text"] == "Ich"
-    assert "sentences" not in Metric(card).predict([{"src": "Yes.", "mt": "Ja."}], progress_bar=False).metadata
-
-
 def test_score_writes_the_sentences_and_show_shows_them(
     card: ModelCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,13 +207,6 @@ def test_score_writes_the_sentences_and_show_shows_them(
     capsys.readouterr()
     assert main(["show", "o.json", "--id", "1"]) == 0
     assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in capsys.readouterr().out
-
-
-def test_an_estimate_counts_the_longer_prompts(card: ModelCard) -> None:
-    whole, by_sentence = (estimate(replace(card, unit=unit), [TEXT]) for unit in ("segment", "sentence"))
-    assert (whole.segments, whole.prompts) == (1, 1)
-    assert (by_sentence.segments, by_sentence.prompts, by_sentence.candidates) == (1, 6, 12)
-    assert by_sentence.prompt_characters > 6 * len(SOURCE + TRANSLATION)
 
 
 class Bad(Marking):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections import Counter
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,11 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
-from mbr_esd_metric.generation.engines import server as engine_module
+from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.client import RetryPolicy, sample_seed
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
@@ -63,21 +58,6 @@ def test_faults_lose_and_double_nothing() -> None:
     assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert len(clean) == 250 * 128
     assert spoilt == clean
-
-
-def test_decisions_are_those_of_a_run_without_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "RetryPolicy", lambda: QUICK)
-    segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern darin", f"segment {i}") for i in range(12)]
-    name = "mbr-esd-demo?engine=server&n=64&server={}&store=" + str(tmp_path)
-    model = model_name(load_card("mbr-esd-demo").engine_options("server"))
-    with FakeServer(model) as server, FaultyProxy(server.url, 0.3, stall=4.5) as proxy:
-        clean = annotate(load_card(name.format(server.url) + "/clean"), segments)
-        assert annotate(load_card(name.format(proxy.url) + "/spoilt"), segments) == clean
-        sent = len(server.bodies)
-        more = annotate(load_card(name.format(server.url).replace("n=64", "n=80") + "/spoilt"), segments)
-        assert [body["n"] for body in server.bodies[sent:]] == [16] * 12, "asks for stored candidates again"
-        assert all(decision.valid + decision.invalid == 80 for decision in more.decisions)
-    assert proxy.faults
 
 
 def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
@@ -158,15 +138,6 @@ def test_a_server_that_says_when_to_come_back_is_asked_then(said: str, waited: f
     assert waited <= second - first < waited + 2
 
 
-def test_a_server_that_says_to_come_back_tomorrow_ends_the_run() -> None:
-    with (
-        FakeServer(MODEL, turned_away=1, retry_after="86400") as server,
-        pytest.raises(EngineError, match="left alone for 86400 s .*sampled is kept"),
-    ):
-        list(engine(server.url).generate(requests(1, 1), Sampling()))
-    assert len(server.arrivals) == 1
-
-
 @pytest.mark.parametrize("how", ["option", "environment"])
 def test_the_address_is_taken_from_option_and_environment(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -194,18 +165,6 @@ def test_a_wrong_model_name_lists_what_is_served() -> None:
         assert ServerEngine.problem(dataclasses.replace(options, model="org/right-model")) is None
 
 
-def test_a_prompt_that_is_too_long_names_its_segment_and_stops_no_other() -> None:
-    wanted = [*requests(4, 4), Request("long", "x" * 2000, output_grammar(), 4, 0, "segment 17 of mt.txt")]
-    with FakeServer(MODEL, context=1000) as server:
-        running = engine(server.url).generate(wanted, Sampling())
-        found = collect(islice(running, 4))
-        with pytest.raises(
-            EngineError, match=r"segment 17 of mt.txt: too long for the model's context.*--max-model-len"
-        ):
-            next(running)
-    assert Counter(key for key, _ in found) == {f"key{i}": 4 for i in range(4)}
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -217,16 +176,6 @@ def test_what_a_server_refuses_is_said(said: str, expected: str) -> None:
     with FakeServer(MODEL, refuse=said) as server, pytest.raises(EngineError, match=expected):
         list(engine(server.url).generate(requests(200, 1), Sampling()))
     assert len(server.bodies) < 200, "goes on though nothing can succeed"
-
-
-def test_a_server_that_ignores_the_grammar_is_found_out() -> None:
-    with FakeServer(MODEL, plain=True) as server, pytest.raises(EngineError, match="does not obey .*'no JSON'"):
-        list(engine(server.url).generate(requests(2, 4), Sampling()))
-
-
-def test_missing_log_probabilities_are_an_error() -> None:
-    with FakeServer(MODEL, logprobs=False) as server, pytest.raises(EngineError, match="no log-probabilities"):
-        list(engine(server.url).generate(requests(1, 1), Sampling()))
 
 
 def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,12 +204,6 @@ def test_a_dead_server_is_given_up_with_the_fix() -> None:
         running = engine(server.url, policy=dataclasses.replace(QUICK, tries=3))
     with pytest.raises(EngineError, match="failed 3 times in a row.*start it again.*sampled is kept"):
         list(running.generate(requests(2, 2), Sampling()))
-
-
-def test_an_address_that_is_none_is_no_traceback() -> None:
-    for url in ("http://[::1/v1", "http://host:99999/v1", "http:///v1", "ftp://host/v1"):
-        with pytest.raises(EngineError, match="is no server address"):
-            engine(url)
 
 
 def test_two_servers_share_the_work_and_one_may_be_down() -> None:

@@ -16,7 +16,6 @@ import regex
 import torch
 from transformers import AutoModelForCausalLM
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
@@ -220,18 +219,6 @@ def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(engine: Transformer
         sample(engine, [request], Sampling(max_tokens=room + 1))
 
 
-def test_the_command_line_says_in_one_line_that_a_prompt_does_not_fit(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, store = tmp_path / "text", tmp_path / "store.sqlite"
-    path.write_text("word " * 400 + "\n", encoding="utf-8")
-    model = f"mbr-esd-phi4?model={tiny}&engine=transformers&n=2&store={store}"
-    assert main(["score", "-s", str(path), "-t", str(path), "--model", model, "--quiet"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"mbr-esd score: error: line 1 of {path}: ")
-    assert "context of 512 tokens" in line
-
-
 def without(folder: Path, target: Path, **changes: Any) -> Path:
     """A copy of a model folder with other entries in its tokenizer_config.json (None: left out)."""
     shutil.copytree(folder, target)
@@ -387,12 +374,6 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
     folder = merged_folder(EngineOptions(model=str(tiny), adapter=str(tmp_path / "adapter"), device="cpu"))
     assert first(model=str(folder)) == loaded
-
-
-def test_closing_twice_is_safe(tiny: Path) -> None:
-    engine = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
-    engine.close()
-    engine.close()
 
 
 def test_the_output_layer_reads_no_view(tiny: Path) -> None:

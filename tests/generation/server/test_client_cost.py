@@ -12,9 +12,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.failures import budget_wait
-from mbr_esd_metric.generation.server.replies import Usage
 from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
@@ -50,11 +48,6 @@ def test_a_run_stops_when_its_money_is_spent_and_keeps_what_was_paid_for() -> No
         assert len(server.bodies) < 60
         assert sum(body["n"] for body in server.bodies) == sum(len(part.samples) for part in found)
     assert collect(found)
-
-
-def test_enough_money_is_enough() -> None:
-    with FakeServer(MODEL, dialect="openai") as server:
-        assert len(collect(hosted(server.url, 10.0).generate(requests(10, 16), Sampling()))) == 160
 
 
 def test_replies_that_were_lost_are_counted_as_paid() -> None:
@@ -99,13 +92,6 @@ def test_refusals_and_filtered_answers_are_kept_and_not_paid_for_again() -> None
     assert [found["key0", number].text for number in (0, 1)] == ["I cannot help with that.", ""]
     assert found["key0", 0].truncated
     assert found["key0", 1].truncated
-
-
-def test_a_bound_is_never_passed() -> None:
-    prices = Prices(2.0, 8.0)
-    assert prices.of(Usage(1_000_000, 500_000)) == pytest.approx(6.0)
-    for prompt in ("a", "你好" * 100, "\ud800"):
-        assert prices.bound(prompt, 10) >= prices.of(Usage(len(prompt), 10))
 
 
 def test_a_used_up_budget_of_tokens_is_waited_for() -> None:

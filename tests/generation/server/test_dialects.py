@@ -20,7 +20,6 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.json import output_grammar, render_answer
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
@@ -88,11 +87,6 @@ def test_servers_of_two_dialects_do_not_mix() -> None:
         both = EngineOptions(model=MODEL, server=(one.url, two.url))
         with pytest.raises(EngineError, match=r"several dialects \(.*vllm.*llamacpp.*must not mix"):
             ServerEngine.identity(both)
-
-
-def test_an_unknown_dialect_names_the_nearest() -> None:
-    with pytest.raises(OptionError, match=r"did you mean 'llamacpp'"):
-        load_card("mbr-esd-demo?dialect=llama.cpp")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -355,14 +349,6 @@ def test_gbnf(expression: str, expected: str) -> None:
 def test_what_gbnf_cannot_say_is_an_error(expression: str) -> None:
     with pytest.raises(ValueError, match="no GBNF"):
         gbnf(expression)
-
-
-def test_the_grammars_of_this_package_are_written_in_gbnf() -> None:
-    for expression in (output_grammar(), get_format("json").grammar('Er sagte: "Ja [nein]", 你好 - {x}|y^2.', True)):
-        written = gbnf(expression)
-        assert written.startswith("root ::= ")
-        groups = written.count("(") + written.count("::=") - 1
-        assert groups >= expression.count("(") - expression.count(r"\(")
 
 
 def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
