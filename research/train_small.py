@@ -230,8 +230,7 @@ def trainable(base: str, adapter: str, bf16: bool) -> Any:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
-    from mbr_esd_metric.generation.pretrained import quiet_peft
-    from mbr_esd_metric.generation.threads import wait_passively
+    from mbr_esd_metric.generation.pretrained import quiet_peft, wait_passively
 
     wait_passively()
     # On processors, PyTorch's fused attention is slower than plain products (7.2 s for a step, against 4.5 s).

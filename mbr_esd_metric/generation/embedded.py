@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.cache import made_folder
 from mbr_esd_metric.generation.gguf_folder import write_folder
-from mbr_esd_metric.generation.model_files import file_digest
+from mbr_esd_metric.generation.model_files import file_digest, made_folder
 
 #: The most bytes of a piece of a model file; those that are used have half of it.
 _LARGEST = 1 << 29

@@ -7,6 +7,8 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError
-from mbr_esd_metric.generation.cache import made_folder
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.threads import wait_passively
+from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
+
+#: Environment variable of OpenMP, read when torch loads its OpenMP library.
+POLICY = "OMP_WAIT_POLICY"
+
+_CHOSEN_BY_USER = POLICY in os.environ
+_TORCH_CAME_FIRST = "torch" in sys.modules
+os.environ.setdefault(POLICY, "passive")
+_parked: threading.Thread | None = None
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
@@ -251,3 +259,29 @@ def quiet_peft() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
         yield
+
+
+def wait_passively() -> None:
+    """Let torch's threads sleep while they wait, even if torch was loaded before this package.
+
+    By default the threads spin. When another process uses one of their cores, this made sampling ten times slower
+    (measured on two cores). An environment variable changes it, but ``comet-score`` loads torch before this package, so
+    the variable comes too late. GNU's OpenMP library spins 300,000 rounds, but only 100 while a program has more OpenMP
+    threads than cores (its manual, under ``GOMP_SPINCOUNT``). So this function starts one more team of threads, which
+    sleeps until the program ends. It leaves other OpenMP libraries (macOS, Windows) as they are, and also a policy that
+    the user set.
+    """
+    global _parked
+    torch = sys.modules.get("torch")
+    if torch is None or _parked is not None or _CHOSEN_BY_USER or not _TORCH_CAME_FIRST:
+        return
+    ready = threading.Event()
+
+    def hold() -> None:
+        torch.ones(1 << 18).add_(1)  # large enough for all threads of a team
+        ready.set()
+        threading.Event().wait()
+
+    _parked = threading.Thread(target=hold, name="mbr-esd-parked", daemon=True)
+    _parked.start()
+    ready.wait(10)

@@ -22,7 +22,7 @@ from types import TracebackType
 
 from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.cache import cache_folder
+from mbr_esd_metric.generation.model_files import cache_folder
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344

@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.comet.compatibility import supply
 from mbr_esd_metric.adapters.comet.model_class import POINTER, MbrEsdMetric
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.generation.cache import cache_folder
+from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
 
 #: The beginning of our model names. An unknown name with it gets our error message, not COMET's.

@@ -37,8 +37,7 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import bf16_works, loading, placement, problem_of
-from mbr_esd_metric.generation.threads import wait_passively
+from mbr_esd_metric.generation.pretrained import bf16_works, loading, placement, problem_of, wait_passively
 
 _TAGS = ("ok", "minor", "major")
 _SECTION = "mbr_esd_metric"

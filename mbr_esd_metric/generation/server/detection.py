@@ -13,8 +13,8 @@ from typing import Any
 
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.generation.cache import cache_folder
 from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
 from mbr_esd_metric.generation.server.failures import (

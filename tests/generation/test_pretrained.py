@@ -15,7 +15,7 @@ PROGRAM = """
 import threading
 import time
 import torch
-from mbr_esd_metric.generation.threads import wait_passively
+from mbr_esd_metric.generation.pretrained import wait_passively
 wait_passively()
 x = torch.ones(1 << 18)
 processor, wall = time.process_time(), time.monotonic()
