@@ -10,14 +10,12 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.server.address import Address, excerpt
 
-#: The most that a count of tokens can be, and the size of the least log-probability: both fit the store and a sum.
+#: The most that a count of tokens can be; it fits the store and a sum.
 MOST_TOKENS = 10**12
-LEAST_LOGPROB = -1e9
 #: The most characters of a header's value that are read as a number, a duration or a date.
 LONGEST_HEADER = 64
 #: The most seconds that a header is taken to ask for: ten years.
@@ -228,9 +226,3 @@ def duration(text: str) -> float | None:
 def token_count(value: object) -> int | None:
     """A number of tokens; None if the value is none."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
-
-
-def log_probability(value: Any) -> float | None:
-    """A log-probability, finite and at most 0 but for rounding; None if the value is none."""
-    # A bool is an int, and no number of a server's.
-    return float(value) if type(value) in (float, int) and LEAST_LOGPROB <= value <= 1e-3 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, log_probability, token_count
+from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, token_count
 
+#: The least log-probability: one that the store and a sum hold.
+LEAST_LOGPROB = -1e9
 #: The marks around the text that a reasoning model may write before its answer.
 _THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
 #: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
@@ -174,15 +177,16 @@ def total_logprob(logprobs: object, text: str) -> tuple[float, int]:
     if not isinstance(content, list):
         raise InvalidResponse("the server returns no log-probabilities")
     try:
-        values = [log_probability(token["logprob"]) for token in content]
+        values = [token["logprob"] for token in content]
     except (TypeError, KeyError):
         raise InvalidResponse("a log-probability is missing") from None
-    finite = [value for value in values if value is not None]
-    if len(finite) < len(values):
-        raise InvalidResponse("a log-probability is not a finite number of at most 0")
     if text and not values:
         raise InvalidResponse("a candidate has a text and no token")
-    return sum(finite, 0.0), len(values)
+    # A bool is an int, and no number of a server's; rounding may bring a value above 0; of NaN nothing is true.
+    in_range = not set(map(type, values)) - {float, int} and min(values, default=0) >= LEAST_LOGPROB
+    if not in_range or not max(values, default=0) <= 1e-3 or math.isnan(total := sum(values, 0.0)):
+        raise InvalidResponse("a log-probability is not a finite number of at most 0")
+    return total, len(values)
 
 
 def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:

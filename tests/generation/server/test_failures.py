@@ -12,13 +12,14 @@ pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.failures import (
+    InvalidResponse,
     RequestRejected,
     Response,
     classify,
     duration,
-    log_probability,
     retry_after,
 )
+from mbr_esd_metric.generation.server.replies import total_logprob
 
 
 def refusal(body: object, status: int = 422) -> RequestRejected:
@@ -42,9 +43,13 @@ def test_a_refused_temperature_is_named_with_the_fix() -> None:
     "value", [-(10**400), 10**400, float("nan"), float("-inf"), -1e300, 0.5, True, "-1", None, [-1]]
 )
 def test_what_is_no_log_probability(value: object) -> None:
-    assert log_probability(value) is None
-    assert log_probability(-9999) == -9999.0
-    assert log_probability(1e-4) == 1e-4
+    def content(*values: object) -> dict[str, object]:
+        return {"content": [{"logprob": one} for one in values]}
+
+    for values in ([value], [value, -1.0], [-1.0, value]):
+        with pytest.raises(InvalidResponse, match="not a finite number"):
+            total_logprob(content(*values), "text")
+    assert total_logprob(content(-9999, 1e-4), "text") == (-9999 + 1e-4, 2)
 
 
 @pytest.mark.parametrize(
