@@ -1,4 +1,4 @@
-"""What an answer format is: prompt, grammar and parser together, under one name.
+"""An answer format: prompt, grammar and parser together, under one name.
 
 A format has the words of the question, the grammar of the answer, and the parser that reads it. They are in one file,
 so that they agree. A new format is a file next to this one, named like it.

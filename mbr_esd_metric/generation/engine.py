@@ -1,4 +1,4 @@
-"""What every engine takes and returns.
+"""Engines: their requests, samples and promises.
 
 An engine turns `Request`s into `Generated` batches. It may return them in any order, and it may return the samples of
 one request in several parts, so that each part can be stored as it arrives. Engines never parse, decide or store.
@@ -205,7 +205,7 @@ class Engine(ABC):
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """What a run needs but the engine cannot do, and how to help; None if it can do everything.
+        """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
 
         Args:
             options: of the model.

@@ -165,9 +165,9 @@ def _digest(folder: Path) -> str:
     place = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
     memory = cache_folder() / "digests" / f"{place}.json"
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(memory.read_text(encoding="utf-8"))
-        if isinstance(known, Mapping) and known.get("files") == seen:
-            return str(known["digest"])
+        entry = json.loads(memory.read_text(encoding="utf-8"))
+        if isinstance(entry, Mapping) and entry.get("files") == seen:
+            return str(entry["digest"])
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file_digest(file))

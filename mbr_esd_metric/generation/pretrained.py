@@ -136,9 +136,9 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
 
 def _cannot_load(options: EngineOptions, error: Exception) -> str:
-    said = " ".join(str(error).split())
-    lower = said.lower()
-    if "gated" in lower or "401" in said or "403" in said:
+    reason = " ".join(str(error).split())
+    lower = reason.lower()
+    if "gated" in lower or "401" in reason or "403" in reason:
         fix = (
             f"its licence must be accepted at https://huggingface.co/{options.model} with a user account, then: "
             "hf auth login"
@@ -152,11 +152,11 @@ def _cannot_load(options: EngineOptions, error: Exception) -> str:
         )
     else:
         fix = "check model= and adapter= in the model's options, and the versions: mbr-esd models --check"
-    return f"cannot load {options.model}: {said[:300]}; {fix}"
+    return f"cannot load {options.model}: {reason[:300]}; {fix}"
 
 
 def out_of_memory(what: str) -> str:
-    """What is said where the memory does not suffice for something."""
+    """The message where the memory does not suffice for something."""
     return (
         f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
         "or let a server do it: engine=server"

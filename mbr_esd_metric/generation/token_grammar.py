@@ -68,9 +68,9 @@ class Vocabulary:
     @cached_property
     def _bytes(self) -> dict[int, bytes]:
         """The bytes of each token; made where a grammar or a text needs them, which takes seconds."""
-        known = self._tokenizer.added_tokens_decoder.values()
-        special = {token.content for token in known if token.special} | set(self._tokenizer.all_special_tokens)
-        added = {token.content for token in known}
+        entries = self._tokenizer.added_tokens_decoder.values()
+        special = {token.content for token in entries if token.special} | set(self._tokenizer.all_special_tokens)
+        added = {token.content for token in entries}
         return {
             number: token.encode() if token in added else self._to_bytes(token)
             for token, number in self._tokenizer.get_vocab().items()
@@ -115,8 +115,8 @@ class Vocabulary:
 def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
     """The function from a vocabulary entry to the bytes that it stands for."""
     # Of the decoder alone: that of a whole tokenizer with 262,144 entries takes a second.
-    own = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
-    decoder = str(json.loads(own.__getstate__())) if own is not None else ""
+    backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    decoder = str(json.loads(backend.__getstate__())) if backend is not None else ""
     if "'ByteLevel'" in decoder:
         byte_of = {character: byte for byte, character in enumerate(_byte_characters())}
         return lambda token: bytes(byte_of[character] for character in token)

@@ -253,8 +253,8 @@ class ModelCard:
 
             model = str(embedded_weights(model)) if model in EMBEDDED else model
         # The card's fields of the same name, but for those whose value depends on this machine.
-        own = ("revision", "weights_gb")
-        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name not in own} | {
+        local = ("revision", "weights_gb")
+        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name not in local} | {
             "model": _at_home(model),
             "revision": revision,
             "adapter": self.adapter and _at_home(self.adapter),

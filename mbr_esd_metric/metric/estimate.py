@@ -275,14 +275,14 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     prices = Prices(*card.price) if card.price else Prices()
     per_request = cls.samples_a_request(options) or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
-    guess, bound, known = 0, 0.0, list[int]()
+    guess, bound, lengths = 0, 0.0, list[int]()
     with CandidateStore.open(card.store, keep=cls.stored and store_path(card.store).exists()) as store:
         for request in run.requests.values():
             candidates = {
                 number: one for number, one in enumerate(store.get(request.key, request.n)) if one is not None
             }
             stored += len(candidates)
-            known += [one.tokens for one in candidates.values() if one.tokens]
+            lengths += [one.tokens for one in candidates.values() if one.tokens]
             sizes = [
                 min(per_request, part.n - done)
                 for part in missing(request, candidates)
@@ -295,10 +295,10 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
                 requests += len(sizes)
                 prompt_bytes += len(sizes) * len(request.text.encode("utf-8", "surrogatepass"))
                 bound += sum(prices.bound(request.text, n * card.max_tokens) for n in sizes)
-    wanted = sum(request.n for request in run.requests.values())
-    mean = sum(known) / len(known) if known else None
-    tokens = guess if mean is None else round(mean * (wanted - stored))
-    if not note and wanted > stored and not cls.loads_weights and (problem := cls.problem(options)):
+    total = sum(request.n for request in run.requests.values())
+    mean = sum(lengths) / len(lengths) if lengths else None
+    tokens = guess if mean is None else round(mean * (total - stored))
+    if not note and total > stored and not cls.loads_weights and (problem := cls.problem(options)):
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
@@ -306,7 +306,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         engine=run.engine,
         segments=len(segments),
         pairs=len(run.requests),
-        candidates=wanted,
+        candidates=total,
         stored=stored,
         prompts=prompts,
         prompt_characters=characters,

@@ -69,12 +69,12 @@ def _of_folder(folder: Path, key: str, value: str) -> str:
     if inside.exists() and (target.is_relative_to(home) or linked):
         return f"{target}:{number}" if number else str(target)
     elsewhere = inside.exists() or Path(value).exists() or ".." in Path(value).parts
-    known = {
+    allowed = {
         "model": not elsewhere or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
         "prompt": value in TEMPLATES or value == "gemba-mqm",
     }
-    if not known.get(key):
+    if not allowed.get(key):
         raise InputError(
             f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there, or name it yourself: "
             f"{folder}?{key}=..."

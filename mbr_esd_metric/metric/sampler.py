@@ -91,7 +91,7 @@ class Sampler:
             self._engine = self._plan.engine_class(self._plan.options)
             self._held.callback(self._engine.close)
             bar.set_description("sampling", refresh=False)
-        candidates, tokens, wanted = 0, 0, sum(left.values())
+        candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
         for generated in self._engine.generate(parts, self._plan.sampling):
             self._store.put(generated.key, generated.first, generated.samples)
@@ -100,7 +100,7 @@ class Sampler:
             candidates += len(generated.samples)
             tokens += sum(one.tokens for one in generated.samples)
             seconds = max(time.monotonic() - began, 1e-9)
-            rest = (wanted - candidates) * seconds / max(candidates, 1)
+            rest = (total - candidates) * seconds / max(candidates, 1)
             rates = f"{candidates / seconds:.1f} candidates/s, {tokens / seconds:.0f} tokens/s"
             bar.set_postfix_str(f"{rates}, {rest / 60:.0f} min left", False)
 

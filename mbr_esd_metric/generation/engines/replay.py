@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -60,16 +61,16 @@ class ReplayEngine(Engine):
         return None if first is None else first.columns.format
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """What the file holds for each request; `sampling` was decided when the file was made.
+        """The candidates of the file for each request; `sampling` was decided when the file was made.
 
         Raises:
-            EngineError: the file has no candidates for a segment, or fewer than are wanted. Or the run wants the greedy
-                candidate and the file has several, of which nothing says which is the greedy one. Or the candidates
-                are of several models, or not in the format of the file's first.
+            EngineError: the file has no candidates for a segment, or too few. Or the run decodes greedily and the file
+                has several candidates, of which nothing says which is the greedy one. Or the candidates are of several
+                models, or not in the format of the file's first.
             InputError: the file is malformed.
         """
-        asked = list(requests)
-        if not asked:
+        requests = list(requests)
+        if not requests:
             return
         if self._places is None:
             self._places = []
@@ -78,20 +79,21 @@ class ReplayEngine(Engine):
                     self._format = record.columns.format
                 self._places.append(record.place)
         # A later call may ask for a part only; which record belongs to a translation must not depend on that.
-        self._systems |= {request.system for request in asked}
+        self._systems |= {request.system for request in requests}
         join = Join(((place, number) for number, place in enumerate(self._places)), self._systems)
-        wanted: dict[int, list[Request]] = {}
+        by_record: dict[int, list[Request]] = {}
         missing: list[Request] = []
-        for request in asked:
-            found = join.find(SegmentKey(request.system, request.source, request.translation), request.occurrence)
-            if found is None:
+        for request in requests:
+            key = SegmentKey(request.system, request.source, request.translation)
+            number = join.find(key, request.occurrence)
+            if number is None:
                 missing.append(request)
             else:
-                wanted.setdefault(found, []).append(request)
+                by_record.setdefault(number, []).append(request)
         for number, record in enumerate(read_candidates(self._path)):
-            for request in wanted.pop(number, ()):
+            for request in by_record.pop(number, ()):
                 yield Generated(request.key, request.first, self._samples(record, request, sampling))
-            if not wanted:
+            if not by_record:
                 break
         if missing:
             more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
@@ -102,41 +104,30 @@ class ReplayEngine(Engine):
             )
 
     def _samples(self, record: CandidateRecord, request: Request, sampling: Sampling) -> tuple[Candidate, ...]:
-        columns, there = record.columns, len(record.columns)
-        if sampling.greedy and there > 1:
-            raise EngineError(
-                f"{self._path} has {there} candidates for {request.label or record.label}, and greedy "
-                "decoding has one; for the likeliest of several give rule=map, and no temperature=0"
+        columns, count = record.columns, len(record.columns)
+        end, problem = request.first + request.n, ""
+        of_segment = f"{count} candidates for {request.label or record.label}"
+        if sampling.greedy and count > 1:
+            problem = (
+                f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
+                "temperature=0"
             )
-        if len(set(columns.models or ())) > 1:
-            raise EngineError(
-                f"{self._path} has candidates of several models, whose weights a replay would lose; decide with: "
-                f"mbr-esd decide {self._path}, or sample each model by itself"
+        elif len(set(columns.models or ())) > 1:
+            problem = (
+                "candidates of several models, whose weights a replay would lose; decide with: mbr-esd decide "
+                f"{self._path}, or sample each model by itself"
             )
-        if columns.format != self._format:
-            raise EngineError(
-                f"{self._path} has candidates in several formats ({record.label} is in {columns.format or 'none'}, the "
-                f"first in {self._format or 'none'}), which one model cannot have; decide with: mbr-esd decide "
-                f"{self._path}, or give each format a file of its own"
+        elif columns.format != self._format:
+            problem = (
+                f"candidates in several formats ({record.label} is in {columns.format or 'none'}, the first in "
+                f"{self._format or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or "
+                "give each format a file of its own"
             )
-        end = request.first + request.n
-        if end > there:
-            raise EngineError(
-                f"{self._path} has {there} candidates for {request.label or record.label}, and {end} are wanted; give "
-                f"n={there}"
-            )
-        expected = columns.expected or (None,) * there
-        return tuple(
-            Candidate(
-                record.texts[i],
-                logprob=columns.logprobs[i],
-                tokens=0,
-                truncated=columns.truncated[i],
-                token_logprobs=columns.token_logprobs,
-                expected=expected[i],
-            )
-            for i in range(request.first, end)
-        )
+        elif end > count:
+            problem = f"{of_segment}, and {end} are wanted; give n={count}"
+        if problem:
+            raise EngineError(f"{self._path} has {problem}")
+        return tuple(replace(c, model=None, format=None) for c in record.candidates[request.first : end])
 
 
 def _path(options: EngineOptions) -> Path:

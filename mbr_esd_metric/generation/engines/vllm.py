@@ -276,9 +276,9 @@ def _sample(completion: Any, request: Request) -> Candidate:
 
 
 def _by_token(completion: Any) -> TokenLogprobs | None:
-    found = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
-    pieces = [(one.decoded_token or "").encode("utf-8", "replace") for one in found]
-    return TokenLogprobs.spelling(pieces, [float(one.logprob) for one in found], completion.text)
+    entries = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
+    pieces = [(entry.decoded_token or "").encode("utf-8", "replace") for entry in entries]
+    return TokenLogprobs.spelling(pieces, [float(entry.logprob) for entry in entries], completion.text)
 
 
 def lora_rank(adapter: str) -> int:

@@ -101,12 +101,12 @@ def shown(text: str) -> str:
 
 
 def _without_query(address: str) -> str:
-    found = re.search(r"[?#]", address)
-    return address if found is None else address[: found.start()] + "?***"
+    query = re.search(r"[?#]", address)
+    return address if query is None else address[: query.start()] + "?***"
 
 
 def _hint(text: str) -> str:
-    """What may be shown of a text that is no address: less than of one, as nobody knows which part of it is secret."""
+    """The part of a text that is no address that may be shown: less than of one, as any part of it may be secret."""
     begin = _without_query(shown(text))
     return re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", begin, count=1, flags=re.DOTALL)
 
