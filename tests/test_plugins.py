@@ -101,7 +101,7 @@ def test_a_format_of_another_package_is_read_by_every_command(installed: Path, t
 
 #: What is done with a file of candidates, in one process; every word is split at blanks.
 READING = """\
-wmt import human.tsv --test-set tiny --lp en-de -o data
+wmt import human.tsv --test-set data/tiny --lp en-de
 sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
 decide sampled.jsonl -o decided.jsonl
 wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P

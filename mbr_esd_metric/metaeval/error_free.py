@@ -423,10 +423,10 @@ def cross_validated(
     for part in range(fold.max() + 1):
         learn, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         try:
-            model = ErrorFreeModel.fit([judged[at] for at in learn], gold[learn].tolist(), precision)
+            model = ErrorFreeModel.fit([judged[at] for at in learn.tolist()], gold[learn].tolist(), precision)
         except InputError as error:
             raise InputError(f"without one fifth of the documents: {error}") from None
-        probabilities[test] = model.probabilities([judged[at] for at in test])
+        probabilities[test] = model.probabilities([judged[at] for at in test.tolist()])
         answers["model"][test] = probabilities[test] >= model.threshold
         least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
         answers["score, threshold"][test] = scores[test] >= least
