@@ -78,32 +78,12 @@ def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Pat
     assert all(0 <= row["expected_utility"] <= 1 for row in found["jaccard"])
 
 
-def test_a_format_of_another_package_is_read_by_every_command(installed: Path, tmp_path: Path) -> None:
-    candidates, out, table = tmp_path / "candidates.jsonl", tmp_path / "out.jsonl", tmp_path / "report.html"
-    texts = ["[Ufer]", "[Ufer]", "fine", "[nirgends]", "Ufer"]
-    record = {"id": "1", "src": "The bank.", "mt": "Das Ufer.", "format": "bracketed"}
-    record["candidates"] = [{"text": text, "logprob": -1.0} for text in texts]
-    candidates.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    mbr_esd(installed, "decide", str(candidates), "-o", str(out))
-    row = json.loads(out.read_text(encoding="utf-8"))
-    assert ([span["text"] for span in row["spans"]], row["valid"], row["invalid"]) == (["Ufer"], 4, 1)
-    shown = mbr_esd(installed, "show", str(out), str(candidates))
-    assert "Das [Ufer](major)." in shown
-    assert "4 candidates, 2 distinct, 1 invalid" in shown
-    mbr_esd(installed, "report", str(out), str(candidates), "-o", str(table))
-    src, mt = tmp_path / "src.txt", tmp_path / "mt.txt"
-    src.write_text("The bank.\n", encoding="utf-8")
-    mt.write_text("Das Ufer.\n", encoding="utf-8")
-    model = f"mbr-esd-demo?engine=replay&candidates={candidates}&n=5&store={tmp_path / 'store'}"
-    scored = mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--quiet")
-    assert "Segment 1\tscore: 0.8000" in scored
-
-
 #: What is done with a file of candidates, in one process; every word is split at blanks.
 READING = """\
 wmt import human.tsv --test-set data/tiny --lp en-de
 sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
 decide sampled.jsonl -o decided.jsonl
+show decided.jsonl sampled.jsonl
 wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
 leaderboard --test-set data/tiny --lp en-de --tasks spans --metric P
 oracle c.jsonl --test-set data/tiny --lp en-de --rules majority

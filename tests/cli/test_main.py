@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.cli.main import VERBS, main
 from mbr_esd_metric.errors import EngineError, unknown
-from tests.helpers.document import ROOT
 
 
 def test_without_a_verb_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     shown = capsys.readouterr().err
     assert all(f"  {verb} " in shown for verb in VERBS)
-
-
-def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """The options of a verb and of the verbs below it."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from options_of(below)
-        else:
-            yield action
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_page_says_what_a_verb_is_for(verb: str) -> None:
-    pages = (ROOT / "docs").glob("*.md")
-    named = any(re.search(rf"\bmbr-esd {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
-    assert named, f"no page in docs/ names mbr-esd {verb}"
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_an_option_that_a_verb_s_line_names_is_one_of_its_own(verb: str) -> None:
-    module, line = VERBS[verb]
-    parser = argparse.ArgumentParser()
-    functions_of(module)[0](parser)
-    assert set(re.findall(r"--[a-z-]+", line)) <= {name for one in options_of(parser) for name in one.option_strings}
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_option_says_what_it_is(verb: str) -> None:
-    parser = argparse.ArgumentParser()
-    functions_of(VERBS[verb][0])[0](parser)
-    silent = [a.option_strings or a.dest for a in options_of(parser) if not (a.help or "").split("(")[0].strip()]
-    assert silent == []
 
 
 def test_an_unknown_verb_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

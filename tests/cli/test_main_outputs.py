@@ -8,7 +8,7 @@ import pytest
 
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.paths import check_folder, check_output
+from mbr_esd_metric.files.paths import check_output
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TEXTS = ["-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"]
@@ -69,12 +69,6 @@ def test_a_plot_without_matplotlib_is_told_first(
     assert "plotting needs the package 'matplotlib'" in capsys.readouterr().err
 
 
-def test_what_is_no_input_may_be_replaced(files: Path) -> None:
-    for _ in range(2):
-        assert main(["report", *TINY, "-o", "page.html"]) == 0
-        assert main(["decide", "candidates.jsonl", "-o", "decisions.jsonl", "--quiet"]) == 0
-
-
 def test_where_no_file_can_be(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
         check_output(tmp_path)
@@ -100,9 +94,3 @@ def test_a_folder_cannot_be_where_a_file_is(
 ) -> None:
     assert main([*words, f"{output}/tiny" if words[0] == "wmt" else output]) == 1
     assert f"{output} cannot be a folder: " in capsys.readouterr().err
-
-
-def test_a_folder_may_be_there_or_not(tmp_path: Path) -> None:
-    check_folder(tmp_path)
-    check_folder(tmp_path / "new" / "deep")
-    assert list(tmp_path.iterdir()) == []

@@ -91,9 +91,3 @@ def test_check_says_how_to_reach_a_hosted_model(capsys: pytest.CaptureFixture[st
     assert "mbr-esd serve" not in "".join(rows)
     assert "GPU" not in "".join(rows)
     assert "engine=server needs" not in "".join(rows)
-
-
-def test_the_batch_row_names_no_other_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["models", "--check", LARGE])
-    (batch,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  batch ")]
-    assert batch.split(maxsplit=1)[1].startswith("no server is named: add server=URL")

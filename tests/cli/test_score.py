@@ -139,13 +139,6 @@ def test_a_segment_without_valid_candidate_is_named_and_not_scored(
     assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model + "&invalid=empty", "--quiet"]) == 0
 
 
-def test_an_output_folder_that_is_not_there_is_told_before_anything_is_computed(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--to_json", "no/out.json"]) == 1
-    assert "folder does not exist" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("again", ["mt.txt", "./mt.txt", "same.txt"])
 def test_a_file_given_twice_is_refused(files: Path, again: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("same.txt").symlink_to("mt.txt")

@@ -13,7 +13,7 @@ from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.cli.main import VERBS
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
-from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents, same_output, steps_of
+from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents
 
 
 def _blocks(document: Path) -> list[Block]:
@@ -187,40 +187,3 @@ def test_what_the_convention_says(tmp_path: Path) -> None:
                 session.run(block)
     finally:
         session.close()
-
-
-def test_steps_and_dots() -> None:
-    assert [(s.command, s.output) for s in steps_of("$ a\n$ b \\\n  c\nx\ny")] == [("a", None), ("b \\\n  c", "x\ny")]
-    assert same_output("a\n...\nz", "a\nz\n")
-    assert same_output("a\n...\nz", "a\nb\nc\nz")
-    assert same_output("took ... s", "took 1.5 s")
-    assert not same_output("a\nz", "a\nb\nz")
-    assert not same_output("took ... s", "took\n1.5 s")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("```bash\nls\n```", "console block"),
-        ("```console\nls\n```", "begins with a command"),
-        ("```console\n$ ls\n", "not closed"),
-        ("<!-- docs: needs nothing -->\n```console\n$ ls\n```", "unknown need"),
-        ("<!-- docs: perhaps -->\n```console\n$ ls\n```", "what does the comment"),
-    ],
-)
-def test_documents_that_break_the_convention(tmp_path: Path, text: str, message: str) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError, match=message):
-        blocks_of(page)
-
-
-def test_comments_of_a_block(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- docs: not run: no GPU -->\n<!-- docs: run x -->\n```console\n$ ls\n```\n```console\n$ a\n```\n",
-        encoding="utf-8",
-    )
-    first, second = blocks_of(page)
-    assert (first.not_run, first.before, first.line) == ("no GPU", ("x",), 3)
-    assert (second.not_run, second.before) == (None, ())

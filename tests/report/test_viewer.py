@@ -63,18 +63,6 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     assert page.log() == []
 
 
-def test_a_scroll_that_is_told_after_the_tab_changed(page: Page, sheet: RatingTable) -> None:
-    page.open(sheet)
-    page.js("document.querySelector('#detail mark').focus()")
-    assert not page.js("return document.getElementById('tip').hidden")
-    page.js(
-        "document.getElementById('tab-overview').click();"
-        "document.getElementById('detail').dispatchEvent(new Event('scroll'))"
-    )
-    assert page.js("return document.getElementById('tip').hidden")
-    assert page.log() == []
-
-
 def test_the_policy_stops_scripts_that_are_not_ours(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
     page.js("const s = document.createElement('script'); s.textContent = 'window.broken = 1'; document.body.append(s)")
