@@ -118,12 +118,6 @@ def test_an_option_takes_only_what_it_lists(name: str) -> None:
         DecisionOptions(**{name: "nonsense"})  # type: ignore[arg-type]
 
 
-def test_a_blank_translation_counts_as_asked() -> None:
-    assert decide(ITEMS[2:], " ", source="text").mqm == -25
-    assert decide(ITEMS[2:], " ", source="text", blank="perfect").mqm == 0
-    assert decide(ITEMS[2:], " ").mqm == 0
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_test_set_is_decided(workers: int) -> None:
     segments = [(ITEMS, MT), (ITEMS[:1], MT), (ITEMS[1:], MT)]

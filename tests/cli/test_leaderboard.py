@@ -3,8 +3,7 @@
 Four segments of six outputs of the WMT21 TED talks; candidates of the demo model under MAP, majority and three
 MBR utilities; BLEU, chrF and the empty annotation; and where COMET is, an xCOMET with random weights.
 
-`golden/leaderboard_ted.json` has SPA and acc_eq* as mt-metrics-eval computes them, and the leaderboard as printed; its
-key "provenance" says of what.
+`golden/leaderboard_ted.json` has the leaderboard as printed; `tests/metaeval` compares SPA and acc_eq* with the toolkit.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.metaeval import acc_eq, spa
+from mbr_esd_metric.metaeval import spa
 from tests.helpers.ted import LP, TEST_SET, write_candidates, write_tsv
 
 GOLDEN: dict[str, Any] = json.loads(
@@ -61,16 +60,6 @@ def test_set(data: Path) -> TestSet:
     return load_test_set(data, TEST_SET, LP)
 
 
-def test_spa_and_acc_eq_are_the_toolkits(test_set: TestSet) -> None:
-    assert set(GOLDEN["toolkit"]) == {name for name in test_set.metric_names() if not name.startswith("toy-")}
-    for name, expected in GOLDEN["toolkit"].items():
-        scores = test_set.metric(name).scores
-        calibrated = acc_eq(test_set.gold, scores)
-        assert spa(test_set.gold, scores) == pytest.approx(expected["spa"], abs=1e-12)
-        assert calibrated.accuracy == pytest.approx(expected["acc_eq"], abs=1e-12)
-        assert calibrated.epsilon == pytest.approx(expected["epsilon"], abs=1e-12)
-
-
 def test_stored_scores_are_score_e_of_the_stored_spans(test_set: TestSet) -> None:
     spans = 0
     for rule in RULES:
@@ -95,12 +84,6 @@ def test_the_leaderboard_as_printed(data: Path, capsys: pytest.CaptureFixture[st
         rule_name = rule if rule in ("map", "majority") else "mbr"
         assert f"|d:{rule_name}|n:8|" in signatures[rule]
         assert "|candidates:" in signatures[rule]
-
-
-def test_every_format_has_every_metric(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("text", "markdown", "latex", "tsv", "json"):
-        printed = board(data, capsys, "--metric", *RULES, "BLEU", "--table", form)
-        assert all(name in printed for name in (*RULES, "BLEU", "human"))
 
 
 def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,15 +118,11 @@ def test_xcomet_joins_without_changing_the_others(
     xcomet = {metric for metric, _ in rows if metric and metric.startswith("toy")}
     assert xcomet == {f"toy{qe}-{variant}" for qe in ("", "-QE") for variant in ("Reg", "ESD", "ESD-Conf")}
     assert {metric for metric, _ in rows} - xcomet == {*RULES, "BLEU", "chrF", "empty", "human"}
-    for name, expected in GOLDEN["toolkit"].items():
-        base, _, reference = name.rpartition("-")
-        row = rows[base, "src" if reference == "src" else "src+ref"][LP]
-        assert (row["spa"], row["acc_eq"]) == pytest.approx((expected["spa"], expected["acc_eq"]), abs=1e-12)
-    for metric in xcomet:
-        row = rows[metric, "src" if "-QE-" in metric else "src+ref"][LP]
-        stored = test_set.metric(f"{metric}-{'src' if '-QE-' in metric else 'refA'}")
-        assert row["spa"] == spa(test_set.gold, stored.scores)
-        assert (row["softf1"] is None) == metric.endswith("Reg")
+    del rows["human", None]
+    for (metric, source), row in rows.items():
+        stored = test_set.metric(f"{metric}-{'src' if source == 'src' else 'refA'}")
+        assert row[LP]["spa"] == spa(test_set.gold, stored.scores)
+        assert (row[LP]["softf1"] is None) == metric.endswith(("Reg", "BLEU", "chrF"))
     sure = rows["toy-ESD-Conf", "src+ref"][LP]
     every = rows["toy-ESD", "src+ref"][LP]
     assert sure["major"] + sure["minor"] <= every["major"] + every["minor"]

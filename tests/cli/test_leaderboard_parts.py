@@ -1,4 +1,4 @@
-"""Parts of a board, error-free translations and precision-recall curves, on a made-up test set in the folder layout."""
+"""Parts of a board, omissions, error-free translations and precision-recall curves, on a made-up test set."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt.layout import write_scores
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
-from tests.helpers.wmt_folder import DOCUMENTS, write_folder
+from tests.helpers.wmt_folder import DOCUMENTS, SEGMENTS, SYSTEMS, write_folder
 
 
 @pytest.fixture(scope="module")
@@ -135,16 +138,39 @@ def length_names(test_set: TestSet) -> list[str]:
     return [f"{low}-{high - 1}" for low, high in itertools.pairwise(bounds)] + [f"{bounds[-1]}-"]
 
 
-def test_breakdowns_footnotes_say_what_the_table_has(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    by_length = text(data, capsys, "leaderboard", "--by", "length", "--statistics", "spa")
-    by_domain = text(data, capsys, "leaderboard", "--by", "domain", "--statistics", "spa", "--measures", "softf1")
-    assert "lengths are words of the translation" in by_length
-    assert "SoftF1 rewards" not in by_length
-    assert "lengths" not in by_domain
-    assert "SoftF1 rewards a metric that marks little" in by_domain
+def omission_board(data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+    where = ["--test-set", f"{data}/made", "--lp", "en-de", "--table", "json"]
+    assert main(["leaderboard", "--tasks", "spans", *where]) == 0
+    return {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
 
 
-def test_a_metric_without_a_value_stands_last() -> None:
-    from mbr_esd_metric.report.leaderboard_views import falling
-
-    assert sorted([0.0, None, -0.5, 0.5], key=falling) == [0.5, 0.0, -0.5, None]
+def test_omissions_are_a_part_of_the_board_of_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layout = write_folder(tmp_path)
+    before = omission_board(tmp_path, capsys)
+    assert not any("omission" in name for row in before.values() for name in row)
+    rating = layout.human_rating("mqm.merged")
+    lines = rating.read_text(encoding="utf-8").splitlines()
+    place = next(i for i, line in enumerate(lines) if not line.endswith("\tNone"))
+    system, stored = lines[place].split("\t")
+    human = json.loads(stored)
+    issue = {"start": 0, "end": 2, "category": "Source issue", "severity": "major", "is_source_error": True}
+    human["errors"] += [issue, issue | {"category": "Accuracy/Omission"}]
+    lines[place] = f"{system}\t{json.dumps(human)}"
+    rating.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # People's omissions alone change nothing.
+    assert omission_board(tmp_path, capsys) == before
+    number = [line.split("\t")[0] for line in lines[:place]].count(system)
+    said = {s: [Annotation()] * SEGMENTS for s in SYSTEMS}
+    said[system][number] = Annotation(
+        [ErrorSpan(1, 3, "minor", side="source"), ErrorSpan(3, 4, "minor", side="source")]
+    )
+    write_scores(layout.metric_scores("both-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_rating("both-src"), said, {s: [None] * SEGMENTS for s in SYSTEMS})
+    after = omission_board(tmp_path, capsys)
+    mine = after["both"]
+    names = ["omissions", "omission_precision", "omission_recall", "omission_f1"]
+    assert [mine[name] for name in names] == [2, 0.5, 1.0, pytest.approx(2 / 3)]
+    assert (mine["major"], mine["minor"]) == (0, 0)  # spans of the translation
+    assert {
+        name: {k: v for k, v in row.items() if k not in names} for name, row in after.items() if name != "both"
+    } == (before)

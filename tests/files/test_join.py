@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mbr_esd_metric import load_metric
@@ -18,7 +17,7 @@ from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
-from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
+from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import Source, read_table
 
@@ -148,12 +147,3 @@ def test_a_layer_does_not_take_the_row_of_a_system_that_it_names(tmp_path: Path)
     assert [text.system for text in sheet.rows] == ["A", "B"]
     column = [d.said[0].annotation for d in sheet.candidates[1].distributions if d]
     assert [a.spans[0].start for a in column] == [0, 10]
-
-
-def test_decisions_meet_their_candidates(tmp_path: Path) -> None:
-    path, out = tmp_path / "c.jsonl", tmp_path / "d.jsonl"
-    write_records(path, [record("A", 0, "eins"), record("B", 0, "zwei")])
-    assert main(["decide", str(path), "-o", str(out), "--quiet"]) == 0
-    sheet = read_table([Source(out), Source(path)])
-    assert [o.annotation for o in sheet.columns[0].ratings if o] == [r.annotation for r in read_decisions(out)]
-    assert np.array([d is not None for d in sheet.candidates[0].distributions]).all()

@@ -1,11 +1,12 @@
-"""Write metaeval.json: what google-research/mt-metrics-eval says about the cases of tests/helpers/metaeval_cases.py.
+"""Write what google-research/mt-metrics-eval says about the cases of tests/helpers/metaeval_cases.py: metaeval.json.
 
 Needs the toolkit, from its GitHub repository (the package of that name on the index is another one), with its
 dependencies:
 
     PYTHONPATH=MT_METRICS_EVAL_CHECKOUT:. python tests/golden/make_metaeval.py COMMIT_OF_THE_CHECKOUT
 
-With the folder of the human annotations as a second argument it writes metaeval_real.json instead, on those.
+With the folder of the human annotations as a second argument it writes metaeval_real.json instead, on those, and
+correlations.json, on both.
 """
 
 from __future__ import annotations
@@ -42,6 +43,25 @@ def statistics(given: list[Case]) -> dict[str, Any]:
         spa = stats.PairwiseConfidenceError(gold, metric, systems, filter_nones=True)[0]
         found[case.name] = {"spa": float(spa), "accuracy": float(accuracy), "epsilon": float(epsilon)}
     return found
+
+
+def correlations(case: Case) -> dict[str, float]:
+    one = stats.Correlation(len(case.gold), *case.lists())
+    coefficients = {"pearson": one.Pearson, "spearman": one.Spearman, "kendall": one.Kendall}
+    groupings = {"none": "none", "item": "item", "system": "sys"}
+    return {
+        f"{name} {by}": float(value(theirs)[0])
+        for by, theirs in groupings.items()
+        for name, value in coefficients.items()
+    }
+
+
+def agreement(case: Case) -> list[int]:
+    """Pairwise agreement of system means, and pairs."""
+    means = []
+    for matrix in (case.gold, np.where(np.isnan(case.gold), np.nan, case.metric)):
+        means.append([float(np.nanmean(row)) if not np.isnan(row).all() else None for row in matrix])
+    return [int(number) for number in stats.Agreement(*means)]
 
 
 def p_values(given: list[tuple[Matrix, Matrix, Matrix]]) -> list[dict[str, Any]]:
@@ -123,6 +143,12 @@ if __name__ == "__main__":
         raters = {case.name: case for case in real[:6]}
         trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in TRIALS]
         golden["p_values"] = {"k": K, "pairs": p_values([(a.gold, a.metric, b.metric) for a, b in trials])}
+        every = [*cases(), *real]
+        both = {"correlations": {case.name: correlations(case) for case in every}}
+        both |= {"agreement": {case.name: agreement(case) for case in every}}
+        path.with_name("correlations.json").write_text(
+            json.dumps({"provenance": golden["provenance"], **both}, indent=1) + "\n"
+        )
     else:
         path = Path(__file__).with_name("metaeval.json")
         golden["statistics"] = statistics(cases())

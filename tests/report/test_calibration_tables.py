@@ -14,7 +14,6 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
-from tests.helpers.comet_checkpoint import SENTENCES, make_xcomet_checkpoint
 
 TEXT = "one two three four five six seven eight"
 
@@ -72,36 +71,6 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Pa
     plot = tmp_path / "plot.png"
     assert main(["calibrate", *map(str, files), "--plot", str(plot)]) == 0
     assert plot.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.comet
-def test_the_output_of_comets_own_class_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What comet-score writes for XCOMET (random weights): every span of the file is predicted with its confidence."""
-    comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
-    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
-    for name, lines in (("src", SENTENCES[::2]), ("mt", SENTENCES[1::2])):
-        tmp_path.joinpath(name).write_text("".join(f"{line}\n" for line in lines))
-    written = tmp_path / "xcomet.json"
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt"), "--to_json", str(written)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["comet-score", *files, "--model", str(checkpoint), "--gpus", "0", "--quiet"])
-        comet.score_command()
-    (rows,) = json.loads(written.read_text()).values()
-    spans = [error for row in rows for error in row["errors"]]
-    assert len({span["confidence"] for span in spans}) > 3
-    human = tmp_path / "human.tsv"
-    head = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
-    ratings = [
-        f"A\td\t1\t{number}\tr\t{row['src']}\t<v>{row['mt']}</v>\tAccuracy/Mistranslation\tMajor"
-        for number, row in enumerate(rows)
-    ]
-    human.write_text("\n".join([head, *ratings]) + "\n")
-    capsys.readouterr()
-    assert main(["calibrate", str(written), str(human), "--table", "json"]) == 0
-    (span, _) = json.loads(capsys.readouterr().out)[0]["rows"]
-    assert span["predicted"] == len(spans)
-    assert span["confirmed"] == 1.0
-    assert span["confidence"] == pytest.approx(sum(s["confidence"] for s in spans) / len(spans))
 
 
 def test_the_page_shows_it(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -299,40 +299,27 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     assert page["columns"][0]["mqm"] == [-0.1, -25.0]
 
 
-def test_what_our_scores_suspect_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_blank_translations_and_what_our_scores_suspect_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [
         row("eins", 0.8, error(0, 4, "major")),
-        row("", 0.0) | {"errors": [], "data_warning": "blank translation"},
+        row("", 0.0),
+        row("zwei", 0.0) | {"errors": []},
         row("source", 1.0) | {"errors": [], "data_warning": "equal to its source"},
     ]
     path = comet_file(tmp_path / "ours.json", {"a": rows})
     assert main(["show", str(path), "--worst", "ours"]) == 0
     assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
         "ours  score 0.0000  MQM -25  blank translation",
+        "ours  score 0.0000  MQM 0",
         "ours  score 0.8000  MQM -5",
         "ours  score 1.0000  MQM 0  equal to its source",
     ]
-
-
-def test_the_lowest_score_of_a_blank_translation_stays_the_lowest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = comet_file(
-        tmp_path / "ours.json",
-        {"a": [row("", 0.0), row("eins", 0.8, error(0, 4, "major")), row("zwei", 0.0) | {"errors": []}]},
-    )
-    assert main(["show", str(path), "--worst", "ours"]) == 0
-    assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
-        "ours  score 0.0000  MQM -25  blank translation",
-        "ours  score 0.0000  MQM 0",
-        "ours  score 0.8000  MQM -5",
-    ]
-    assert payload(read_table([Source(path)]))["columns"][0]["mqm"] == [-25.0, None, None]
-
-
-def test_a_blank_translation_keeps_no_score_of_another_scale(tmp_path: Path) -> None:
-    path = comet_file(tmp_path / "xcomet.json", {"a": [row("", 0.3), row("eins", 0.5, error(0, 4, "major"))]})
-    assert payload(read_table([Source(path)]))["columns"][0]["mqm"] is None
+    assert payload(read_table([Source(path)]))["columns"][0]["mqm"] == [None, -25.0, None, None]
+    # A score of another scale says nothing of its MQM score.
+    other = comet_file(tmp_path / "xcomet.json", {"a": [row("", 0.3), row("eins", 0.5, error(0, 4, "major"))]})
+    assert payload(read_table([Source(other)]))["columns"][0]["mqm"] is None
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.report.plots import Curve, check_plot, plot_curves, save
-
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-MT = "0123456789"
-A = Annotation([ErrorSpan(0, 4, "major")])
-B = Annotation([ErrorSpan(2, 6, "minor")])
-
-
-def of(annotation: Annotation, logprob: float | None = None) -> Candidate:
-    return Candidate(annotation=annotation, logprob=logprob)
+from mbr_esd_metric.report.plots import Curve, plot_curves, save
 
 
 def test_guides_of_two_language_pairs_look_apart() -> None:
@@ -41,9 +29,3 @@ def test_plot(tmp_path: Path) -> None:
     assert "training" in first
     save(plot_curves(panels, "step"), tmp_path / "n.svg")
     assert (tmp_path / "n.svg").read_text(encoding="utf-8") == first
-
-
-def test_plots_are_png_and_svg(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"l.pdf: plots are written as .png and .svg"):
-        check_plot(str(tmp_path / "l.pdf"), [])
-    assert not list(tmp_path.iterdir())

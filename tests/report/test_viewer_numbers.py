@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
-from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric import f1, soft_dice, soft_f1
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
@@ -71,31 +68,6 @@ def test_slider_equals_python(page: Page) -> None:
         page.set("lambda", threshold)
         check_numbers(page, sheet, threshold)
     assert page.text("#lambda-value") == "0.35"
-
-
-def test_slider_equals_python_on_real_segments(page: Page, mqm_folder: Path) -> None:
-    """200 translations of WMT23 en-de with two raters each, who stand in for a metric with made-up confidences."""
-    by_text: dict[Text, list[Annotation]] = {}
-    for rating in read_mqm(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"):
-        text = Text(rating.segment, rating.system, rating.source, rating.target)
-        by_text.setdefault(text, []).append(rating.annotation)
-    chosen = [(text, ratings) for text, ratings in by_text.items() if len(ratings) > 1][:200]
-    assert len(chosen) == 200
-    rng = random.Random(5)
-    metric = [
-        Annotation(ErrorSpan(s.start, s.end, s.severity, s.category, round(rng.random(), 2)) for s in ratings[1])
-        for _, ratings in chosen
-    ]
-    sheet = join(
-        [
-            RatingInput("rater", [Rating(text, ratings[0]) for text, ratings in chosen], human=True),
-            RatingInput("metric", [Rating(text, a) for (text, _), a in zip(chosen, metric, strict=True)]),
-        ]
-    )
-    page.open(sheet)
-    for threshold in (0, 0.3, 0.5, 0.9):
-        page.set("lambda", threshold)
-        check_numbers(page, sheet, threshold)
 
 
 def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paper_figures import TABLES, TITLES, figures, place_of
-from paper_tables import Study, legible, main
+from paper_tables import Study, main
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
@@ -21,11 +21,10 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.formats.json import render_answer
-from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.report.tables import Cell, Column, Table, render_all, render_table
+from mbr_esd_metric.report.tables import Table, render_table
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 SYSTEMS = ("one", "two", "three")
@@ -410,15 +409,6 @@ def test_difference_to_the_paper(test_set: TestSet, monkeypatch: pytest.MonkeyPa
     assert row["spa_paper"] is None
 
 
-def test_candidates_that_do_not_cover_the_test_set(test_set: TestSet, candidates: Path) -> None:
-    path = candidates / "llama.en-de.jsonl.gz"
-    write_records(path, list(read_candidates(path))[1:])
-    with pytest.raises(
-        InputError, match=r"llama.*: nothing on segment 1 of system one in en-de, which has a gold score"
-    ):
-        Study([test_set], candidates).table("main")
-
-
 def test_the_script(
     test_set: TestSet, candidates: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,28 +447,3 @@ def test_our_daggers_are_computed(test_set: TestSet, tmp_path: Path) -> None:
         assert not daggers[f"Llama 3.3 70B {name}"]
     assert not daggers["Phi 4 14B MBR-SoftF1"]
     assert any("PERM-BOTH" in note and "over instances" in note for note in table.notes)
-
-
-def test_scaling_is_plotted(test_set: TestSet, candidates: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    where = ["--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
-    file = str(candidates / "llama.en-de.jsonl.gz")
-    sizes = ["--sizes", "16", "64", "--rules", "mbr", "map"]
-    plot = tmp_path / "scaling.png"
-    assert mbr_esd(["oracle", file, *where, *sizes, "--plot", str(plot)]) == 0
-    drawn = plot.with_suffix(".svg").read_text(encoding="utf-8")
-    assert all(word in drawn for word in ("SPA", "SoftF1", "mbr", "map", "candidates N"))
-
-
-def test_tables_in_text_are_at_most_120_wide_and_have_no_empty_column() -> None:
-    columns = [Column("row", "")]
-    for measure in ("SPA", "acc_eq*", "SoftF1", "F1", "softdice"):
-        columns += [Column(f"{measure}_{what}", what, measure) for what in ("ours", "paper", "difference")]
-    columns.append(Column("missing", "missing"))
-    lacks = "candidates of llama in en-de, en-es and ja-zh for 256 candidates a segment, about 12 GPU h; " * 2
-    rows = [(Cell(f"rule {at}"), *[Cell(), Cell(0.5), Cell()] * 5, Cell(lacks)) for at in range(2)]
-    text = render_all(legible(Table("main", tuple(columns), tuple(rows), ("a note",))))
-    assert max(map(len, text.splitlines())) <= 120
-    assert "ours" not in text
-    assert "difference" not in text
-    assert text.count("rule 0, rule 1: candidates of llama") == 1
