@@ -3,7 +3,7 @@
 Four segments of six outputs of the WMT21 TED talks; candidates of the demo model under MAP, majority and three
 MBR utilities; BLEU, chrF and the empty annotation; and where COMET is, an xCOMET with random weights.
 
-`golden/leaderboard_ted.json` has the leaderboard as printed; `tests/metaeval` compares SPA and acc_eq* with the toolkit.
+`golden/leaderboard_ted.json` has the leaderboard as printed; `tests/metaeval` compares its statistics with the toolkit.
 """
 
 from __future__ import annotations

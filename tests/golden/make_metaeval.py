@@ -144,7 +144,7 @@ if __name__ == "__main__":
         trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in TRIALS]
         golden["p_values"] = {"k": K, "pairs": p_values([(a.gold, a.metric, b.metric) for a, b in trials])}
         every = [*cases(), *real]
-        both = {"correlations": {case.name: correlations(case) for case in every}}
+        both: dict[str, Any] = {"correlations": {case.name: correlations(case) for case in every}}
         both |= {"agreement": {case.name: agreement(case) for case in every}}
         path.with_name("correlations.json").write_text(
             json.dumps({"provenance": golden["provenance"], **both}, indent=1) + "\n"
