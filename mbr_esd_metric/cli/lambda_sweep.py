@@ -57,9 +57,8 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
     from mbr_esd_metric.report.evaluations import (
         Measuring,
-        evaluation_cells,
-        evaluation_columns,
         evaluation_panels,
+        evaluation_row,
         evaluation_table,
     )
     from mbr_esd_metric.report.plots import plot_curves, save
@@ -81,8 +80,7 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
             notes.setdefault(name, []).extend(repaired)
         # A sweep ends close to the empty annotation, so read it next to the sweep.
         nothing[pair] = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
-        cells = evaluation_cells(measuring.measures, nothing[pair])
-        shown = shown_values(cells, evaluation_columns(measuring.measures, pair))
+        shown = shown_values(evaluation_row(measuring.measures, nothing[pair], pair))
         baseline += [f"empty, no error at all, {pair}: {shown}", *shared]
     tables = [
         evaluation_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -24,7 +23,7 @@ from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
 from mbr_esd_metric.report.plots import Curve
-from mbr_esd_metric.report.tables import Cell, Column, Table
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 #: The first cells of a row.
 Row: TypeAlias = tuple[str | float, ...]
@@ -87,42 +86,31 @@ def evaluation_table(
         named: what that last note calls a row.
         rated: whether a column says how many translations were rated.
     """
-    columns = [*labels, *(column for pair in pairs for column in evaluation_columns(measuring.measures, pair, rated))]
-    rows = dict.fromkeys(row for of in found.values() for row in of)
-    body = tuple(
-        (
-            *map(Cell, row),
-            *(
-                cell
-                for pair in pairs
-                for cell in evaluation_cells(measuring.measures, found.get(pair, {}).get(row), rated)
-            ),
-        )
-        for row in rows
-    )
+    rows: list[TableRow] = []
+    for row in dict.fromkeys(row for of in found.values() for row in of):
+        cells: dict[Column, Value | Cell] = dict(zip(labels, row, strict=True))
+        for pair in pairs:
+            cells |= evaluation_row(measuring.measures, found.get(pair, {}).get(row), pair, rated)
+        rows.append(cells)
     constant = {pair: [named(row) for row, one in of.items() if one.constant] for pair, of in found.items()}
     below = (*exact_notes(measuring.exact), *notes, *constant_notes(constant, measuring.exact))
-    return Table(title, tuple(columns), body, below)
+    return table_of(title, rows, below)
 
 
-def evaluation_columns(measures: Sequence[str], group: str, rated: bool = False) -> list[Column]:
-    """Columns for `evaluation_cells`."""
-    return [
-        *(Column(name, MEASURE_TITLES.get(name, name), group, best="max") for name in ("spa", "acc_eq", *measures)),
-        Column("major", "major", group),
-        Column("minor", "minor", group),
-        *([Column("rated", "rated", group)] if rated else []),
-    ]
-
-
-def evaluation_cells(measures: Sequence[str], evaluation: Evaluation | None, rated: bool = False) -> list[Cell]:
-    """One row's cells of one language pair; empty ones for None."""
-    if evaluation is None:
-        return [Cell()] * (4 + len(measures) + rated)
-    spans = evaluation.spans.values if evaluation.spans else {}
-    values = [evaluation.spa, evaluation.acc_eq, *(spans.get(name) for name in measures)]
-    cells = [*map(Cell, values), Cell(evaluation.major), Cell(evaluation.minor)]
-    return [*cells, Cell(evaluation.spans.rated if evaluation.spans else None)] if rated else cells
+def evaluation_row(measures: Sequence[str], evaluation: Evaluation | None, group: str, rated: bool = False) -> TableRow:
+    """One row's values of one language pair; empty ones for None."""
+    spans = evaluation.spans if evaluation else None
+    values: dict[str, float] = {"spa": evaluation.spa, "acc_eq": evaluation.acc_eq} if evaluation else {}
+    values |= spans.values if spans else {}
+    return {
+        **{
+            Column(name, MEASURE_TITLES.get(name, name), group, best="max"): values.get(name)
+            for name in ("spa", "acc_eq", *measures)
+        },
+        Column("major", "major", group): evaluation.major if evaluation else None,
+        Column("minor", "minor", group): evaluation.minor if evaluation else None,
+        **({Column("rated", "rated", group): spans.rated if spans else None} if rated else {}),
+    }
 
 
 def evaluation_panels(
@@ -178,29 +166,30 @@ def precision_recall_table(
     test_set: TestSet, measure: str, curves: Mapping[str, PrecisionRecallCurve], notes: Sequence[str]
 ) -> Table:
     """The area under each curve, all spans, and the best threshold; `notes` say what was repaired in the metrics."""
-    title = MEASURE_TITLES.get(measure, measure)
-    columns = [Column("metric", "metric", label=True), Column("area", "area", best="max")]
-    columns.append(Column("thresholds", "thresholds"))
-    for group, key in (("all spans", "all"), ("the best threshold", "best")):
-        columns += [Column(f"{key}_{part}", part[0].upper(), group) for part in ("precision", "recall")]
-        columns.append(Column(f"{key}_value", title, group, best="max"))
-    columns.append(Column("threshold", "threshold", "the best threshold", digits=2))
-    ordered = sorted(curves.items(), key=lambda item: (-item[1].area, item[0]))
-    rows = tuple(
-        (
-            Cell(name),
-            Cell(curve.area),
-            Cell(len(curve.points) - 1),
-            *_point_cells(curve.points[-1]),
-            *_point_cells(curve.best),
-            Cell(None if math.isinf(curve.best.threshold) else curve.best.threshold),
-        )
-        for name, curve in ordered
-    )
+    best, title = "the best threshold", MEASURE_TITLES.get(measure, measure)
+
+    def point(key: str, group: str, at: CurvePoint) -> TableRow:
+        return {
+            Column(f"{key}_precision", "P", group): at.precision,
+            Column(f"{key}_recall", "R", group): at.recall,
+            Column(f"{key}_value", title, group, best="max"): at.value,
+        }
+
+    rows: list[TableRow] = [
+        {
+            Column("metric", "metric", label=True): name,
+            Column("area", "area", best="max"): curve.area,
+            Column("thresholds", "thresholds"): len(curve.points) - 1,
+            **point("all", "all spans", curve.points[-1]),
+            **point("best", best, curve.best),
+            Column("threshold", "threshold", best, digits=2): finite_or_empty(curve.best.threshold),
+        }
+        for name, curve in sorted(curves.items(), key=lambda item: (-item[1].area, item[0]))
+    ]
     legend = (
         "area: under precision over recall, by falling confidence; the best threshold is that of these translations"
     )
-    return Table(f"{test_set.name} {test_set.lp}, {title}", tuple(columns), rows, (legend, *test_set.notes, *notes))
+    return table_of(f"{test_set.name} {test_set.lp}, {title}", rows, (legend, *test_set.notes, *notes))
 
 
 def precision_recall_panels(
@@ -224,7 +213,3 @@ def precision_recall_panels(
     if not panels:
         raise InputError("no metric marks a span on a rated translation, so there is no curve to plot")
     return {**panels}
-
-
-def _point_cells(point: CurvePoint) -> list[Cell]:
-    return [Cell(point.precision), Cell(point.recall), Cell(point.value)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mbr_esd_metric.metaeval.leaderboard import Leaderboard, LeaderboardRow, Result
+from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
-from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, of_columns
+from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {
     "spa": "SPA",
@@ -52,39 +51,56 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         board: what `compute_leaderboard` returned.
         signatures: "column" for a column of their own, as programs read it, "notes" for lines below the table.
     """
-    several = len(board.lps) > 1
-    groups = [*(["average"] if several else []), *board.lps]
-    measures = ("spa", "acc_eq", *board.measures)
-    columns = [
-        Column("metric", "metric", label=True),
-        Column("input", "input", label=True),
-        Column("n", "N", label=True),
-    ]
-    for group in groups:
-        columns += [Column(m, MEASURE_TITLES.get(m, m), group, best="max") for m in measures]
+    several, column = len(board.lps) > 1, signatures == "column"
+    sampled = column or any(row.samples is not None for row in board.rows)
+
+    def counts(group: str, major: float | None, minor: float | None, ratio: float | None) -> TableRow:
+        # The numbers of spans of all language pairs are added up, so they are no average.
+        group = "sum" if group == "average" else group
+        return {
+            Column("major", "major", group, digits=0): major,
+            Column("minor", "minor", group, digits=0): minor,
+            Column("ratio", "ratio", group, digits=2): finite_or_empty(ratio),
+        }
+
+    def cells(group: str, result: Result | None, daggers: frozenset[str]) -> TableRow:
+        found: dict[Column, Value | Cell] = {
+            Column(m, MEASURE_TITLES.get(m, m), group, best="max"): None
+            if result is None
+            else Cell(result.values.get(m), result.ranks.get(m), m in daggers, result.intervals.get(m))
+            for m in ("spa", "acc_eq", *board.measures)
+        }
         if board.measures:
-            columns += [
-                # The numbers of spans of all language pairs are added up, so they are no average.
-                Column("major", "major", "sum" if group == "average" else group, digits=0),
-                Column("minor", "minor", "sum" if group == "average" else group, digits=0),
-                Column("ratio", "ratio", "sum" if group == "average" else group, digits=2),
-            ]
-    if signatures == "column":
-        columns.append(Column("signature", "signature"))
-    rows = [_row(row, several, measures, bool(board.measures)) for row in board.rows]
+            spans = result.counts if result else None
+            numbers = (float(spans.major), float(spans.minor), spans.ratio) if spans else (None, None, None)
+            found |= counts(group, *numbers)
+        return found
+
+    rows: list[TableRow] = []
+    for row in board.rows:
+        shown: dict[Column, Value | Cell] = {
+            Column("metric", "metric", label=True): row.name,
+            Column("input", "input", label=True): input_of(row.uses_reference),
+            **({Column("n", "N", label=True): row.samples} if sampled else {}),
+        }
+        # Daggers are for all language pairs together, so they are in the columns of the average.
+        if several:
+            shown |= cells("average", row.average, row.daggers)
+        for lp, result in zip(board.lps, row.results, strict=True):
+            shown |= cells(lp, result, frozenset() if several else row.daggers)
+        rows.append(shown | ({Column("signature", "signature"): row.signature} if column else {}))
     if board.measures:
-        rows.append(_human_row(board, several, measures))
-    if signatures == "column":
-        texts = [*(row.signature for row in board.rows), *([None] if board.measures else [])]
-        rows = [[*cells, Cell(text)] for cells, text in zip(rows, texts, strict=True)]
+        # The humans' own counts. The ratios refer to them.
+        there = [human for human in board.human if human is not None]
+        total = (sum(h[0] for h in there), sum(h[1] for h in there)) if len(there) == len(board.human) else None
+        people: dict[Column, Value | Cell] = {Column("metric", "metric", label=True): "human"}
+        for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
+            people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
+        rows.append(people)
     notes = [*_legend(board), board.settings, *board.notes]
-    if signatures == "notes":
+    if not column:
         notes += [f"{row.name}: {row.signature}" for row in board.rows if row.signature]
-    title = f"{board.test_set} {', '.join(board.lps)}"
-    table = Table(title, tuple(columns), tuple(tuple(cells) for cells in rows), tuple(notes), _beside(board))
-    if signatures == "column" or any(row.samples is not None for row in board.rows):
-        return table
-    return of_columns(table, [at for at, column in enumerate(columns) if column.key != "n"])
+    return table_of(f"{board.test_set} {', '.join(board.lps)}", rows, notes, _beside(board))
 
 
 def _beside(board: Leaderboard) -> dict[str, Any]:
@@ -98,40 +114,6 @@ def _beside(board: Leaderboard) -> dict[str, Any]:
             if one.resampled is not None:
                 of_group[what]["differences"] = [[one.resampled.difference(a, b) for b in names] for a in names]
     return {"comparisons": found} if found else {}
-
-
-def _row(row: LeaderboardRow, several: bool, measures: Sequence[str], counted: bool) -> list[Cell]:
-    cells = [Cell(row.name), Cell(input_of(row.uses_reference)), Cell(row.samples)]
-    # Daggers are for all language pairs together, so they are in the columns of the average.
-    if several:
-        cells += _cells(row.average, row.daggers, measures, counted)
-    for result in row.results:
-        cells += _cells(result, frozenset() if several else row.daggers, measures, counted)
-    return cells
-
-
-def _cells(result: Result | None, daggers: frozenset[str], measures: Sequence[str], counted: bool) -> list[Cell]:
-    if result is None:
-        return [Cell()] * (len(measures) + 3 * counted)
-    cells = [Cell(result.values.get(m), result.ranks.get(m), m in daggers, result.intervals.get(m)) for m in measures]
-    counts = result.counts
-    if counted and counts is None:
-        cells += [Cell()] * 3
-    elif counted and counts is not None:
-        ratio = None if math.isnan(counts.ratio) else counts.ratio
-        cells += [Cell(float(counts.major)), Cell(float(counts.minor)), Cell(ratio)]
-    return cells
-
-
-def _human_row(board: Leaderboard, several: bool, measures: Sequence[str]) -> list[Cell]:
-    """The humans' own counts. The ratios refer to them."""
-    there = [human for human in board.human if human is not None]
-    total = (sum(h[0] for h in there), sum(h[1] for h in there)) if len(there) == len(board.human) else None
-    cells = [Cell("human"), Cell(), Cell()]
-    for human in [*([total] if several else []), *board.human]:
-        cells += [Cell()] * len(measures)
-        cells += [Cell(), Cell(), Cell()] if human is None else [Cell(human[0]), Cell(human[1]), Cell(1.0)]
-    return cells
 
 
 def _legend(board: Leaderboard) -> list[str]:

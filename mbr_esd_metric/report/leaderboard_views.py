@@ -27,18 +27,18 @@ from mbr_esd_metric.metaeval.error_free import (
 from mbr_esd_metric.metaeval.omissions import evaluate_omissions
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
-from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores, rater_agreement
+from mbr_esd_metric.metaeval.spans import SpanEvaluator, rater_agreement
 from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, row_name, statistic_title
-from mbr_esd_metric.report.tables import Cell, Column, Table
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
-#: Of what translations leave out, where a metric says it.
-_OMISSIONS = (
-    Column("omissions", "omitted", digits=0),
-    Column("omission_precision", "omission precision", best="max"),
-    Column("omission_recall", "omission recall", best="max"),
-    Column("omission_f1", "omission F1", best="max"),
-)
+#: Of what translations leave out, where a metric says it: field of `evaluate_omissions` -> column.
+_OMISSIONS = {
+    "predicted": Column("omissions", "omitted", digits=0),
+    "precision": Column("omission_precision", "omission precision", best="max"),
+    "recall": Column("omission_recall", "omission recall", best="max"),
+    "f1": Column("omission_f1", "omission F1", best="max"),
+}
 
 
 def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] = ()) -> Table:
@@ -60,43 +60,54 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
     counts = nothing.counts
     among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures, measuring.aggregation)
     with_spans, notes = test_set.metrics_with_spans(metrics)
-    rows = [
-        (
-            Cell("human"),
-            Cell(),
-            *_counts(counts.gold_major, counts.gold_minor, nothing.rated, None),
-            *_shared(dict.fromkeys(measuring.measures) | among_people, among_people),
-        ),
-        _row("no error", None, nothing, among_people),
-    ]
     people = [r.omissions_of(test_set.systems, test_set.segments) for r in test_set.human_ratings(measuring.raters)]
     said = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in said for row in matrix for cell in row)
-    if with_omissions:
-        rows = [(*row, *[Cell()] * len(_OMISSIONS)) for row in rows]
+
+    def row(
+        name: str,
+        source: str | None,
+        major: float,
+        minor: float,
+        ratio: float | None,
+        values: Mapping[str, float],
+        left_out: object = None,
+    ) -> TableRow:
+        cells: dict[Column, Value | Cell] = {
+            Column("metric", "metric", label=True): name,
+            Column("input", "input", label=True): source,
+            Column("major", "major", digits=0): major,
+            Column("minor", "minor", digits=0): minor,
+            Column("per_translation", "per translation", digits=2): (major + minor) / nothing.rated,
+            Column("major_share", "% major", digits=1, percent=True): major / (major + minor)
+            if major + minor
+            else None,
+            Column("ratio", "ratio", digits=2): finite_or_empty(ratio),
+        }
+        for measure in measuring.measures:
+            value = values.get(measure)
+            cells[Column(measure, MEASURE_TITLES.get(measure, measure), best="max")] = value
+            if among_people:
+                best = among_people[measure]
+                share = value / best if value is not None and best > 0 else None
+                cells[Column(f"{measure}_share", "% human", digits=0, percent=True)] = share
+        if with_omissions:
+            cells |= {column: finite_or_empty(getattr(left_out, key, None)) for key, column in _OMISSIONS.items()}
+        return cells
+
+    rows = [
+        row("human", None, counts.gold_major, counts.gold_minor, None, among_people),
+        row("no error", None, counts.major, counts.minor, counts.ratio, nothing.values),
+    ]
     for (metric, ratings), omissions in zip(with_spans, said, strict=True):
         try:
             found = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
         except InputError as error:
             raise InputError(f"{metric.name}, {test_set.lp}: {error}") from None
         base, uses_reference = base_name(metric.name)
-        row = _row(base, input_of(uses_reference), found, among_people)
-        if with_omissions:
-            left_out = evaluate_omissions(omissions, people)
-            cells = (left_out.predicted, left_out.precision, left_out.recall, left_out.f1)
-            row = (*row, *(Cell(None if math.isnan(value) else value) for value in cells))
-        rows.append(row)
-    columns = (
-        Column("metric", "metric", label=True),
-        Column("input", "input", label=True),
-        Column("major", "major", digits=0),
-        Column("minor", "minor", digits=0),
-        Column("per_translation", "per translation", digits=2),
-        Column("major_share", "% major", digits=1, percent=True),
-        Column("ratio", "ratio", digits=2),
-        *(column for name in measuring.measures for column in _columns(name, bool(among_people))),
-        *(_OMISSIONS if with_omissions else ()),
-    )
+        of = found.counts
+        left_out = evaluate_omissions(omissions, people) if with_omissions else None
+        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, found.values, left_out))
     legend = (
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
         f"{', '.join(human)}",
@@ -108,44 +119,7 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
             else ()
         ),
     )
-    return Table(f"{test_set.name} {test_set.lp}", columns, tuple(rows), (*legend, *test_set.notes, *notes))
-
-
-def _columns(measure: str, shared: bool) -> list[Column]:
-    share = [Column(f"{measure}_share", "% human", digits=0, percent=True)] if shared else []
-    return [Column(measure, MEASURE_TITLES.get(measure, measure), best="max"), *share]
-
-
-def _shared(values: Mapping[str, float | None], among_people: Mapping[str, float]) -> list[Cell]:
-    """Each value, and where people agree with one another its share of that."""
-    cells = []
-    for name, value in values.items():
-        cells.append(Cell(value))
-        if among_people:
-            human = among_people[name]
-            cells.append(Cell(value / human if value is not None and human > 0 else None))
-    return cells
-
-
-def _row(name: str, looks_at: str | None, scores: SpanScores, among_people: Mapping[str, float]) -> tuple[Cell, ...]:
-    counts = scores.counts
-    return (
-        Cell(name),
-        Cell(looks_at),
-        *_counts(counts.major, counts.minor, scores.rated, counts.ratio),
-        *_shared(scores.values, among_people),
-    )
-
-
-def _counts(major: float, minor: float, rated: int, ratio: float | None) -> list[Cell]:
-    total = major + minor
-    return [
-        Cell(major),
-        Cell(minor),
-        Cell(total / rated),
-        Cell(major / total if total else None),
-        Cell(None if ratio is None or math.isnan(ratio) else ratio),
-    ]
+    return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
 def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> Table:
@@ -160,32 +134,29 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
     labels = gold_labels(test_set.gold, list(test_set.human(raters).values()), least)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
-    rows = [(Cell("none without error"), Cell(), *_cells(error_free(labels, np.zeros(labels.shape))), Cell(), Cell())]
+
+    def row(name: str, by: str | None, result: ErrorFree, threshold: float | None, auc: float | None) -> TableRow:
+        return {
+            Column("metric", "metric", label=True): name,
+            Column("by", "by", label=True): by,
+            **_values(result),
+            Column("threshold", "threshold", label=True): finite_or_empty(threshold),
+            Column("auc", "AUC", best="max"): finite_or_empty(auc),
+        }
+
+    rows = [row("none without error", None, error_free(labels, np.zeros(labels.shape)), None, None)]
     found, notes = test_set.read_metrics(metrics)
     for metric in found:
         shown = row_name(base_name(metric.name))
         if metric.ratings is not None:
             said = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
-            rows.append((Cell(shown), Cell("no span"), *_cells(error_free(labels, said)), Cell(), Cell()))
+            rows.append(row(shown, "no span", error_free(labels, said), None, None))
         best = best_threshold(labels, metric.scores)
-        auc = Cell(None if math.isnan(best.auc) else best.auc)
-        where = Cell(None if math.isinf(best.threshold) else best.threshold)
-        rows.append((Cell(shown), Cell("score, best"), *_cells(best.result), where, auc))
-    columns = (
-        Column("metric", "metric", label=True),
-        Column("by", "by", label=True),
-        Column("mcc", "MCC", best="max"),
-        Column("precision", "P", best="max"),
-        Column("recall", "R", best="max"),
-        Column("f1", "F1", best="max"),
-        Column("accuracy", "accuracy", best="max"),
-        Column("threshold", "threshold", label=True),
-        Column("auc", "AUC", best="max"),
-    )
+        rows.append(row(shown, "score, best", best.result, best.threshold, best.auc))
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"
     legend = [f"{clean} of {rated} rated translations are without error: no marked error{score}"]
     legend.append("best: the threshold of the score with the highest MCC on these translations")
-    return Table(f"{test_set.name} {test_set.lp}", columns, tuple(rows), (*legend, *test_set.notes, *notes))
+    return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
 def learning_tables(
@@ -193,36 +164,30 @@ def learning_tables(
 ) -> list[Table]:
     """Ways to say "without error" on translations that they were not learnt on, and each language pair by itself."""
     pairs = list(tried[0].by_pair)
-    columns = (
-        Column("by", "by", label=True),
-        Column("mcc", "MCC", best="max"),
-        Column("interval", "95% interval", label=True),
-        Column("precision", "P", best="max"),
-        Column("recall", "R", best="max"),
-        Column("f1", "F1", best="max"),
-        Column("accuracy", "accuracy", best="max"),
-        *(Column(f"mcc {pair}", f"MCC {pair}", best="max") for pair in pairs if len(pairs) > 1),
-    )
-    rows = tuple(
-        (
-            Cell(one.name),
-            *_cells(one.result)[:1],
-            Cell("{:+.3f} to {:+.3f}".format(*one.interval)),
-            *_cells(one.result)[1:],
-            *(Cell(one.by_pair[pair].mcc) for pair in pairs if len(pairs) > 1),
-        )
-        for one in tried
-    )
+    rows: list[TableRow] = []
+    for one in tried:
+        mcc, *others = _values(one.result).items()
+        interval = Column("interval", "95% interval", label=True), "{:+.3f} to {:+.3f}".format(*one.interval)
+        row = dict([(Column("by", "by", label=True), one.name), mcc, interval, *others])
+        if len(pairs) > 1:
+            row |= {Column(f"mcc {pair}", f"MCC {pair}", best="max"): one.by_pair[pair].mcc for pair in pairs}
+        rows.append(row)
     aim = "the highest MCC" if precision is None else f"a precision of {precision:g}"
     notes = (
         f"{sum(labels)} of {len(labels)} rated translations are without error",
         f"learnt on four fifths of the documents, for {aim}, and tried on the last; intervals resample documents",
     )
-    return [Table(f"{title}: without error", columns, rows, notes)]
+    return [table_of(f"{title}: without error", rows, notes)]
 
 
-def _cells(result: ErrorFree) -> list[Cell]:
-    return [Cell(value) for value in (result.mcc, result.precision, result.recall, result.f1, result.accuracy)]
+def _values(result: ErrorFree) -> TableRow:
+    return {
+        Column("mcc", "MCC", best="max"): result.mcc,
+        Column("precision", "P", best="max"): result.precision,
+        Column("recall", "R", best="max"): result.recall,
+        Column("f1", "F1", best="max"): result.f1,
+        Column("accuracy", "accuracy", best="max"): result.accuracy,
+    }
 
 
 #: What a test set can be divided by.

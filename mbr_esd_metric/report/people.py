@@ -64,24 +64,23 @@ def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], flo
 
 
 def _systems(ratings: Sequence[PersonRating]) -> Table:
-    rows: list[TableRow] = []
-    score = Column("score", "score", best="max", digits=2)
+    rows: list[tuple[float, TableRow]] = []
     names = list(dict.fromkeys(one.rating.system for one in ratings))
     for name in names:
         own = [one for one in ratings if one.rating.system == name]
         scores = _by_key(own, _score)
         mqm = _by_key((one for one in own if one.marked), lambda one: one.rating.score())
-        rows.append(
-            {
-                Column("system", "system"): name,
-                Column("segments", "segments"): len(scores),
-                Column("ratings", "ratings"): len(own),
-                score: statistics.fmean(scores.values()),
-                Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()) if mqm else None,
-                Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in own),
-            }
-        )
-    return table_of("what people say", sorted(rows, key=lambda row: -float(row[score] or 0.0)))
+        mean = statistics.fmean(scores.values())
+        row: TableRow = {
+            Column("system", "system"): name,
+            Column("segments", "segments"): len(scores),
+            Column("ratings", "ratings"): len(own),
+            Column("score", "score", best="max", digits=2): mean,
+            Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()) if mqm else None,
+            Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in own),
+        }
+        rows.append((-mean, row))
+    return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
 def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPair]:

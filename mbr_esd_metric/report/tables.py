@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -80,16 +81,26 @@ class Table:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: The values of a row, by its columns.
-TableRow: TypeAlias = Mapping[Column, Value]
+#: The values of a row, by its columns; a cell where there is more than a value.
+TableRow: TypeAlias = Mapping[Column, Value | Cell]
 
 
 def table_of(
     title: str, rows: Sequence[TableRow], notes: Sequence[str] = (), beside: Mapping[str, Any] | None = None
 ) -> Table:
-    """A table of at least one row; all have the same columns, in the same order."""
-    cells = tuple(tuple(map(Cell, row.values())) for row in rows)
-    return Table(title, tuple(rows[0]), cells, tuple(notes), beside or {})
+    """A table of these rows; its columns are those of all rows, in the order of first appearance."""
+    columns = tuple(dict.fromkeys(column for row in rows for column in row))
+    cells = tuple(tuple(_cell(row.get(column)) for column in columns) for row in rows)
+    return Table(title, columns, cells, tuple(notes), beside or {})
+
+
+def _cell(value: Value | Cell) -> Cell:
+    return value if isinstance(value, Cell) else Cell(value)
+
+
+def finite_or_empty(value: float | None) -> float | None:
+    """The value; None, which is an empty cell, where it is not finite."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def render_table(table: Table, form: str = "text") -> str:
@@ -122,7 +133,7 @@ def blocks(table: Table, width: int) -> list[Table]:
     title is that of the first, notes and the columns behind the groups are those of the last.
     """
     pieces = [list(range(start, end)) for start, end, _ in _groups(table)]
-    labels = pieces.pop(0) if not table.columns[0].group else []
+    labels = pieces.pop(0) if table.columns and not table.columns[0].group else []
     if len(pieces) > 1 and not table.columns[-1].group:
         pieces[-2:] = [pieces[-2] + pieces[-1]]
     if len(pieces) < 2 or max(map(len, _text(replace(table, title="", notes=())).splitlines())) <= width:
@@ -272,12 +283,11 @@ TABLE_FORMATS: Mapping[str, Callable[[Table], str]] = {
 }
 
 
-def shown_values(cells: Sequence[Cell], columns: Sequence[Column]) -> str:
+def shown_values(row: TableRow) -> str:
     """The values in words, for a line below a table: ``SPA 0.379, acc_eq* 0.480``."""
+    cells = {column: _cell(value) for column, value in row.items()}
     return ", ".join(
-        f"{column.title} {_shown(cell, column)}"
-        for cell, column in zip(cells, columns, strict=True)
-        if cell.value is not None
+        f"{column.title} {_shown(cell, column)}" for column, cell in cells.items() if cell.value is not None
     )
 
 
