@@ -15,10 +15,10 @@ from mbr_esd_metric.adapters.wmt.metric_files import joined_records
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_segment
+from mbr_esd_metric.decoding.segment import decide_segment, read_annotations
+from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import read_candidates
-from mbr_esd_metric.report.distribution import parsed
 
 #: Endings of candidates files.
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
@@ -104,10 +104,14 @@ class PaperCandidates:
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
                 source = DecisionOptions().source_of(record.src, record.columns.format)
-                annotations = parsed(translation, record.candidates, source=source)
-                read = zip(record.candidates, annotations, strict=True)
+                read = read_annotations(record.candidates, translation, DecisionOptions(), source)
                 # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
-                candidates = [Candidate(c.text, a, c.logprob, truncated=a is None) for c, a in read]
+                candidates = [
+                    Candidate(c.text, None, c.logprob, truncated=True)
+                    if isinstance(annotation, Invalid)
+                    else Candidate(c.text, annotation, c.logprob)
+                    for c, annotation in zip(record.candidates, read, strict=True)
+                ]
                 for spec in specs:
                     needs_humans = spec.options.decided_by.needs_references
                     if spec.samples > fewest or (needs_humans and not humans):

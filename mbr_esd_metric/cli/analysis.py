@@ -38,28 +38,11 @@ def add_measures(parser: argparse.ArgumentParser, default: str = " ".join(DEFAUL
     parser.add_argument(
         "--measures",
         nargs="+",
-        action=_Measures,
         metavar="NAME",
         help="of error spans; NAME-precision and NAME-recall are parts of one, NAME-parts is all three "
         f"(default: {default})",
     )
     add_table(parser)
-
-
-class _Measures(argparse.Action):
-    """Names of span measures; a name for several measures is expanded."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        from mbr_esd_metric.metaeval.span_measures import expanded
-
-        assert isinstance(values, list)
-        setattr(namespace, self.dest, list(expanded(values)))
 
 
 def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
-    from mbr_esd_metric.report.rating_table import RatingColumn, RatingTable
+    from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
 
 run = run_verb
 
@@ -119,7 +119,7 @@ def _test_set(args: argparse.Namespace) -> TestSet | None:
     return load_test_set(*folder_and_name(args.test_set), args.lp, choice=SystemChoice(outliers=True), blind=True)
 
 
-def _prefilling(table: RatingTable, name: str | None) -> RatingColumn | None:
+def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:
     """The column whose spans are marked beforehand."""
     if name == "none":
         return None
@@ -137,7 +137,7 @@ def _prefilling(table: RatingTable, name: str | None) -> RatingColumn | None:
     return next(iter(columns.values()), None)
 
 
-def _marked(table: RatingTable, column: RatingColumn | None, least: float | None) -> Sequence[Annotation | None]:
+def _marked(table: RatingTable, column: RatingInput | None, least: float | None) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
     from mbr_esd_metric.core.annotation import Annotation
 

@@ -85,7 +85,7 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     tables = [
         evaluation_table(
             f"{name}, {test_sets[0].name}: spans of lower confidence dropped",
-            [Column("lambda", "lambda", digits=1, label=True)],
+            [Column("lambda", "lambda", digits=1)],
             of,
             args.lp,
             measuring,

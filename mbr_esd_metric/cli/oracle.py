@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
     measuring = Measuring(tuple(args.raters), tuple(args.measures or DEFAULT_MEASURES))
-    labels = [Column("rule", "rule", label=True)]
+    labels = [Column("rule", "rule")]
     if args.sizes:
-        labels.append(Column("n", "N", label=True))
+        labels.append(Column("n", "N"))
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
     else:
         notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]

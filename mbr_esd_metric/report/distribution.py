@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
@@ -31,8 +30,9 @@ def distribution(
     """
     length = len(text.translation)
     try:
-        read = parsed(text.translation, candidates, options, text.source)
-        hypotheses = Hypotheses(read, [candidate.logprob for candidate in candidates])
+        read = read_annotations(candidates, text.translation, options, text.source)
+        annotations = [None if isinstance(annotation, Invalid) else annotation for annotation in read]
+        hypotheses = Hypotheses(annotations, [candidate.logprob for candidate in candidates])
     except NoValidCandidateError:
         return Distribution(text, 0, 0, len(candidates), [(length, 0, 0)] if length else [], [])
     order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
@@ -41,17 +41,6 @@ def distribution(
     said = [AnnotationCount(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
     valid = int(hypotheses.counts.sum())
     return Distribution(text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, length), said)
-
-
-def parsed(
-    translation: str,
-    candidates: Sequence[Candidate],
-    options: DecisionOptions = DecisionOptions(),
-    source: str | None = None,
-) -> list[Annotation | None]:
-    """The annotation of each candidate, or None if it is invalid. Each text is read once."""
-    read = read_annotations(candidates, translation, options, source)
-    return [None if isinstance(annotation, Invalid) else annotation for annotation in read]
 
 
 def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:

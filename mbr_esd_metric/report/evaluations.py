@@ -19,7 +19,7 @@ from mbr_esd_metric.metaeval.evaluation import (
     precision_recall_curve,
 )
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
 from mbr_esd_metric.report.plots import Curve
@@ -35,7 +35,7 @@ class Measuring:
 
     Attributes:
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
-        measures: of error spans.
+        measures: of error spans; "NAME-parts" stands for the measure, its precision and its recall.
         aggregation: what several raters of one translation count.
         exact: which SPA.
     """
@@ -44,6 +44,9 @@ class Measuring:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     aggregation: Raters = "mean"
     exact: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measures", expanded(self.measures))
 
     def evaluator(self, test_set: TestSet, human: Sequence[AnnotationMatrix] | None = None) -> Evaluator:
         """Against these raters, on the translations that one of them rated; by default against all that are asked for,
@@ -177,7 +180,7 @@ def precision_recall_table(
 
     rows: list[TableRow] = [
         {
-            Column("metric", "metric", label=True): name,
+            Column("metric", "metric"): name,
             Column("area", "area", best="max"): curve.area,
             Column("thresholds", "thresholds"): len(curve.points) - 1,
             **point("all", "all spans", curve.points[-1]),

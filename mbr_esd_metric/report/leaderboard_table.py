@@ -79,9 +79,8 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     rows: list[TableRow] = []
     for row in board.rows:
         shown: dict[Column, Value | Cell] = {
-            Column("metric", "metric", label=True): row.name,
-            Column("input", "input", label=True): input_of(row.uses_reference),
-            **({Column("n", "N", label=True): row.samples} if sampled else {}),
+            **_names((row.name, row.uses_reference)),
+            **({Column("n", "N"): row.samples} if sampled else {}),
         }
         # Daggers are for all language pairs together, so they are in the columns of the average.
         if several:
@@ -93,7 +92,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         # The humans' own counts. The ratios refer to them.
         there = [human for human in board.human if human is not None]
         total = (sum(h[0] for h in there), sum(h[1] for h in there)) if len(there) == len(board.human) else None
-        people: dict[Column, Value | Cell] = {Column("metric", "metric", label=True): "human"}
+        people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
         for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
             people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
         rows.append(people)
@@ -163,20 +162,24 @@ def correlation_table(
         for key in keys
         for statistic in statistics
     }
-    columns = [Column("metric", "metric", label=True), Column("input", "input", label=True)]
-    for group in [*(["average"] if several else []), *lps]:
-        columns += [Column(str(s), statistic_title(s), group, best="max") for s in statistics]
+
+    def row(key: Key) -> TableRow:
+        cells: dict[Column, Value | Cell] = _names(key)
+        for group in [*(["average"] if several else []), *lps]:
+            for statistic in statistics:
+                name = str(statistic)
+                value = means[key, name] if group == "average" else values[group, name].get(key)
+                cells[Column(name, statistic_title(statistic), group, best="max")] = value
+        return cells
+
     first = str(statistics[0])
     ordered = sorted(keys, key=lambda key: (means[key, first] is None, -(means[key, first] or 0.0), key))
-    rows = []
-    for key in ordered:
-        cells = [Cell(key[0]), Cell(input_of(key[1]))]
-        if several:
-            cells += [Cell(means[key, str(statistic)]) for statistic in statistics]
-        for lp in lps:
-            cells += [Cell(values[lp, str(statistic)].get(key)) for statistic in statistics]
-        rows.append(tuple(cells))
-    return Table(title, tuple(columns), tuple(rows), tuple(notes))
+    return table_of(title, [row(key) for key in ordered], notes)
+
+
+def _names(metric: Key) -> dict[Column, Value | Cell]:
+    """The first cells of a metric's row."""
+    return {Column("metric", "metric"): metric[0], Column("input", "input"): input_of(metric[1])}
 
 
 def overall_table(
@@ -192,27 +195,26 @@ def overall_table(
     """
     ranks = ranks or {}
     columns = [
-        Column("metric", "metric", label=True),
-        Column("input", "input", label=True),
-        Column("overall", "overall", best="max"),
-    ]
-    for task in found.tasks:
-        group = task.lps[0] if len(task.lps) == 1 else "all"
-        columns.append(Column(str(task.statistic), statistic_title(task.statistic), group, best="max"))
-    keys = [*found.overall, *sorted(key for key in found.values if key not in found.overall)]
-    rows = tuple(
-        (
-            Cell(key[0]),
-            Cell(input_of(key[1])),
-            Cell(found.overall.get(key), ranks.get(key)),
-            *map(Cell, found.values[key]),
+        Column(
+            str(task.statistic),
+            statistic_title(task.statistic),
+            task.lps[0] if len(task.lps) == 1 else "all",
+            best="max",
         )
-        for key in keys
-    )
+        for task in found.tasks
+    ]
+    rows = [
+        {
+            **_names(key),
+            Column("overall", "overall", best="max"): Cell(found.overall.get(key), ranks.get(key)),
+            **dict(zip(columns, found.values[key], strict=True)),
+        }
+        for key in [*found.overall, *sorted(key for key in found.values if key not in found.overall)]
+    ]
     lines = [f"overall: mean of {len(found.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
     if ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
-    return Table(title, tuple(columns), rows, tuple(lines))
+    return table_of(title, rows, lines)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

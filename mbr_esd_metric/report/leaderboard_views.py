@@ -74,8 +74,8 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
         left_out: object = None,
     ) -> TableRow:
         cells: dict[Column, Value | Cell] = {
-            Column("metric", "metric", label=True): name,
-            Column("input", "input", label=True): source,
+            Column("metric", "metric"): name,
+            Column("input", "input"): source,
             Column("major", "major", digits=0): major,
             Column("minor", "minor", digits=0): minor,
             Column("per_translation", "per translation", digits=2): (major + minor) / nothing.rated,
@@ -137,10 +137,10 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
 
     def row(name: str, by: str | None, result: ErrorFree, threshold: float | None, auc: float | None) -> TableRow:
         return {
-            Column("metric", "metric", label=True): name,
-            Column("by", "by", label=True): by,
+            Column("metric", "metric"): name,
+            Column("by", "by"): by,
             **_values(result),
-            Column("threshold", "threshold", label=True): finite_or_empty(threshold),
+            Column("threshold", "threshold"): finite_or_empty(threshold),
             Column("auc", "AUC", best="max"): finite_or_empty(auc),
         }
 
@@ -167,8 +167,8 @@ def learning_tables(
     rows: list[TableRow] = []
     for one in tried:
         mcc, *others = _values(one.result).items()
-        interval = Column("interval", "95% interval", label=True), "{:+.3f} to {:+.3f}".format(*one.interval)
-        row = dict([(Column("by", "by", label=True), one.name), mcc, interval, *others])
+        interval = Column("interval", "95% interval"), "{:+.3f} to {:+.3f}".format(*one.interval)
+        row = dict([(Column("by", "by"), one.name), mcc, interval, *others])
         if len(pairs) > 1:
             row |= {Column(f"mcc {pair}", f"MCC {pair}", best="max"): one.by_pair[pair].mcc for pair in pairs}
         rows.append(row)
@@ -215,8 +215,8 @@ def breakdown_table(
     parts = breakdown(data, labels, names, measuring.aggregation, exact=measuring.exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
-    columns = [Column(by, by, label=True), Column("segments", "segments"), Column("rated", "rated")]
-    columns += [Column("metric", "metric", label=True), Column("input", "input", label=True)]
+    columns = [Column(by, by), Column("segments", "segments"), Column("rated", "rated")]
+    columns += [Column("metric", "metric"), Column("input", "input")]
     for name in names:
         title = statistic_title(SCORE_STATISTICS[name]) if name in SCORE_STATISTICS else MEASURE_TITLES.get(name, name)
         columns.append(Column(name, title))

@@ -82,10 +82,10 @@ class SegmentRating:
 
 @dataclass(frozen=True, slots=True)
 class RatingInput:
-    """What one metric, or one human rater, says."""
+    """What one metric, or one human rater, says; in a table None for rows that it does not have."""
 
     name: str
-    ratings: Sequence[SegmentRating]
+    ratings: Sequence[SegmentRating | None]
     human: bool = False
 
 
@@ -132,24 +132,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class CandidateInput:
-    """The candidates that one model sampled."""
-
-    name: str
-    distributions: Sequence[Distribution]
-
-
-@dataclass(frozen=True, slots=True)
-class RatingColumn:
-    """An input on the rows of a table; None for rows that it does not have."""
-
-    name: str
-    human: bool
-    ratings: Sequence[SegmentRating | None]
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateColumn:
-    """A candidate input on the rows of a table."""
+    """The candidates that one model sampled; in a table None for rows that it does not have."""
 
     name: str
     distributions: Sequence[Distribution | None]
@@ -165,8 +148,8 @@ class RatingTable:
     """
 
     rows: Sequence[Text]
-    columns: Sequence[RatingColumn]
-    candidates: Sequence[CandidateColumn]
+    columns: Sequence[RatingInput]
+    candidates: Sequence[CandidateInput]
     unmatched: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
 
@@ -183,29 +166,34 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
-    rows = _Rows()
-    placed = [rows.place([rating.text for rating in one.ratings]) for one in inputs]
-    sampled = [rows.place([d.text for d in one.distributions]) for one in candidates]
-    if not rows.texts:
-        raise InputError("there is no segment to show; give at least one file with segments")
+    rows: list[Text] = []
+    placed: list[tuple[str, Sequence[int]]] = []
     columns = []
-    for one, at in zip(inputs, placed, strict=True):
-        ratings: list[SegmentRating | None] = [None] * len(rows.texts)
-        for row, rating in zip(at, one.ratings, strict=True):
+    for one in inputs:
+        given = [rating for rating in one.ratings if rating is not None]
+        for rating in given:
             try:
                 _check(rating)
             except InputError as error:
                 raise InputError(f"{one.name}, segment {rating.text.id}: {error}") from None
-            ratings[row] = rating
-        columns.append(RatingColumn(one.name, one.human, ratings))
+        at = _place([rating.text for rating in given], rows)
+        placed.append((one.name, at))
+        columns.append((one, dict(zip(at, given, strict=True))))
     strips = []
-    for said, at in zip(candidates, sampled, strict=True):
-        distributions: list[Distribution | None] = [None] * len(rows.texts)
-        for row, distribution in zip(at, said.distributions, strict=True):
-            distributions[row] = distribution.on(rows.texts[row])
-        strips.append(CandidateColumn(said.name, distributions))
-    named = [(one.name, at) for one, at in zip(inputs, placed, strict=True)]
-    return RatingTable(rows.texts, columns, strips, _unmatched(named, len(rows.texts)))
+    for said in candidates:
+        found = [distribution for distribution in said.distributions if distribution is not None]
+        strips.append((said, dict(zip(_place([one.text for one in found], rows), found, strict=True))))
+    if not rows:
+        raise InputError("there is no segment to show; give at least one file with segments")
+    return RatingTable(
+        rows,
+        [replace(one, ratings=[of.get(row) for row in range(len(rows))]) for one, of in columns],
+        [
+            replace(said, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
+            for said, at in strips
+        ],
+        _unmatched(placed, len(rows)),
+    )
 
 
 def _check(rating: SegmentRating) -> None:
@@ -219,25 +207,17 @@ def _check(rating: SegmentRating) -> None:
             raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
 
 
-class _Rows:
-    """Rows, and where each text is among them."""
-
-    def __init__(self) -> None:
-        self.texts: list[Text] = []
-
-    def place(self, texts: Sequence[Text]) -> list[int]:
-        """The row of each text, new ones appended; no two texts of one call share a row."""
-        there = Join(((text.place, row) for row, text in enumerate(self.texts)), {text.system for text in texts})
-        taken: set[int] = set()
-        rows = []
-        for text in texts:
-            row = next((row for row in there.all_of(text.place) if row not in taken), None)
-            if row is None:
-                row = len(self.texts)
-                self.texts.append(text)
-            taken.add(row)
-            rows.append(row)
-        return rows
+def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:
+    """The row of each text, new ones appended; no two texts of one call share a row."""
+    there = Join(((text.place, row) for row, text in enumerate(rows)), {text.system for text in texts})
+    taken: dict[int, None] = {}
+    for text in texts:
+        row = next((row for row in there.all_of(text.place) if row not in taken), None)
+        if row is None:
+            row = len(rows)
+            rows.append(text)
+        taken[row] = None
+    return list(taken)
 
 
 def _unmatched(placed: Sequence[tuple[str, Sequence[int]]], rows: int) -> list[tuple[str, int]]:

@@ -58,7 +58,6 @@ class Column:
         digits: after the point, in formats for reading.
         percent: show 100 times the value there.
         best: "max" to mark the highest value, or None.
-        label: whether it names the row; such columns stay where others are chosen.
     """
 
     key: str
@@ -67,7 +66,6 @@ class Column:
     digits: int = 3
     percent: bool = False
     best: str | None = None
-    label: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +147,6 @@ def blocks(table: Table, width: int) -> list[Table]:
         )
         for at, part in enumerate(parts)
     ]
-
-
-def with_columns(table: Table, keys: Sequence[str]) -> Table:
-    """The table with only these columns, by key or heading, in this order in every group; those that name the rows
-    stay.
-
-    Raises:
-        OptionError: a name that no column has.
-    """
-    there = {name.lower(): column.key for column in table.columns for name in (column.title, column.key)}
-    for key in keys:
-        if key.lower() not in there:
-            raise unknown("column", key, {column.key for column in table.columns if not column.label})
-    order = list(dict.fromkeys(there[key.lower()] for key in keys))
-    kept: list[int] = []
-    for start, end, _ in _groups(table):
-        own = range(start, end)
-        kept += [at for at in own if table.columns[at].label]
-        kept += [at for key in order for at in own if table.columns[at].key == key and not table.columns[at].label]
-    return of_columns(table, kept)
 
 
 def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:

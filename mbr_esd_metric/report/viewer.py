@@ -25,7 +25,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import weights_of
 from mbr_esd_metric.report.calibration_tables import calibration_html
-from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateColumn, RatingColumn, RatingTable
+from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
 def render_page(table: RatingTable, title: str) -> str:
@@ -96,7 +96,7 @@ def _clean(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
-def _column(column: RatingColumn, categories: dict[str, int]) -> dict[str, Any]:
+def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
     own: list[float | None] = []
     parts = {
@@ -137,7 +137,7 @@ def _column(column: RatingColumn, categories: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _candidates(column: CandidateColumn) -> dict[str, Any]:
+def _candidates(column: CandidateInput) -> dict[str, Any]:
     given = column.distributions
     return {
         "name": _clean(column.name),

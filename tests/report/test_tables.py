@@ -16,14 +16,13 @@ from mbr_esd_metric.report.tables import (
     blocks,
     render_all,
     render_table,
-    with_columns,
     with_status,
 )
 
 TABLE = Table(
     "wmt24 en-de",
     (
-        Column("metric", "metric", label=True),
+        Column("metric", "metric"),
         Column("spa", "SPA", "en-de", best="max"),
         Column("f1", "F1", "en-de", digits=1, percent=True, best="max"),
         Column("spans", "spans", "ja-zh"),
@@ -120,7 +119,7 @@ def test_tabs_and_line_ends_do_not_break_a_tsv() -> None:
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:
     """As mt-metrics-eval's tables mark it; people are no metric."""
-    columns = (Column("metric", "metric", label=True), Column("input", "input", label=True), Column("spa", "SPA"))
+    columns = (Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA"))
     rows = [
         (Cell(name), Cell(source), Cell(0.5)) for name, source in (("Ours", "src"), ("ours_2", "src"), ("chrF", "x"))
     ]
@@ -146,7 +145,7 @@ def test_an_unknown_format_names_the_known_ones() -> None:
 
 def lps(*names: str) -> Table:
     """Two rows with a label, three columns a language pair, and a remark behind them."""
-    columns = [Column("metric", "metric", label=True)]
+    columns = [Column("metric", "metric")]
     for name in names:
         columns += [Column("spa", "SPA", name), Column("f1", "F1", name), Column("major", "major", name, digits=0)]
     columns.append(Column("remark", "remark"))
@@ -171,20 +170,3 @@ def test_a_wide_table_is_cut_between_language_pairs() -> None:
     assert [text.count("human") for text in narrow] == [1, 0, 0]
     assert blocks(table, 500) == [table]
     assert len(blocks(lps("en-de"), 10)) == 1
-
-
-def test_columns_are_chosen_in_every_language_pair() -> None:
-    chosen = with_columns(lps("en-de", "en-es"), ["spa", "major"])
-    assert [(c.group, c.key) for c in chosen.columns] == [
-        ("", "metric"),
-        ("en-de", "spa"),
-        ("en-de", "major"),
-        ("en-es", "spa"),
-        ("en-es", "major"),
-    ]
-    assert [cell.value for cell in chosen.rows[0]] == ["one", 0.5, 12.0, 0.5, 12.0]
-    assert with_columns(lps("en-de", "en-es"), ["SPA", "Major"]) == chosen, "headings are names as well"
-    turned = with_columns(lps("en-de", "en-es"), ["major", "spa"])
-    assert [(c.group, c.key) for c in turned.columns][1:3] == [("en-de", "major"), ("en-de", "spa")]
-    with pytest.raises(OptionError, match="unknown column 'spb'; did you mean 'spa'"):
-        with_columns(chosen, ["spb"])
