@@ -28,40 +28,31 @@ def chosen(folder: Path, lowest: int, highest: int, **environment: str) -> tuple
     return done.returncode, done.stdout.strip(), done.stderr.strip()
 
 
-def test_python3_is_taken_where_it_fits(tmp_path: Path) -> None:
-    interpreter(tmp_path, "bin/python3", "3.13")
-    assert chosen(tmp_path, 10, 14) == (0, "python3", "")
-
-
-def test_another_one_on_the_path_is_taken_and_named(tmp_path: Path) -> None:
-    interpreter(tmp_path, "bin/python3", "3.13")
-    interpreter(tmp_path, "bin/python3.12", "3.12")
-    status, python, said = chosen(tmp_path, 10, 12)
-    assert (status, python) == (0, "python3.12")
-    assert "takes python3.12, as python3 is no Python 3.10 to 3.12" in said
-
-
-def test_one_under_pyenv_is_taken(tmp_path: Path) -> None:
-    interpreter(tmp_path, "bin/python3", "3.9")
-    interpreter(tmp_path, "pyenv/versions/3.14.2/bin/python3", "3.14")
-    for minor in (10, 11, 12, 13, 14):  # hides the machine's own
-        interpreter(tmp_path, f"bin/python3.{minor}", "3.9")
-    status, python, _ = chosen(tmp_path, 10, 14)
-    assert (status, python) == (0, f"{tmp_path}/pyenv/versions/3.14.2/bin/python3")
-
-
 @pytest.mark.parametrize(
-    ("environment", "said"),
-    [({}, "needs Python 3.10 to 3.14 with venv; install one"), ({"PYTHON": "python3"}, "PYTHON=python3 is no Python")],
+    ("there", "bounds", "environment", "expected", "said"),
+    [
+        ({"bin/python3": 13}, (10, 14), {}, "python3", ""),
+        ({"bin/python3": 13, "bin/python3.12": 12}, (10, 12), {}, "python3.12", "as python3 is no Python 3.10 to 3.12"),
+        ({"pyenv/versions/3.14.2/bin/python3": 14}, (10, 14), {}, "{}/pyenv/versions/3.14.2/bin/python3", None),
+        ({}, (10, 14), {}, "", "needs Python 3.10 to 3.14 with venv; install one"),
+        ({}, (10, 14), {"PYTHON": "python3"}, "", "PYTHON=python3 is no Python"),
+    ],
 )
-def test_where_none_fits_a_line_says_what_to_do(tmp_path: Path, environment: dict[str, str], said: str) -> None:
-    interpreter(tmp_path, "bin/python3", "3.9")
-    for minor in (10, 11, 12, 13, 14):
-        interpreter(tmp_path, f"bin/python3.{minor}", "3.9")
-    status, python, line = chosen(tmp_path, 10, 14, **environment)
-    assert (status, python) == (3, "")
-    assert said in line
-    assert len(line.splitlines()) == 1
+def test_an_interpreter_that_fits_is_taken_or_a_line_says_what_to_do(
+    tmp_path: Path,
+    there: dict[str, int],
+    bounds: tuple[int, int],
+    environment: dict[str, str],
+    expected: str,
+    said: str | None,
+) -> None:
+    names = ["bin/python3", *(f"bin/python3.{minor}" for minor in range(10, 15))]  # hides the machine's own
+    for name, minor in (dict.fromkeys(names, 9) | there).items():
+        interpreter(tmp_path, name, f"3.{minor}")
+    status, python, line = chosen(tmp_path, *bounds, **environment)
+    assert (status, python) == (0 if expected else 3, expected.format(tmp_path))
+    assert said is None or (said in line if said else line == "")
+    assert len(line.splitlines()) <= 1
 
 
 @pytest.mark.parametrize(
