@@ -27,7 +27,6 @@ LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py
 #: What `scripts/test.sh` leaves out without --all, besides real models, vLLM and the browser: a file, or a test's name.
 SLOW = {
     "test_a_users_file_is_checked",
-    "test_analysis_every_table.py",
     "test_command_line.py",
     "test_compatibility.py",
     "test_docs.py",
@@ -35,7 +34,6 @@ SLOW = {
     "test_many_units_take_bounded_memory",
     "test_miniature.py",
     "test_model_class.py",
-    "test_the_example_workflow_runs",
     "test_transformers_resume.py",
 }
 

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
@@ -18,6 +18,10 @@ from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metric.metric import Prediction
+    from mbr_esd_metric.metric.plan import Segment
 
 #: A mean of scores is rounded; one at the limit passes.
 _TOLERANCE = 1e-9
@@ -84,18 +88,8 @@ def run(args: argparse.Namespace) -> int:
         if line := warnings(told.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
-    samples = [{"src": segment.source, "mt": segment.translation} for segment in segments]
-    spans, data_warnings, data = prediction.metadata.error_spans, prediction.metadata.data_warnings, {}
-    left_out = prediction.metadata.get("omissions")
-    for number, path in enumerate(systems):
-        part = slice(number * len(sources), (number + 1) * len(sources))
-        mqm = prediction.metadata.mqm[part]
-        data[path] = _rows(samples[part], prediction.scores[part], mqm, spans[part], data_warnings[part])
-        for row, omissions in zip(data[path], left_out[part] if left_out else (), strict=False):
-            row["omissions"] = omissions
-        for row, sentences in zip(data[path], prediction.metadata.get("sentences", ())[part], strict=False):
-            if sentences:
-                row["sentences"] = sentences
+    rows = _rows(segments, prediction)
+    data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp)
 
 
@@ -242,17 +236,20 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return row | missing if math.isnan(row["COMET"]) else row
 
 
-def _rows(
-    samples: Sequence[dict[str, str]],
-    scores: Sequence[float],
-    penalties: Sequence[float],
-    spans: Sequence[list[Any]],
-    data_warnings: Sequence[str | None],
-) -> list[dict[str, Any]]:
-    rows = []
-    for sample, score, mqm, errors, data_warning in zip(samples, scores, penalties, spans, data_warnings, strict=True):
-        row: dict[str, Any] = {**sample, "COMET": score, "mqm": mqm, "errors": errors}
+def _rows(segments: Sequence[Segment], prediction: Prediction) -> list[dict[str, Any]]:
+    """What the JSON says of each segment."""
+    told = prediction.metadata
+    columns: dict[str, Sequence[Any]] = {"COMET": prediction.scores, "mqm": told.mqm, "errors": told.error_spans}
+    rows: list[dict[str, Any]] = [
+        {"src": segment.source, "mt": segment.translation} | {name: of[at] for name, of in columns.items()}
+        for at, segment in enumerate(segments)
+    ]
+    for row, data_warning in zip(rows, told.data_warnings, strict=True):
         if data_warning is not None:
             row["data_warning"] = data_warning
-        rows.append(row)
+    for row, omissions in zip(rows, told.get("omissions") or (), strict=False):
+        row["omissions"] = omissions
+    for row, sentences in zip(rows, told.get("sentences", ()), strict=False):
+        if sentences:
+            row["sentences"] = sentences
     return rows

@@ -215,17 +215,22 @@ def breakdown_table(
     parts = breakdown(data, labels, names, measuring.aggregation, exact=measuring.exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
-    columns = [Column(by, by), Column("segments", "segments"), Column("rated", "rated")]
-    columns += [Column("metric", "metric"), Column("input", "input")]
-    for name in names:
-        title = statistic_title(SCORE_STATISTICS[name]) if name in SCORE_STATISTICS else MEASURE_TITLES.get(name, name)
-        columns.append(Column(name, title))
-    rows = []
-    for part in parts:
-        ordered = sorted(part.values.items(), key=lambda item: (falling(item[1][names[0]]), item[0]))
-        for key, values in ordered:
-            named = (Cell(part.name), Cell(part.segments), Cell(part.rated), Cell(key[0]), Cell(input_of(key[1])))
-            rows.append((*named, *(Cell(values[name]) for name in names)))
+    titles = {
+        name: statistic_title(SCORE_STATISTICS[name]) if name in SCORE_STATISTICS else MEASURE_TITLES.get(name, name)
+        for name in names
+    }
+    rows: list[TableRow] = [
+        {
+            Column(by, by): part.name,
+            Column("segments", "segments"): part.segments,
+            Column("rated", "rated"): part.rated,
+            Column("metric", "metric"): key[0],
+            Column("input", "input"): input_of(key[1]),
+            **{Column(name, title): values[name] for name, title in titles.items()},
+        }
+        for part in parts
+        for key, values in sorted(part.values.items(), key=lambda item: (falling(item[1][names[0]]), item[0]))
+    ]
     legend = "rated: translations with a gold score"
     if by == "length":
         legend += "; lengths are words of the translation, the mean over the systems"
@@ -235,7 +240,7 @@ def breakdown_table(
     title = f"{test_set.name} {test_set.lp} by {by}"
     constant = {test_set.lp: constant_metrics(data.gold, data.scores)} if "spa" in names else {}
     notes = constant_notes(constant, measuring.exact)
-    return Table(title, tuple(columns), tuple(rows), (*legends, *exact_notes(measuring.exact), *data.notes, *notes))
+    return table_of(title, rows, (*legends, *exact_notes(measuring.exact), *data.notes, *notes))
 
 
 def words_of_translations(test_set: TestSet) -> list[int]:

@@ -15,15 +15,6 @@ from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents
 
-
-def _blocks(document: Path) -> list[Block]:
-    """The document's blocks; none where it breaks the convention, which a test of its own says."""
-    try:
-        return blocks_of(document)
-    except DocumentError:
-        return []
-
-
 #: Where the repository's files are on the web, as absolute links name them; setup.cfg has the address.
 OWN_URLS = tuple(
     address + "/"
@@ -31,7 +22,7 @@ OWN_URLS = tuple(
     for address in (f"https://github.com/{url}/blob/main", f"https://raw.githubusercontent.com/{url}/main")
 )
 
-BLOCKS = [block for document in documents() for block in _blocks(document)]
+BLOCKS = [block for document in documents() for block in blocks_of(document)]
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +48,6 @@ def test_block(block: Block, sessions: dict[Path, Session]) -> None:
         pytest.skip(block.missing)
     session.done = blocks.index(block) + 1
     session.run(block)
-
-
-@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_follows_the_convention(document: Path) -> None:
-    blocks_of(document)
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -101,21 +87,6 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     index = (ROOT / "docs" / "evidence" / "README.md").read_text(encoding="utf-8")
     evidence = {page.name for page in (ROOT / "docs" / "evidence").glob("*.md")}
     assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
-
-
-def _words(page: Path) -> int:
-    """What there is to read; the tables of the evidence are looked things up in."""
-    lines = page.read_text("utf-8").split("\n")
-    return sum(len(line.split()) for line in lines if page.parent.name != "evidence" or not line.startswith("|"))
-
-
-def test_pages_are_short() -> None:
-    """What a reader has time for. `evidence/map-or-mbr.md` is made by a script."""
-    top, evidence = ((ROOT / folder).glob("*.md") for folder in ("docs", "docs/evidence"))
-    pages = {path: _words(path) for path in (*top, *evidence) if path != ROOT / "docs/evidence/map-or-mbr.md"}
-    assert sum(pages.values()) <= 26_000
-    pages |= {path: _words(path) for path in (ROOT / "README.md", ROOT / "mbr_esd_metric/README.md")}
-    assert {str(path.relative_to(ROOT)): words for path, words in pages.items() if words > 1200} == {}
 
 
 def _options(parser: argparse.ArgumentParser, verb: str) -> Iterator[tuple[str, Sequence[str]]]:
