@@ -55,12 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
     from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
-    from mbr_esd_metric.report.evaluations import (
-        Measuring,
-        evaluation_panels,
-        evaluation_row,
-        evaluation_table,
-    )
+    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_row, evaluation_table
     from mbr_esd_metric.report.plots import plot_curves, save
     from mbr_esd_metric.report.tables import Column, shown_values
 

@@ -41,7 +41,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new system"),
     },
     "train": {
-        "distill": ("distill", "what TRL trains from, for one greedy pass: preference pairs, supervised examples"),
+        "distill": ("distill", "what TRL trains from, for one greedy pass: preference pairs, supervised examples")
     },
 }
 VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}

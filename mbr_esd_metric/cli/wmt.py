@@ -91,12 +91,7 @@ def run_score(args: argparse.Namespace) -> int:
                 failed.append(f"{model} in {test_set.lp}: {error}")
                 continue
             for done in score_test_set(
-                test_set,
-                scorer,
-                overwrite=args.overwrite,
-                progress=not args.quiet,
-                choice=wanted,
-                every=args.all,
+                test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=wanted, every=args.all
             ):
                 how = f"scored for {number_of(done.systems, 'system')}" if done.scored else "is there already"
                 part = f", on the {done.translations} of {done.of} translations with gold"

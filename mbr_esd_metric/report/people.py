@@ -36,13 +36,7 @@ def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) 
         InputError: ratings that cannot stand in one table.
     """
     check_comparable(ratings)
-    tables = [
-        _systems(ratings),
-        _pairs(ratings, paths),
-        _suggested(ratings),
-        _beforehand(ratings),
-        _people(ratings),
-    ]
+    tables = [_systems(ratings), _pairs(ratings, paths), _suggested(ratings), _beforehand(ratings), _people(ratings)]
     return [table for table in tables if table is not None]
 
 

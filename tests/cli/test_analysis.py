@@ -233,10 +233,7 @@ def failures(small: Small, folder: Path) -> Iterator[tuple[list[str], str]]:
     yield ["oracle", str(unread), "--rules", "mbr"], unreadable
     yield ["oracle", str(unread), "--rules", "mbr-corpus"], unreadable
     yield ["lambda-sweep", "--metric", "min-src"], "unknown metric of small en-de 'min-src'; did you mean 'mine-src'"
-    yield (
-        ["lambda-sweep", "--metric", str(small.candidates)],
-        "a metric is a name, or a file that comet-score",
-    )
+    yield (["lambda-sweep", "--metric", str(small.candidates)], "a metric is a name, or a file that comet-score")
     yield ["lambda-sweep", "--metric", "mine-src", "--raters", "nobody"], "unknown set of human ratings 'nobody'"
     yield ["leaderboard", "--tasks", "spans", "--metric", "mini"], "did you mean 'mine' or 'mine-src'"
     yield ["leaderboard", "--tasks", "spans", "--measures", "mpp-corps"], "did you mean 'mpp-corpus'"

@@ -29,8 +29,7 @@ def test_an_unknown_verb_names_the_nearest(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("value", "nearest"),
-    [("bleu", "'BLEU'"), ("SOFTF1", "'SoftF1' or 'softf1'"), ("CHRf", "'chrF'")],
+    ("value", "nearest"), [("bleu", "'BLEU'"), ("SOFTF1", "'SoftF1' or 'softf1'"), ("CHRf", "'chrF'")]
 )
 def test_the_nearest_name_may_differ_in_case(value: str, nearest: str) -> None:
     message = str(unknown("name", value, ["chrF", "BLEU", "softf1", "SoftF1", "empty"]))
@@ -91,10 +90,7 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
             ["sample", "-s", "s", "-t", "t", "-o", "o", "--temperature", "1"],
             "--temperature 1; temperature is an option of a model: --model 'NAME?temperature=...'",
         ),
-        (
-            ["score", "-s", "s", "-t", "t", "--rule", "map"],
-            "; rule is an option of a model: --model 'NAME?rule=...'",
-        ),
+        (["score", "-s", "s", "-t", "t", "--rule", "map"], "; rule is an option of a model: --model 'NAME?rule=...'"),
         (["decide", "c", "-o", "o", "--zzz"], "unrecognized arguments: --zzz"),
     ],
 )

@@ -196,15 +196,7 @@ def test_a_file_in_utf_16_is_named_with_the_right_command(
 
 
 def test_a_prompt_file_that_is_missing_is_named_as_a_file(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "score",
-        "-s",
-        "src.txt",
-        "-t",
-        "mt.txt",
-        "--model",
-        "mbr-esd-phi4?prompt=mine.txt&server=http://x/v1",
-    ]
+    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-phi4?prompt=mine.txt&server=http://x/v1"]
     assert main(words) == 1
     assert "mine.txt: there is no such prompt file" in capsys.readouterr().err
 

@@ -48,14 +48,6 @@ def record_in(name: str, said: list[Annotation], record: CandidateRecord) -> Can
     return replace(record, columns=columns)
 
 
-def without_format(path: str) -> str:
-    """A copy of a file of candidates that does not say its format."""
-    copy = path.replace(".jsonl", ".silent.jsonl")
-    records = read_candidates(path)
-    write_records(copy, [replace(one, columns=replace(one.columns, format=None)) for one in records])
-    return copy
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A test set in `data`, its texts, and KIND.jsonl for every kind."""

@@ -44,11 +44,7 @@ class Server:
         """Start it, and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._command, "run", "--port", str(self.port)],
-                cwd=self.folder,
-                env=self._env,
-                stdout=log,
-                stderr=log,
+                [self._command, "run", "--port", str(self.port)], cwd=self.folder, env=self._env, stdout=log, stderr=log
             )
         for _ in range(300):
             try:

@@ -43,12 +43,7 @@ def test_repeated_segments_meet_in_order() -> None:
 
 def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
     alone = Text("9", "sys", "source", "another translation")
-    sheet = join(
-        [
-            RatingInput("a", [Rating(A, MAJOR)]),
-            RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)]),
-        ]
-    )
+    sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
     assert list(sheet.rows) == [A, alone]
     assert sheet.columns[0].ratings[1] is None
     assert sheet.unmatched == [("b", 1)]

@@ -15,9 +15,7 @@ from mbr_esd_metric.report.rating_table import (
     Text,
     join,
 )
-from mbr_esd_metric.report.rating_table import (
-    SegmentRating as Rating,
-)
+from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 from tests.helpers.pages import Page, random_ratings, some_texts
 
 pytestmark = pytest.mark.browser
@@ -247,10 +245,7 @@ def test_scores_without_spans(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
     page.open(
         join(
-            [
-                RatingInput("spans", [Rating(text, Annotation(), 0.75)]),
-                RatingInput("plain", [Rating(text, None, 0.5)]),
-            ]
+            [RatingInput("spans", [Rating(text, Annotation(), 0.75)]), RatingInput("plain", [Rating(text, None, 0.5)])]
         )
     )
     cards = page.texts("#detail .card")

@@ -200,10 +200,7 @@ def test_rows_without_a_score_come_last(page: Page) -> None:
     metric = [Rating(texts[0], None, 0.5), Rating(texts[2], Annotation()), Rating(texts[3], major)]
     page.open(
         join(
-            [
-                RatingInput("human", [Rating(t, Annotation()) for t in texts], human=True),
-                RatingInput("metric", metric),
-            ]
+            [RatingInput("human", [Rating(t, Annotation()) for t in texts], human=True), RatingInput("metric", metric)]
         )
     )
     for sort, rows in (

@@ -38,10 +38,7 @@ def test_every_edit_is_counted(
     where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
     assert main(["wmt", "import", str(tmp_path / "mqm.tsv"), *where]) == 0
     capsys.readouterr()
-    monkeypatch.setattr(
-        "sys.argv",
-        ["synthetic.py", *where, "--similarity", "softf1", "f1", "--table", "json"],
-    )
+    monkeypatch.setattr("sys.argv", ["synthetic.py", *where, "--similarity", "softf1", "f1", "--table", "json"])
     synthetic.main()
     by_name = {(row["similarity"], row["edit"]): row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert by_name["softf1", "add"]["all"] == by_name["softf1", "delete"]["all"] == 1.0
