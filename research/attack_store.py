@@ -2,11 +2,10 @@
 
     python research/attack_store.py [--flips 1000] [--seed 0]
 
-The store holds plain samples, single answers with their tokens' log-probabilities, and walks with the error spans that
-were expected. After each flip it is read whole. A flip is *noticed* (an error that names the store), *harmless*
-(everything reads as it was stored), *lost* (a sample is gone, and would be sampled again), or *silent*: something else
-reads than was stored. The exit status is 1 if one is silent, or if anything but a `StoreError` is raised. The tests do
-the same with fewer flips.
+The store holds plain samples, and single answers with their tokens' log-probabilities. After each flip it is read
+whole. A flip is *noticed* (an error that names the store), *harmless* (everything reads as it was stored), *lost* (a
+sample is gone, and would be sampled again), or *silent*: something else reads than was stored. The exit status is 1 if
+one is silent, or if anything but a `StoreError` is raised. The tests do the same with fewer flips.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.store import CandidateStore
 
 
 def stored() -> dict[str, list[Candidate]]:
-    """What the store holds: 40 requests of 8 samples, every second one with expected spans, and 40 of a single answer
-    with its tokens."""
+    """The store's content: 40 requests of 8 samples, and 40 of a single answer with its tokens."""
     chance = random.Random(7)
     found: dict[str, list[Candidate]] = {}
     for number in range(40):
@@ -34,7 +32,6 @@ def stored() -> dict[str, list[Candidate]]:
                 f"text {number} {i} ü😀",
                 logprob=-chance.random() * 9,
                 tokens=i + 1,
-                expected=ExpectedSpans(chance.random(), i) if number % 2 else None,
             )
             for i in range(8)
         ]

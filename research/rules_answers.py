@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.candidate import NO_SPANS, CandidateColumns
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.similarities import similarity_names
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -35,12 +35,10 @@ RULES: dict[str, DecisionOptions] = {
     "MBR corpus": DecisionOptions("mbr-corpus"),
     "consensus corpus": DecisionOptions("consensus-corpus"),
     "expected score (MBR softf1)": DecisionOptions("mbr", score="expected"),
-    "conditional score (MBR softf1)": DecisionOptions("mbr", score="conditional"),
 }
 #: The same for a file with one answer of each translation, with the file's label in place of {}.
 SINGLE: dict[str, DecisionOptions] = {
     "{}": DecisionOptions("greedy"),
-    "conditional score ({})": DecisionOptions("greedy", score="conditional"),
 }
 
 
@@ -104,7 +102,7 @@ class Reader:
         for item in items:
             if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, item.translation, options)):
                 silent += 1
-                nothing = CandidateColumns([None], [0.0], [False], [EMPTY], expected=[NO_SPANS])
+                nothing = CandidateColumns([None], [0.0], [False], [EMPTY])
                 item = replace(item, candidates=nothing)
             kept.append(item)
         return kept, silent
@@ -127,8 +125,6 @@ def possible(rules: Mapping[str, DecisionOptions], items: Sequence[Item]) -> dic
     lacking = set()
     if any(None in one.logprobs or len(set(one.models or ())) > 1 for one in columns):
         lacking |= {row for row, options in rules.items() if options.decided_by.needs_logprobs}
-    if any(one.expected is None or None in one.expected for one in columns):
-        lacking |= {row for row, options in rules.items() if options.score == "conditional"}
     return {row: options for row, options in rules.items() if row not in lacking}
 
 

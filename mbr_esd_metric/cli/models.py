@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import install_command, printable, useless
@@ -132,17 +133,14 @@ def available_gb() -> float:
 
 
 def _line(card: ModelCard) -> str:
-    from mbr_esd_metric.generation.embedded import EMBEDDED
-
     by = card.decision.decided_by
     decides = f"N = {card.samples}, {by}" + (f"-{card.decision.maximised}" if by.by_utility else "")
     size = f"{card.memory_gb:.{card.memory_gb < 10:d}f} GB" if card.memory_gb else ""
     context = f"{card.context_length // 1000:,} K" if card.context_length else ""
-    about = [f"{card.model}: {card.description}" if card.model else card.description]
+    in_package = not card.model or Path(card.model).is_absolute()
+    about = [card.description if in_package else f"{card.model}: {card.description}"]
     if decides != _USUAL:
         about.append(decides)
-    if card.model in EMBEDDED:
-        about.append(f"licence {EMBEDDED[card.model].licence}")
     return f"{card.name:<30}{size:>8}{context:>8}  {'; '.join(about)}"
 
 

@@ -53,43 +53,6 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedSpans:
-    """How many error spans of each severity a model expects, given what one sampled walk has before each word.
-
-    Of a walk (`format=marked`) with marks m_1 ... m_n, and p the model's probabilities of the marks at temperature 1,
-
-        e_s = sum_i p(m_i = s | m_1 ... m_{i-1}, x) [m_{i-1} != s]      for s in {minor, major}
-
-    as a span of severity s begins at each word that is marked s where the word before it is not. Given m_1 ... m_{i-1},
-    term i is the probability that one begins at word i. So, by the law of total expectation, the mean of e_s over walks
-    is an unbiased estimate of the model's expected number of spans. The condition is that marks are drawn at
-    temperature 1 with nothing cut (no top-k, top-p or min-p); e_s of a greedy answer is that of its prefixes
-    alone. Where errors are rare, e_s varies much less from walk to walk than the number of spans. It may vary more
-    where one error makes another less likely: if just one of two words is wrong, there is always one span, but e_s is
-    not always 1.
-
-    A walk that goes on through the source marks what is left out there (`format=marked-omissions`). There the first
-    word begins a span whatever the last word of the translation has, and e_s counts the spans of both sides.
-
-    Attributes:
-        minor, major: e_s, at least 0.
-        missing: how many of them are in the source.
-        words: of the translation; 0 if unknown.
-        surprisal: of all these words together, in nats (see `generation.surprisal`); 0 if unknown.
-    """
-
-    minor: float
-    major: float
-    missing: float = 0.0
-    words: int = 0
-    surprisal: float = 0.0
-
-
-#: Those of a text without an error.
-NO_SPANS = ExpectedSpans(0.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """One sampled annotation of a segment.
 
@@ -103,7 +66,6 @@ class Candidate:
         model: which of several models wrote it; each model's valid candidates weigh the same in all. None if there
             is one model.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
-        expected: numbers of error spans that the model expects, given this walk's prefixes; None if unknown.
         format: name of the answer format of the text; None: the one that the decision's options name.
         tokens: the number of generated tokens; 0 if unknown.
     """
@@ -114,7 +76,6 @@ class Candidate:
     truncated: bool = False
     model: str | None = None
     token_logprobs: TokenLogprobs | None = None
-    expected: ExpectedSpans | None = None
     format: str | None = None
     tokens: int = 0
 
@@ -129,7 +90,6 @@ class CandidateColumns:
         annotations: one for each candidate, or None if no candidate has one.
         models: one for each candidate, or None if no candidate has one.
         token_logprobs: of the only candidate; None if there are several, or they are unknown.
-        expected: one for each candidate, or None if no candidate has one.
         format: of all texts, as in `Candidate`.
     """
 
@@ -139,7 +99,6 @@ class CandidateColumns:
     annotations: Sequence[AnnotationLike | None] | None = None
     models: Sequence[str | None] | None = None
     token_logprobs: TokenLogprobs | None = None
-    expected: Sequence[ExpectedSpans | None] | None = None
     format: str | None = None
 
     def __len__(self) -> int:
@@ -158,7 +117,6 @@ class CandidateColumns:
             None if self.annotations is None else of(self.annotations),
             None if self.models is None else of(self.models),
             self.token_logprobs if len(indices) == 1 else None,
-            None if self.expected is None else of(self.expected),
             self.format,
         )
 
@@ -184,7 +142,6 @@ class CandidateColumns:
         _check("logprob", logprobs, Real, "a number")
         annotations = [candidate.annotation for candidate in candidates]
         models = [candidate.model for candidate in candidates]
-        expected = [candidate.expected for candidate in candidates]
         formats = {candidate.format for candidate in candidates if candidate.annotation is None}
         if len(formats) > 1:
             names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
@@ -196,7 +153,6 @@ class CandidateColumns:
             None if annotations.count(None) == len(annotations) else annotations,
             None if models.count(None) == len(models) else models,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
-            None if expected.count(None) == len(expected) else expected,
             next(iter(formats), None),
         )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
 #: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.
-SCORES = ("chosen", "expected", "conditional", "given")
+SCORES = ("chosen", "expected", "given")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, SpanKey
-from mbr_esd_metric.core.candidate import WEIGHTINGS, ExpectedSpans
+from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import MqmWeights, conditional_score, mqm_score
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, unknown
 
@@ -34,7 +34,6 @@ class Hypotheses:
         logprobs: one for each candidate; None if unknown.
         outputs: what each candidate wrote, if known; the weights "model" add up different outputs only.
         models: which model wrote each candidate, if there are several; each weighs the same as a support.
-        expected: how many spans the model expected along each candidate, if that is known.
         stated: the score that each candidate states, if it states one.
 
     Attributes:
@@ -55,12 +54,10 @@ class Hypotheses:
         logprobs: Sequence[float | None] | None = None,
         outputs: Sequence[Hashable | None] | None = None,
         models: Sequence[Hashable | None] | None = None,
-        expected: Sequence[ExpectedSpans | None] | None = None,
         stated: Sequence[float | None] | None = None,
     ) -> None:
         self._given = logprobs
         self._stated = stated
-        self._expected = expected
         self._models = models
         self._outputs = outputs
         by_object: dict[int, int] = {}
@@ -169,25 +166,6 @@ class Hypotheses:
         return tuple(tuple(models.get(span.key, ())) for span in annotation)
 
     @property
-    def expected(self) -> list[ExpectedSpans]:
-        """How many spans the model expected along each candidate.
-
-        Raises:
-            InputError: that of a candidate is not known.
-        """
-        spans: list[ExpectedSpans] = []
-        for i, one in enumerate(self._expected or [None] * len(self.of), 1):
-            if one is None:
-                whose = "" if self._models is None else f" of {self._models[i - 1]}"
-                raise InputError(
-                    f"candidate {i}{whose} does not say how many error spans the model expected, which "
-                    "score=conditional needs; take score=expected, or sample again, into a new store, with "
-                    "format=marked on engine=transformers"
-                )
-            spans.append(one)
-        return spans
-
-    @property
     def stated(self) -> list[float]:
         """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing.
 
@@ -198,8 +176,8 @@ class Hypotheses:
         for i, (one, hypothesis) in enumerate(zip(self._stated or [None] * len(self.of), self.of, strict=True), 1):
             if one is None and hypothesis >= 0:
                 raise InputError(
-                    f"candidate {i} states no score, which score=given needs; take format=esa or gemba-mqm, or another "
-                    "score"
+                    f"candidate {i} states no score, which score=given needs; take format=esa, gemba-mqm or tags, or "
+                    "another score"
                 )
             scores.append(one or 0.0)
         return scores
@@ -221,7 +199,6 @@ class DecisionProblem:
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
         supports: support hypotheses, if they are given separately; None if the candidates are the supports.
-        source_length: how many of the characters are the source's.
 
     Attributes:
         supports: the support hypotheses.
@@ -241,11 +218,9 @@ class DecisionProblem:
         utility: Similarity,
         weighting: str = "uniform",
         supports: Hypotheses | None = None,
-        source_length: int = 0,
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
         self._weighting = weighting
-        self._lengths = length - source_length, source_length
         self.apart = supports is not None
         self.supports = hypotheses if supports is None else supports
         n = len(hypotheses)
@@ -267,25 +242,18 @@ class DecisionProblem:
         """Mean and standard deviation over the weighted supports: what Score(E) may be.
 
         Args:
-            score: "expected" for the supports' MQM scores, "conditional" for the scores of the spans that the model
-                expected at each word of theirs (see `ExpectedSpans`), "given" for those that they state themselves.
+            score: "expected" for the supports' MQM scores, "given" for those that they state themselves.
             mqm: weights of the score; a stated one has its own.
 
         Raises:
-            InputError: "conditional" or "given", and a candidate lacks what that needs.
+            InputError: "given", and a candidate states none.
         """
         if score == "expected":
             weights = self.weights
             scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
         else:
-            # Candidates that agree need not have the same score: another model, or other white space.
-            weights = self.supports.candidate_weights(self._weighting)
-            if score == "given":
-                scores = np.array(self.supports.stated)
-            else:
-                annotations_of = [self.supports.annotations[hypothesis] for hypothesis in self.supports.of]
-                answers = zip(self.supports.expected, annotations_of, strict=True)
-                scores = np.array([conditional_score(*walk, self._lengths, mqm) for walk in answers])
+            # Candidates that agree need not state the same score.
+            weights, scores = self.supports.candidate_weights(self._weighting), np.array(self.supports.stated)
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
-from mbr_esd_metric.core.candidate import ExpectedSpans
+from mbr_esd_metric.core.annotation import AnnotationLike, ErrorSpan, as_annotation
 from mbr_esd_metric.errors import unknown
 
 
@@ -59,9 +58,6 @@ WEIGHTS: Mapping[str, MqmWeights] = {
     "google": MqmWeights("google", -5.0, -1.0, -25.0, -0.1, -25.0),
 }
 
-#: Characters of a text that is not too short for an error over all of it to be a non-translation.
-_SHORT = 50
-
 
 def weights_of(weights: str | MqmWeights) -> MqmWeights:
     """The weight set of that name, or the one given. Raises `OptionError` with the valid names."""
@@ -85,36 +81,6 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     placed = table.total(annotation)
     without = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
     return max(placed + without, table.floor)
-
-
-def conditional_score(
-    expected: ExpectedSpans, annotation: Annotation, lengths: tuple[int, int], weights: str | MqmWeights
-) -> float:
-    """The MQM score of expected numbers of spans, with long errors as a part of a non-translation.
-
-        max(w_maj * e_maj + w_min * e_min + sum_k min(0, x_k w_non - w_maj), alpha)
-
-    k runs over the major spans that the walk marks, x_k is the share of its text that span k covers, a text of fewer
-    than 50 characters taken as one of 50, and w_non the weight of a non-translation. So where w_non is -25, an error
-    over half of a text counts as 12.5, one over all of it as 25, and one over less than a fifth as every major error;
-    where w_non is w_maj, as in the paper, the sum is 0. What is expected has no category: the weights are those of
-    plain minor and major spans. The mean over walks is unbiased for the expected value (see `ExpectedSpans`), but for
-    the floor alpha, which is taken of an expectation.
-
-    Args:
-        expected: along one walk.
-        annotation: what that walk marks; places in the source come behind those in the translation, as in one text.
-        lengths: characters of the translation and of the source.
-        weights: as for `mqm_score`.
-    """
-    table = weights_of(weights)
-    whole = [max(length, _SHORT) for length in lengths]
-    more = sum(
-        min(0.0, table.non_translation * (span.end - span.start) / whole[span.start >= lengths[0]] - table.major)
-        for span in annotation
-        if span.severity == "major"
-    )
-    return max(table.major * expected.major + table.minor * expected.minor + more, table.floor)
 
 
 def unit_score(score: float, weights: str | MqmWeights = "paper") -> float:

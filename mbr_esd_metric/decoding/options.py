@@ -51,8 +51,8 @@ class DecisionOptions:
         location: which occurrence of a span's text is meant, "first" or "successive".
         format: how the texts of candidates are read that do not say their format, by name (see
             `mbr_esd_metric.elicit.formats`).
-        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "conditional" for
-            the mean of what the model expected along each support, "given" for the mean of the scores that they state.
+        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "given" for
+            the mean of the scores that they state.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
             is left out, "perfect" has no error (the paper's convention). It is for those who know the source: model
             names and `mbr-esd decide`.
@@ -106,8 +106,7 @@ class DecisionOptions:
         "whose score is given",
         lambda: SCORES,
         takes="chosen: that of the answer; expected: the mean over the supports, with its standard deviation; "
-        "conditional: the same of the errors that the model expected at each word (format marked); given: the same of "
-        "the scores that the answers state (formats esa and gemba-mqm)",
+        "given: the same of the scores that the answers state (formats esa, gemba-mqm and tags)",
         kind="score",
     )
     blank: str = _option(

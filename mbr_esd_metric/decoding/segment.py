@@ -10,7 +10,7 @@ says is the probability with which the model wrote what says s,
     confidence(s) = exp( sum_{i in T(s)} log M(y_i | y_1 ... y_{i-1}, x) )
 
 T(s) the tokens that spell a character of it: that there is an error (or another one), its words with their end, and
-its severity; in `format=marked` the marks of its words. log M is at temperature 1 over the tokens that the grammar
+its severity; in `format=tags` the tags of its words. log M is at temperature 1 over the tokens that the grammar
 admits, so that what the grammar forces costs nothing. It is a probability of these very words given what stands
 before them, and so lower than the share of samples that would mark the same characters; `mbr-esd calibrate` learns how
 often it is confirmed.
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
-from mbr_esd_metric.core.candidate import NO_SPANS, Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
@@ -224,9 +224,8 @@ def decision_problem(
         others, _ = _hypotheses(given, translation, source, parser, options)
     if others is not None:
         counts = replace(counts, probabilities={})
-    length, of_source = len(translation) + len(source or ""), len(source or "")
-    problem = DecisionProblem(folded, length, options.similarity, options.weights, others, of_source)
-    return problem, counts
+    length = len(translation) + len(source or "")
+    return DecisionProblem(folded, length, options.similarity, options.weights, others), counts
 
 
 def _one_text(annotation: Annotation, translation: str, source: str | None) -> Annotation:
@@ -407,22 +406,18 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
 def _hypotheses(
     columns: CandidateColumns, translation: str, source: str | None, parser: AnswerParser, options: DecisionOptions
 ) -> tuple[Hypotheses, Counts]:
-    """The folded candidates and their counts; joined where a source is given. Where there is no word to mark, no error
-    was expected."""
+    """The folded candidates and their counts; joined where a source is given."""
     parsed = _parsed(columns, parser)
     invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     if source is not None:
         joined = {id(a): a.joined(len(translation)) for a in annotations if a is not None}
         annotations = [None if a is None else joined[id(a)] for a in annotations]
-    expected = columns.expected if translation.strip() else [NO_SPANS] * len(columns)
-    if invalid and expected is not None:
-        expected = [NO_SPANS if a is None else e for a, e in zip(annotations, expected, strict=True)]
     if invalid and options.invalid == "empty":
         annotations = [EMPTY if a is None else a for a in annotations]
     stated = [one.stated for one in parsed] if options.score == "given" else None
     try:
-        folded = Hypotheses(annotations, columns.logprobs, columns.texts, columns.models, expected, stated)
+        folded = Hypotheses(annotations, columns.logprobs, columns.texts, columns.models, stated)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
         raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None

@@ -3,13 +3,12 @@
 Candidates, a line a segment::
 
     {"id": "7", "system"?, "lp"?, "src": "...", "mt": "...", "format"?, "decision"?: {"rule": "mbr", ...},
-     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "model"?, "tokens"?, "expected"?}, ...]}
+     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "model"?, "tokens"?}, ...]}
 
 `lp` is the language pair that the prompt named, `format` the answer format of the texts (by default JSON), and
 `decision` the options by which they are decided. An only candidate may have ``"tokens": [[bytes, log-probability],
-...]``, of which confidences of its spans are made, and those of `format=marked` ``"expected": [minor, major, missing,
-words, surprisal]`` (`ExpectedSpans`; the last three may be absent). The `*.gen.json` of the authors' released code, one
-object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
+...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released code, one object
+``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "spans": [{"start", "end", "severity", "category", "text",
      "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.elicit.formats import get_format
@@ -70,12 +69,12 @@ class CandidateRecord:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        columns, nothing = self.columns, (None,) * len(self.columns)
-        models, expected = columns.models or nothing, columns.expected or nothing
+        columns = self.columns
+        models = columns.models or (None,) * len(columns)
         return tuple(
-            Candidate(text, None, logprob, cut, model, columns.token_logprobs, spans, columns.format)
-            for text, logprob, cut, model, spans in zip(
-                columns.texts, columns.logprobs, columns.truncated, models, expected, strict=True
+            Candidate(text, None, logprob, cut, model, columns.token_logprobs, columns.format)
+            for text, logprob, cut, model in zip(
+                columns.texts, columns.logprobs, columns.truncated, models, strict=True
             )
         )
 
@@ -119,12 +118,8 @@ class CandidateRecord:
             models = tuple([candidate.get("model") for candidate in candidates])
             if not set(map(type, models)) <= {str}:
                 raise InputError('"model" is the name of a candidate\'s model; give it for all candidates or for none')
-        expected = None
-        if any("expected" in candidate for candidate in candidates):
-            expected = tuple([_expected(number, candidate) for number, candidate in enumerate(candidates, 1)])
-        columns = CandidateColumns(
-            texts, logprobs, truncated, None, models, by_token, expected, _format(_typed(record, "format", str, True))
-        )
+        form = _format(_typed(record, "format", str, True))
+        columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, form)
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
         return cls(_identifier(record), src, mt, columns, system, _decision(record.get("decision")), lp)
 
@@ -137,10 +132,6 @@ class CandidateRecord:
         ]
         for candidate, model in zip(candidates, columns.models or (), strict=False):
             candidate["model"] = model
-        for candidate, spans in zip(candidates, columns.expected or (), strict=False):
-            if spans is not None:
-                measured = [spans.missing, spans.words, spans.surprisal]
-                candidate["expected"] = [spans.minor, spans.major, *(measured if any(measured) else ())]
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
@@ -396,22 +387,6 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
         raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
-
-
-def _expected(number: int, candidate: Mapping[str, Any]) -> ExpectedSpans | None:
-    counts = candidate.get("expected")
-    if counts is None:
-        return None
-    numbers = isinstance(counts, list) and len(counts) in (2, 5) and {*map(type, counts)} <= {float, int}
-    if not numbers or not all(0 <= count < math.inf for count in counts):
-        raise InputError(
-            f'candidate {number}: "expected" is {json.dumps(counts)}, not the numbers of minor and of major error '
-            "spans that the model expected, such as [0.8, 0.1], with or without those in the source, the words, and "
-            "their surprisal behind them"
-        )
-    minor, major, *measured = counts
-    missing, words, surprisal = measured or (0.0, 0, 0.0)
-    return ExpectedSpans(float(minor), float(major), float(missing), int(words), float(surprisal))
 
 
 def _severities(values: object) -> list[Severity]:

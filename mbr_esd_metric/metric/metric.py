@@ -39,7 +39,7 @@ class Metadata(_Result):
         sentences: of each sample that was judged sentence by sentence, where they stand and their scores, in [0, 1];
             missing where no sample was.
         mqm_scores: as the scores of the `Prediction`.
-        mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``conditional`` a mean over the candidates.
+        mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``given`` a mean over the candidates.
         mqm_sd: its standard deviation where it is a mean; else missing.
         expected_utility: of the chosen annotations.
         valid, distinct, invalid: numbers of candidates.

@@ -224,7 +224,6 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
                 translation=segment.translation,
                 system=segment.system,
                 occurrence=occurrence,
-                walk=answers.walk(prompt, *texts, card.lp),
                 schema=answers.schema,
                 form=answers.grammar(segment.translation, source=segment.source)
                 if card.grounded and answers.schema
@@ -233,12 +232,6 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
                 turns=turns,
             )
         keys.append(by_pair[pair])
-    walks = not cls.stored or all(request.walk is not None for request in requests.values())
-    if card.decision.score == "conditional" and not walks:
-        raise OptionError(
-            f"score={card.decision.score} needs the probability of every tag, which {card.name} with "
-            f"format={answers.name} does not have; take score=expected, or format=marked on engine=transformers"
-        )
     return Plan(card, engine, options, answers, prompt, requests, keys)
 
 

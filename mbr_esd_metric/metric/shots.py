@@ -56,7 +56,7 @@ class Shots:
         end, severity, and category or side).
 
         Raises:
-            OptionError: the format's answers are no free texts (`marked`).
+            OptionError: the format's answers are no free texts (`tags`).
             InputError: a line that is no example, or whose errors the format cannot say; names file and line. No line.
         """
         path, nearest = shots_file(option)

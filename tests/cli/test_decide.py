@@ -273,15 +273,15 @@ def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFix
 
 def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     candidates = tmp_path / "candidates.jsonl"
-    line = '{"id": "1", "src": "a", "mt": "und so", "candidates": [{"text": "und= so-", "logprob": -1.0}]}'
+    line = '{"id": "1", "src": "a", "mt": "und so", "candidates": [{"text": "minor <so>", "logprob": -1.0}]}'
     candidates.write_text(line + "\n", encoding="utf-8")
     out = str(tmp_path / "out.jsonl")
     assert main(["decide", str(candidates), "-o", out]) == 1
     assert (
-        "(1 not JSON); they are in the format marked, and were read as json: say so with --format marked"
+        "(1 not JSON); they are in the format compact, and were read as json: say so with --format compact"
         in capsys.readouterr().err
     )
-    assert main(["decide", str(candidates), "-o", out, "--format", "marked"]) == 0
+    assert main(["decide", str(candidates), "-o", out, "--format", "compact"]) == 0
 
 
 def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ N = 16
 
 
 def word_of(rng: random.Random, text: str) -> Annotation:
-    """At most one word, as neighbours are one error in `marked`; none that is part of another, "und" of "Hund"."""
+    """At most one word; none that is part of another, "und" of "Hund"."""
     words = [word for word in text.split() if text.count(word) == 1]
     if rng.random() < 0.4 or not words:
         return Annotation()
@@ -161,8 +161,6 @@ def test_pairs_are_in_the_format_of_the_candidates(
     assert "|f:KIND|" in said
     row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["chosen"][0]["content"] != row["rejected"][0]["content"]
-    assert main(["distill", "pairs", "marked.jsonl", "-o", "marked.pairs"]) == 1
-    assert "format=marked, whose answers TRL does not train" in capsys.readouterr().err
     assert main(["distill", "pairs", "mixed.jsonl", "-o", "mixed.pairs"]) == 1
     assert "are in the format compact, and the pairs are in json" in capsys.readouterr().err
 

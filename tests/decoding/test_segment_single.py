@@ -90,23 +90,23 @@ def _severity(text: str, number: int) -> tuple[int, int]:
     return start + 13, start + 18
 
 
-def test_compact_and_marked() -> None:
+def test_compact_and_tags() -> None:
     compact = "major <Bänke 🐉> minor <laut>"
     pieces, made = tokens(compact, random.Random(3))
     first, second = decide([Candidate(compact, token_logprobs=made)], MT, format="compact").annotation
     assert first.confidence == pytest.approx(expected(compact, pieces, made, "major <Bänke 🐉>"))
     assert second.confidence == pytest.approx(expected(compact, pieces, made, " minor <laut>"))
 
-    marked = get_format("marked").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), MT)[0]
-    assert marked == "Die= Bänke+ 🐉+ sind= laut-,= die= Bänke=.="
+    tags = get_format("tags").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), MT)[0]
+    assert tags == "Die= Bänke+ 🐉+ sind= laut-,= die= Bänke=.="
     units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".="]
-    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(9)], marked)
-    first, second = decide([Candidate(marked, token_logprobs=made_)], MT, format="marked").annotation
+    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(9)], tags)
+    first, second = decide([Candidate(tags, token_logprobs=made_)], MT, format="tags", source="").annotation
     assert first.confidence == pytest.approx(math.exp(-0.1 - 0.2))
     assert second.confidence == pytest.approx(math.exp(-0.4))
 
 
-@pytest.mark.parametrize("name", ["json", "compact", "marked"])
+@pytest.mark.parametrize("name", ["json", "compact", "tags"])
 def test_whatever_is_read_is_found_where_it_is_said(name: str) -> None:
     answers = get_format(name)
     wanted = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(4, 9, "major"), ErrorSpan(17, 21, "minor")])

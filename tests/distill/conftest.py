@@ -70,23 +70,6 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def walking_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model, with tokens for the digits."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from mbr_esd_metric.generation.surprisal import DIGITS
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    tokenizer.add_tokens(list(DIGITS))
-    loaded = AutoModelForCausalLM.from_pretrained(tiny_model)
-    loaded.resize_token_embeddings(len(tokenizer))
-    folder = tmp_path_factory.mktemp("digits")
-    loaded.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def answer(word: str | None, severity: str = "major") -> str:
     """An answer with one error, or none."""
     error = {"error_span": word or "", "category": "accuracy", "sub_category": "x", "severity": severity}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import random
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity
-from mbr_esd_metric.core.candidate import ExpectedSpans
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.elicit.formats import FORMATS, Walk, get_format
+from mbr_esd_metric.elicit.formats import FORMATS, get_format
 from mbr_esd_metric.elicit.formats.compact import MOST
-from mbr_esd_metric.elicit.formats.marked import words_of
+from mbr_esd_metric.elicit.formats.tags import words_of
 from mbr_esd_metric.elicit.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
 from mbr_esd_metric.elicit.prompt import load_prompt
 
@@ -265,9 +261,9 @@ def test_a_compact_answer_cannot_go_on_for_ever(name: str, before: str, grounded
     assert (answer.count("<"), lost) == (MOST, len(spans) - MOST)
 
 
-def test_marks_say_places_not_texts() -> None:
+def test_tags_say_places_not_texts() -> None:
     text = "Der Hund, der Hund bellt."
-    parser = get_format("marked").parser(text)
+    parser = get_format("tags").parser(text)
     assert parser.parse("Der= Hund=,= der= Hund+ bellt+.=") == Parsed(Annotation([ErrorSpan(14, 24, "major")]))
     two = Annotation([ErrorSpan(0, 8, "minor"), ErrorSpan(8, 9, "major")])
     assert parser.parse("Der- Hund-,+ der= Hund= bellt=.=") == Parsed(two)
@@ -275,92 +271,14 @@ def test_marks_say_places_not_texts() -> None:
         assert isinstance(parser.parse(wrong), Invalid)
 
 
-def test_part_of_a_word_marks_the_word() -> None:
-    marked, text = get_format("marked"), "Sie gehte nach Hause"
-    assert marked.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause="
-    # Half a word or more is marked; less of it only where nothing else would be.
-    assert marked.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause="
-    assert marked.answer(Annotation([ErrorSpan(3, 4, "major")]), text) == ("Sie= gehte= nach= Hause=", 1)
+def test_part_of_a_word_tags_the_word() -> None:
+    tags, text = get_format("tags"), "Sie gehte nach Hause"
+    assert tags.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause="
+    # Half a word or more is tagged; less of it only where nothing else would be.
+    assert tags.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause="
+    assert tags.answer(Annotation([ErrorSpan(3, 4, "major")]), text) == ("Sie= gehte= nach= Hause=", 1)
     both = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")])
-    assert marked.answer(both, text)[0] == "Sie+ gehte= nach= Hause="
-
-
-def test_a_walk_is_the_prompt_and_the_answer() -> None:
-    marked = get_format("marked")
-    prompt = load_prompt("v1", marked.templates)
-    walk = marked.walk(prompt, "The {translation} of \0", " Der Hund,\n bellt ")
-    assert walk is not None
-    assert walk.units == (" Der", " Hund", ",", "\n bellt")
-    assert walk.before == "Source: The {translation} of \0\nTranslation:"
-    assert walk.after == "\nMarked:"
-    assert marked.walk(prompt, "x", BLANK) is None
-    assert all(get_format(name).walk(prompt, "x", "y") is None for name in EVERY if not get_format(name).engine)
-
-
-def marked_walk(text: str) -> Walk:
-    marked = get_format("marked")
-    walk = marked.walk(load_prompt("v1", marked.templates), "source", text)
-    assert walk is not None
-    return walk
-
-
-def spelt(walk: Walk, chosen: tuple[int, ...]) -> str:
-    words = (walk.units[0].removeprefix(" "), *walk.units[1:])
-    return "".join(word + walk.marks[mark] for word, mark in zip(words, chosen, strict=True))
-
-
-def spans_of(text: str, walk: Walk, chosen: tuple[int, ...]) -> ExpectedSpans:
-    """How many spans there are, as the parser has them."""
-    read = get_format("marked").parser(text).parse(spelt(walk, chosen)).annotation
-    assert isinstance(read, Annotation)
-    return ExpectedSpans(read.count("minor"), read.count("major"))
-
-
-@given(st.data())
-def test_a_walk_that_was_certain_of_its_marks_expects_the_spans_that_it_has(data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([text for text in TEXTS if words_of(text)]))
-    walk = marked_walk(text)
-    chosen = tuple(data.draw(st.lists(st.integers(0, 2), min_size=len(walk.units), max_size=len(walk.units))))
-    certain = [[float(mark == one) for one in range(3)] for mark in chosen]
-    assert walk.expected(chosen, certain) == spans_of(text, walk, chosen)
-
-
-@pytest.mark.parametrize("after_an_error", [1.0, 4.0])
-@pytest.mark.parametrize("longer", [1.0, 6.0])
-def test_expected_spans_vary_less_than_spans_where_errors_are_rare(after_an_error: float, longer: float) -> None:
-    """All walks through six words, weighted by their probabilities: no sampling, so no luck."""
-    text = "a b c d e f"
-    walk = marked_walk(text)
-
-    def chances(before: tuple[int, ...]) -> list[float]:
-        """More errors where there was one, and most of all the same one again."""
-        odds = np.array([1.0, 0.05, 0.03]) * (1.0, *[after_an_error if any(before) else 1.0] * 2)
-        if before and before[-1]:
-            odds[before[-1]] *= longer
-        found: list[float] = (odds / odds.sum()).tolist()
-        return found
-
-    weights, counts, expected = [], [], []
-    for chosen in itertools.product(range(3), repeat=6):
-        rows = [chances(chosen[:i]) for i in range(6)]
-        weights.append(math.prod(row[mark] for row, mark in zip(rows, chosen, strict=True)))
-        of = (spans_of(text, walk, chosen), walk.expected(chosen, rows))
-        for one, found in zip(of, (counts, expected), strict=True):
-            found.append((one.minor, one.major))
-    mean = np.array(weights) @ np.array(counts)
-    assert sum(weights) == pytest.approx(1, abs=1e-12)
-    assert np.array(weights) @ np.array(expected) == pytest.approx(mean, abs=1e-12)
-    variance = [np.array(weights) @ (np.array(found) - mean) ** 2 for found in (counts, expected)]
-    assert (variance[1] < variance[0] / 10).all()
-
-
-def test_expected_spans_vary_more_where_one_error_rules_out_another() -> None:
-    """Either the first word is wrong or the last: always one span, but not always one expected."""
-    walk = marked_walk("a b c")
-    first, last = walk.marks.index("+"), walk.marks.index("=")
-    even, sure, no = [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
-    assert walk.expected((first, last, last), [even, no, no]) == ExpectedSpans(0.0, 0.5)
-    assert walk.expected((last, last, first), [even, no, sure]) == ExpectedSpans(0.0, 1.5)
+    assert tags.answer(both, text)[0] == "Sie+ gehte= nach= Hause="
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -372,50 +290,36 @@ def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
     assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG
 
 
-BOTH = get_format("marked-omissions")
+TAGS = get_format("tags")
 
 
-def both_walk(source: str, translation: str) -> Walk:
-    walk = BOTH.walk(load_prompt("v1", BOTH.templates), source, translation)
-    assert walk is not None
-    return walk
-
-
-def test_the_marks_of_the_source_follow_those_of_the_translation() -> None:
+def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
     source, translation = "It rains, again.", "Es regnet."
     errors = Annotation([ErrorSpan(3, 9, "minor"), ErrorSpan(8, 15, "major", side="source")])
-    said, lost = BOTH.answer(errors, translation, source)
-    assert said == "Es= regnet-.=\nSource: It= rains=,+ again+.="
-    assert lost == 0
-    assert re.fullmatch(BOTH.grammar(translation, source=source), said)
-    parser = BOTH.parser(translation, source=source)
-    assert parser.parse(said).annotation == errors
-    assert [span.category for span in errors if span.side == "source"] == [None]
-    assert set(parser.parse(said).ranges) == {span.key for span in errors}
-    walk = both_walk(source, translation)
-    assert "".join(text + "=" for text in walk.pieces) == BOTH.answer(Annotation(), translation, source)[0]
-    assert walk.reverse == "Source: Es regnet.\nTranslation:"
-    assert walk.before == "Source: It rains, again.\nTranslation:"
+    said, lost = TAGS.answer(errors, translation, source)
+    assert (said, lost) == ("Es= regnet-.=\nSource: It= rains=,+ again+.=", 0)
+    parser = TAGS.parser(translation, source=source)
+    for text, stated in ((said, None), (f"{said}\nScore: -2.5000", -2.5), (f"{said}\nScore: -99", -25.0)):
+        assert re.fullmatch(TAGS.grammar(translation, source=source), text)
+        parsed = parser.parse(text)
+        assert isinstance(parsed, Parsed)
+        assert (parsed.annotation, parsed.stated) == (errors, stated)
+        assert set(parsed.ranges or ()) == {span.key for span in errors}
 
 
 def test_an_answer_without_the_source_is_no_answer_about_both() -> None:
-    parser = BOTH.parser("Es regnet.", source="It rains.")
+    parser = TAGS.parser("Es regnet.", source="It rains.")
     assert isinstance(parser.parse("Es= regnet=.="), Invalid)
     assert isinstance(parser.parse("Es= regnet=.=\nSource: It= rains=.= now="), Invalid)
-    assert isinstance(get_format("marked").parser("Es regnet.").parse("Es= regnet=.=\nSource: It= rains=.="), Invalid)
+    assert isinstance(TAGS.parser("Es regnet.").parse("Es= regnet=.=\nSource: It= rains=.="), Invalid)
 
 
 def test_a_span_ends_where_the_translation_ends() -> None:
     """The last word of the translation and the first of the source are no neighbours."""
     annotation = Annotation([ErrorSpan(3, 10, "major"), ErrorSpan(0, 2, "major", side="source")])
-    said, _ = BOTH.answer(annotation, "Es regnet.", "It rains.")
-    assert BOTH.parser("Es regnet.", source="It rains.").parse(said).annotation == annotation
-    walk = both_walk("It rains.", "Es regnet.")
-    sure, no = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
-    chosen, certain = (0, 2, 2, 2, 0, 0), [no, sure, sure, sure, no, no]
-    assert walk.expected(chosen, certain) == ExpectedSpans(0.0, 2.0, missing=1.0)
+    said, _ = TAGS.answer(annotation, "Es regnet.", "It rains.")
+    assert TAGS.parser("Es regnet.", source="It rains.").parse(said).annotation == annotation
 
 
 def test_a_source_without_words_adds_nothing() -> None:
-    assert BOTH.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.="
-    assert both_walk(" ", "Es regnet.").source_units == ()
+    assert TAGS.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.="

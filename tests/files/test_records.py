@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans, TokenLogprobs
+from mbr_esd_metric.core.candidate import CandidateColumns, TokenLogprobs
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -142,13 +141,6 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
             (RECORD | {"candidates": [{"text": "x", "logprob": -1.5, "tokens": tokens}]}, '"tokens" of a candidate')
             for tokens in (3, "ab", [[1]], [["1", -1.0]], [[2, -1.0]], [[1, 1.0]], [[1, None]], [[-1, 0], [2, 0]])
         ),
-        *(
-            (
-                RECORD | {"candidates": [{"text": "x", "logprob": -1.5}, {"text": "x", "expected": counts}]},
-                'candidate 2: "expected" is .*, not the numbers of minor',
-            )
-            for counts in (3, "ab", [1.0], [1, 2, 3], ["1", 2], [-0.1, 0], [0, True])
-        ),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -> None:
@@ -205,20 +197,6 @@ def test_the_tokens_of_a_single_answer_come_back(tmp_path: Path) -> None:
     (read,) = read_candidates(tmp_path / "c.jsonl")
     assert read == record
     assert read.candidates[0].token_logprobs == read.columns.token_logprobs == tokens
-
-
-def test_expected_spans_come_back(tmp_path: Path) -> None:
-    counts = (ExpectedSpans(0.1, 1 / 3), None, ExpectedSpans(2.0, 0.0, 0.5, 12, 30.5))
-    record = CandidateRecord(
-        "8", "s", "t", CandidateColumns(("x", "y", "z"), (None,) * 3, (False,) * 3, models=("A",) * 3)
-    )
-    walks = replace(record, columns=replace(record.columns, expected=counts))
-    write_records(tmp_path / "c.jsonl", [walks, record])
-    assert list(read_candidates(tmp_path / "c.jsonl")) == [walks, record]
-    assert '"expected": [0.1, 0.3333333333333333]' in (tmp_path / "c.jsonl").read_text()
-    assert walks.columns.expected == counts
-    assert tuple(one.expected for one in walks.candidates) == counts
-    assert [one.expected for one in record.candidates] == [None] * 3
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1, "a": 2}', "NaN", '{"a": 1' + "0" * 5000 + "}", "", "[]"])

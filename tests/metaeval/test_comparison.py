@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric import Candidate, ErrorSpan, decide
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import CandidateColumns, ExpectedSpans
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare, sampled_score
@@ -43,10 +43,10 @@ def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     assert sampled(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == SampledScore(0.8, 0.0)
 
 
-def test_the_variance_of_a_conditional_score_is_that_of_what_was_expected() -> None:
-    """Scores of -1 and -2, half and half, whatever the candidates mark, and whichever model has them."""
-    counted = [Candidate(annotation=[], model="AB"[i % 2], expected=ExpectedSpans(1 + i % 2, 0.0)) for i in range(16)]
-    options = DecisionOptions(score="conditional")
+def test_the_variance_of_a_stated_score_is_that_of_what_candidates_state() -> None:
+    """Scores of -1 and -2, half and half, and whichever model has them."""
+    counted = [Candidate(f"{TEXT}=\nSource: s=\nScore: -{1 + i % 2}", model="AB"[i % 2]) for i in range(16)]
+    options = DecisionOptions(score="given", format="tags")
     drawn = sampled(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
     # Each model has one score, and they weigh the same, so that no draw changes the mean.
     assert drawn == SampledScore(pytest.approx(0.94), pytest.approx(0.0, abs=1e-12))

@@ -162,9 +162,9 @@ def test_a_folder_that_is_no_model_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"])
-def test_an_embedded_card_says_what_its_adapters_folder_says(name: str) -> None:
+def test_a_card_of_the_package_says_what_its_folder_says(name: str) -> None:
     card = get_card(name)
-    folder = load_card(str(Path(card.adapter or "").parent))
+    folder = load_card(str(Path(card.adapter).parent if card.adapter else Path(card.model)))
     for option in ("model", "adapter", "n", "sampling", "grounded", "prompt", "decision"):
         assert getattr(card, option) == getattr(folder, option), option
 

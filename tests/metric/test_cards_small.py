@@ -1,45 +1,39 @@
-"""The small model's card: what ships with it, under which licence, and that it scores."""
+"""The small model's card: what ships with it, and that it scores."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
+from mbr_esd_metric import load_metric
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.metric.cards import load_card
 
 FOLDER = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
+WEIGHTS = FOLDER / "model.safetensors"
+needs_weights = pytest.mark.skipif(not WEIGHTS.is_file(), reason=f"{WEIGHTS} is not there")
 
 
-def test_what_ships_with_it() -> None:
+def test_the_card_is_that_of_its_folder() -> None:
     card = load_card("mbr-esd-small")
-    adapter = Path(str(card.adapter))
-    assert adapter == FOLDER / "adapter"
-    assert (adapter / "adapter_model.safetensors").stat().st_size < 20e6
-    assert (card.decision.format, card.n, card.temperature) == ("marked-omissions", 16, 1.0)
-    assert EMBEDDED[card.model].licence == "Gemma Terms of Use"
-    assert not card.calibration, "that of the first edition was learnt on other spans"
-    notice = (FOLDER / "NOTICE").read_text(encoding="utf-8")
-    assert "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms" in notice
-    terms = (FOLDER / "GEMMA_TERMS.txt").read_text(encoding="utf-8")
-    for section in ("Section 1: DEFINITIONS", "Section 3", "Section 4"):
-        assert section in terms
+    assert (card.model, card.engine, card.decision.format) == (str(FOLDER), "tagger", "tags")
+    assert (card.n, card.temperature, card.decision.score) == (16, 1.0, "given")
 
 
-def test_models_says_the_licence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models"]) == 0
-    said = capsys.readouterr().out
-    assert "mbr-esd-small" in said
-    assert "licence Gemma Terms of Use" in said
+@needs_weights
+def test_its_weights_are_small_and_its_embeddings_are_known() -> None:
+    assert WEIGHTS.stat().st_size < 24e6
+    config = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
+    assert config["mbr_esd_metric"]["embeddings"] in EMBEDDED
+    assert {"ok", "minor", "major"} <= set(config["label2id"])
 
 
+@needs_weights
 @pytest.mark.model
 def test_it_scores(tmp_path: Path) -> None:
-    pytest.importorskip("outlines_core")
-    from mbr_esd_metric import load_metric
-
+    pytest.importorskip("transformers")
     metric = load_metric(f"mbr-esd-small?n=4&store={tmp_path / 'store'}")
     segments = [
         {"src": "The house is big.", "mt": "Das Haus ist groß."},
@@ -48,8 +42,7 @@ def test_it_scores(tmp_path: Path) -> None:
         {"src": "The house is big. Nobody has lived there for twenty years.", "mt": "Das Haus ist groß."},
     ]
     done = metric.predict(segments, progress_bar=False)
-    assert done.metadata.valid == [4] * 4
-    assert done.metadata.invalid == [0] * 4
-    assert "format:marked-omissions" in done.metadata.signature
+    assert (done.metadata.valid, done.metadata.invalid) == ([4] * 4, [0] * 4)
+    assert "format:tags" in done.metadata.signature
     assert all(0 <= score <= 1 for score in done.scores)
     assert done.scores[0] == max(done.scores)

@@ -112,7 +112,7 @@ def test_before_anything_is_stored_the_guess_knows_the_answer_format(tmp_path: P
     compact, json = (estimate(load_card(name + form), SEGMENTS).tokens for form in ("compact", "json"))
     assert (compact, json) == (50 * 16, 50 * 64)
     words = [len(segment.translation.split()) for segment in SEGMENTS[:5]]
-    card = load_card(f"mbr-esd-phi4?engine=transformers&n=10&store={tmp_path}/store&format=marked")
+    card = load_card(f"mbr-esd-phi4?engine=tagger&n=10&store={tmp_path}/store&format=tags")
     assert estimate(card, SEGMENTS).tokens == 10 * sum(words)
 
 

@@ -81,5 +81,5 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, line: str, message: str) -
 
 
 def test_what_takes_no_examples_says_so(file: Path) -> None:
-    with pytest.raises(OptionError, match="answers of format=marked take no examples"):
-        Shots.read(str(file), get_format("marked"))
+    with pytest.raises(OptionError, match="answers of format=tags take no examples"):
+        Shots.read(str(file), get_format("tags"))

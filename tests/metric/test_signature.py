@@ -77,13 +77,15 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     ],
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
-    assert names_in(signature([plan(replace(load_card(model), engine="transformers"), [])])) <= explained()
+    card = load_card(model)
+    engine = "transformers" if card.engine == "auto" else card.engine
+    assert names_in(signature([plan(replace(card, engine=engine), [])])) <= explained()
 
 
 def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """`wmt score` compares it with that of stored scores, before anything is sampled."""
     monkeypatch.delattr("mbr_esd_metric.generation.embedded.embedded_weights")
-    assert signature([plan(load_card("mbr-esd-small"), [])]).startswith("mbr-esd|model:google/gemma-3-270m+")
+    assert signature([plan(load_card("mbr-esd-small"), [])]).startswith("mbr-esd|model:small-")
 
 
 def names_in(said: str) -> set[str]:

@@ -129,7 +129,7 @@ def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, ground
     assert "prompt:v1+context-v1|unit:sentence/mean" in signature([plan(card, units)])
 
 
-def test_a_walk_reads_the_sentence_and_its_source_alone() -> None:
+def test_a_tagger_reads_the_sentence_and_its_source_alone() -> None:
     card = load_card("mbr-esd-small?unit=sentence")
     units = units_of(card, [TEXT]).units
     # The very requests of the sentences one by one: cost is that of as many segments.

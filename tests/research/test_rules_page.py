@@ -138,36 +138,6 @@ def test_a_part_of_a_set_counts_against_greedy_alone(tmp_path: Path) -> None:
     assert "+2" in to_greedy
 
 
-def test_conditional_scores_are_shown_where_candidates_have_what_they_need(tmp_path: Path) -> None:
-    """What was expected is what people marked, so that it agrees with them, whatever was sampled."""
-    with_counts, without = made(tmp_path, "with", True), made(tmp_path, "without", True)
-    gold = {
-        json.loads(line)["mt"]: json.loads(line)["score"] for line in Path(with_counts[-1]).read_text().splitlines()
-    }
-    for path in (with_counts[2], with_counts[7]):
-        records = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        for record in records:
-            for candidate in record["candidates"]:
-                candidate["expected"] = [0.25, -gold[record["mt"]] / 5]
-        write(Path(path), records)
-    distilled = ["--single", "with", "distilled", with_counts[7]]
-    command = [sys.executable, str(SCRIPT), *with_counts, *without, *distilled, "--n", "3", "--resamples", "20"]
-    subprocess.run([*command, "-o", str(tmp_path / "page.md")], check=True)
-    shown, missing = (tmp_path / "page.md").read_text().split("## with\n")[1].split("## without\n")
-    rows = rows_of(shown.split("Difference to ")[0])
-    # One translation has no candidate that can be read, and is taken for one without an error.
-    for row in ("conditional score (MBR softf1)", "conditional score (greedy)"):
-        assert float(rows[row][7]) > 0.95
-        assert row not in missing
-    assert rows["conditional score (MBR softf1)"][1:7] == rows["MBR softf1"][1:7]
-    assert rows["conditional score (greedy)"][1:7] == rows["greedy"][1:7]
-    assert rows["distilled"][1:] == rows["greedy"][1:]
-    assert rows["conditional score (distilled)"][1:] == rows["conditional score (greedy)"][1:]
-    to_greedy = rows_of(shown.split("Difference to greedy")[1].split("Difference to ")[0])
-    assert to_greedy["distilled"][1] == "+0.000 [+0.000, +0.000]"
-    assert len(rows_of(shown.split("Difference to MBR of the same utility")[1])["conditional score (MBR softf1)"]) == 10
-
-
 def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     """The intervals are those of a plain bootstrap over sources: the same draws for both rows, one after the other."""
     rng = random.Random(2)

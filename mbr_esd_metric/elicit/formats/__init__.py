@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import cache
 
 from mbr_esd_metric.core.discovery import Catalog
-from mbr_esd_metric.elicit.answer_format import AnswerFormat, Walk
+from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.parse import AnswerParser
 
-__all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "Walk", "get_format"]
+__all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "get_format"]
 
 #: Formats of both sides stand beside those of one.
-_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json", "marked")}
+_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json")}
 #: Entry points of other packages: ``mbr_esd_metric.formats``.
 FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
 

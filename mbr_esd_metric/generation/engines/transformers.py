@@ -12,10 +12,9 @@ import hashlib
 import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, useless
@@ -31,7 +30,6 @@ from mbr_esd_metric.generation.model_files import check_model_folder, model_iden
 from mbr_esd_metric.generation.pretrained import (
     in_fast_type,
     load_merged,
-    load_model,
     missing_package,
     out_of_memory,
     problem_of,
@@ -40,8 +38,6 @@ from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from mbr_esd_metric.generation.walking import Walker
 
 #: The end of each group of samples that are decoded together. It is not a setting, because samples depend on it.
 _FIRST_GROUPS = (16, 64)
@@ -78,8 +74,6 @@ class TransformersEngine(Engine):
         check_model_folder(options)
         import torch
 
-        self._options = options
-        self._walker: Walker | None = None
         model, self._tokenizer = load_merged(options)
         self._model = in_fast_type(model, options)
         if not self._tokenizer.chat_template:
@@ -108,16 +102,17 @@ class TransformersEngine(Engine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
             with _reported(request), self._no_grad():
-                decode = self._answer(request, sampling) if request.walk is None else self._walk(request, sampling)
+                tokens = self._tokens(request)
+                self._check_length(request, len(tokens), sampling.max_tokens)
+                grammar = self._grammar(request.grammar)
+                logits = self._cache.read(self._model, tokens)
             last = request.first + request.n
-            if sampling.greedy:
+            for indices in [range(1)] if sampling.greedy else _groups(request.first, last):
                 with _reported(request), self._no_grad():
-                    (only,) = decode([0])
-                yield Generated(request.key, request.first, (only,) * request.n)
-                continue
-            for indices in _groups(request.first, last):
-                with _reported(request), self._no_grad():
-                    group = decode(indices)
+                    group = self._decode(request, indices, logits, grammar, sampling)
+                if sampling.greedy:
+                    yield Generated(request.key, request.first, (group[0],) * request.n)
+                    continue
                 low, high = max(indices.start, request.first), min(indices.stop, last)
                 yield Generated(request.key, low, tuple(group[low - indices.start : high - indices.start]))
 
@@ -129,7 +124,7 @@ class TransformersEngine(Engine):
 
         import torch
 
-        self._model = self._walker = None
+        self._model = None
         self._cache.clear()
         self._grammars.clear()
         gc.collect()
@@ -141,7 +136,7 @@ class TransformersEngine(Engine):
         try:
             with self._no_grad():
                 chosen = self._cache.read(self._model, [self._vocabulary.eos] * 2).argmax(1)
-                self._cache.start([2])
+                self._cache.start(1)
                 self._cache.step(self._model, chosen)
         except (AttributeError, NotImplementedError, TypeError) as error:
             raise EngineError(
@@ -149,45 +144,6 @@ class TransformersEngine(Engine):
                 f"({error}); use engine=vllm or engine=server"
             ) from error
         self._cache.clear()
-
-    def _answer(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Candidate]]:
-        """Read the question; returns a function that writes the samples with given indices, token by token."""
-        tokens = self._tokens(request)
-        self._check_length(request, len(tokens), sampling.max_tokens)
-        grammar = self._grammar(request.grammar)
-        first_logits = self._cache.read(self._model, tokens)
-        return lambda indices: self._decode(request, indices, first_logits, grammar, sampling)
-
-    def _walk(self, request: Request, sampling: Sampling) -> Callable[[Sequence[int]], list[Candidate]]:
-        """Read the question; returns a function that marks the words of the translation, once for each index."""
-        from mbr_esd_metric.generation.walking import Walker
-
-        walk = request.walk
-        assert walk is not None
-        if self._walker is None:
-            self._walker = Walker(self._model, self._base(), self._tokenizer)
-        walker, question = self._walker, self._walker.question(walk)
-        self._check_length(request, len(question.prompt), sum(map(len, question.units)) + len(question.units))
-
-        def decode(indices: Sequence[int]) -> list[Candidate]:
-            def choose(logits: Tensor, samples: Sequence[int], numbers: Sequence[int]) -> Tensor:
-                uniform = [
-                    _uniform(sampling.seed, request.key, indices[i], j) for i, j in zip(samples, numbers, strict=True)
-                ]
-                return _choose(logits, uniform, sampling)
-
-            return walker.sample(walk, question, len(indices), choose, request.token_logprobs)
-
-        return decode
-
-    def _base(self) -> Any:
-        """The model without its adapter. Both share the embedding, which is most of a small model."""
-        if self._options.adapter is None:
-            return self._model
-        base = in_fast_type(load_model(replace(self._options, adapter=None)), self._options)
-        base.set_input_embeddings(self._model.get_input_embeddings())
-        base.tie_weights()
-        return base
 
     def _tokens(self, request: Request) -> list[int]:
         text = self._tokenizer.apply_chat_template(
@@ -201,8 +157,6 @@ class TransformersEngine(Engine):
             return
         context = f"the model's context of {self._context} tokens"
         name = request.label or "a segment"
-        if request.walk is not None:
-            raise EngineError(f"{name}: question and answer have {length + answer} tokens, above {context}; split it")
         raise EngineError(
             f"{name}: its prompt has {length} tokens, and with max_tokens={answer} for the answer that is more than "
             f"{context}; split the segment, lower max_tokens, or take a model with a longer context"
@@ -224,7 +178,7 @@ class TransformersEngine(Engine):
         """Decode these samples of the prompt in the cache; `logits` (1, V) are those after the prompt."""
         import torch
 
-        self._cache.start([len(self._cache.tokens)] * len(indices))
+        self._cache.start(len(indices))
         logits = logits.expand(len(indices), -1)
         states = [grammar.start] * len(indices)
         texts: list[list[int]] = [[] for _ in indices]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import re
+import shutil
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +18,15 @@ import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
+sys.path.insert(0, str(Path(__file__).parents[3] / "research"))
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import load_prompt
+from mbr_esd_metric.elicit.formats.tags import tagged_texts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
-from mbr_esd_metric.generation.engines.tagger import TaggerEngine, _Chain, _transitions
+from mbr_esd_metric.generation.engines.tagger import TagChain, TaggerEngine
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 
 FORMAT = get_format("tags")
@@ -61,8 +67,7 @@ def engine(folder: Path) -> TaggerEngine:
 
 
 def request(source: str = SOURCE, translation: str = TRANSLATION, n: int = 16, first: int = 0) -> Request:
-    walk = FORMAT.walk(load_prompt("v1", FORMAT.templates), source, translation)
-    return Request(f"{source} {translation}", "", "", n, first, source=source, translation=translation, walk=walk)
+    return Request(f"{source} {translation}", "", "", n, first, source=source, translation=translation)
 
 
 def sampled(engine: TaggerEngine, one: Request, sampling: Sampling = EXACT) -> tuple[Candidate, ...]:
@@ -70,9 +75,13 @@ def sampled(engine: TaggerEngine, one: Request, sampling: Sampling = EXACT) -> t
     return generated.samples
 
 
+def transitions(chances: Any, persistence: float = 0.9) -> Any:
+    return TagChain([chances], persistence)._exact
+
+
 def test_the_chain_has_the_given_marginals() -> None:
     chances = np.array([[0.9, 0.05, 0.05], [0.2, 0.3, 0.5], [0.6, 0.1, 0.3], [1 - 2e-6, 1e-6, 1e-6]])
-    marginal, steps = chances[0], _transitions(chances, 0.9)
+    marginal, steps = chances[0], transitions(chances)
     for number in range(1, len(chances)):
         marginal = marginal @ steps[number]
         assert marginal == pytest.approx(chances[number], abs=1e-9)
@@ -81,22 +90,25 @@ def test_the_chain_has_the_given_marginals() -> None:
 
 def test_neighbours_agree_more_often_than_independent_ones() -> None:
     chances = np.tile([0.6, 0.1, 0.3], (20, 1))
-    apart, together = _transitions(chances, 0.0), _transitions(chances, 0.9)
-    assert apart[5, 2, 2] == pytest.approx(0.3)
-    assert together[5, 2, 2] == pytest.approx(0.93)
+    assert transitions(chances, 0.0)[5, 2, 2] == pytest.approx(0.3)
+    assert transitions(chances, 0.9)[5, 2, 2] == pytest.approx(0.93)
 
 
-def test_the_likeliest_path_is_the_likeliest() -> None:
-    import itertools
-
+def test_the_likeliest_path_is_the_likeliest_of_both_texts() -> None:
     rng = np.random.default_rng(0)
-    chances = rng.dirichlet([1, 1, 1], 5)
-    chain = _Chain(chances, 0.9, GREEDY)
-    best = max(itertools.product(range(3), repeat=5), key=lambda path: sum(chain.logprobs(path)))
-    assert tuple(chain.likeliest()) == best
-    assert sum(math.exp(sum(chain.logprobs(path))) for path in itertools.product(range(3), repeat=5)) == pytest.approx(
-        1
-    )
+    sides = [rng.dirichlet([1, 1, 1], 3), rng.dirichlet([1, 1, 1], 2)]
+    chain, paths = TagChain(sides, 0.9), np.array(list(itertools.product(range(3), repeat=5)))
+    sums = chain.logprobs(paths).sum(1)
+    assert np.exp(sums).sum() == pytest.approx(1)
+    assert chain.likeliest().tolist() == paths[sums.argmax()].tolist()
+    alone = TagChain(sides[1:], 0.9)
+    assert chain.logprobs(paths)[:, 3:] == pytest.approx(alone.logprobs(paths[:, 3:])), "the source begins anew"
+
+
+def test_other_temperatures_change_what_is_sampled_and_no_log_probability() -> None:
+    chain = TagChain([np.tile([0.8, 0.1, 0.1], (50, 1))], 0.0)
+    shares = [(chain.sampled([str(i) for i in range(100)], temperature) > 0).mean() for temperature in (0.5, 1.0, 3.0)]
+    assert shares == pytest.approx([2 / 66, 0.2, 1 / 2], abs=0.02)
 
 
 def test_samples_have_the_probabilities_that_they_say(engine: TaggerEngine) -> None:
@@ -117,8 +129,6 @@ def test_a_sample_depends_on_seed_request_and_index_alone(engine: TaggerEngine) 
 
 def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine) -> None:
     parser = FORMAT.parser(TRANSLATION, source=SOURCE)
-    import re
-
     for one in sampled(engine, request()):
         assert re.fullmatch(FORMAT.grammar(TRANSLATION, source=SOURCE), one.text or "")
         parsed = parser.parse(one.text)
@@ -141,7 +151,7 @@ def test_greedy_is_one_candidate_at_least_as_likely_as_any_sample(engine: Tagger
 def test_a_long_pair_is_read_in_parts(engine: TaggerEngine) -> None:
     source, translation = " ".join([SOURCE] * 12), " ".join([TRANSLATION] * 12)
     (one,) = sampled(engine, request(source, translation, 1), GREEDY)
-    assert one.tokens == len(request(source, translation).walk.pieces)  # type: ignore[union-attr]
+    assert one.tokens == len(tagged_texts(translation, source))
 
 
 @pytest.mark.parametrize("text", ["😀 👩‍🚀!", "我喜欢北京。", "a\tb\n c"])
@@ -156,16 +166,6 @@ def test_the_score_is_mixed_as_the_configuration_says(tmp_path: Path) -> None:
     assert (one.text or "").endswith("\nScore: -2.0000")
     with pytest.raises(EngineError, match="'luck'"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1}))))
-
-
-def test_odds_make_errors_likelier(tmp_path: Path) -> None:
-    def logprob(**section: float) -> float:
-        engine = TaggerEngine(EngineOptions(model=str(made(tmp_path, **section)), device="cpu"))
-        (one,) = sampled(engine, request(n=1), GREEDY)
-        assert set(one.text or "") >= {"=" if section.get("odds", 1) < 1 else "+"}
-        return one.logprob or 0.0
-
-    assert logprob(odds=1e-4) > logprob(odds=1.0) < logprob(odds=1e4)
 
 
 def test_other_labels_are_refused_by_name(tmp_path: Path) -> None:
@@ -192,34 +192,84 @@ def test_it_is_a_model_as_any_other(folder: Path, tmp_path: Path) -> None:
 def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
-    import torch
+    import encoder_folder
     from safetensors.torch import load_file, save_file
 
     from mbr_esd_metric.generation.engines import tagger
 
     base, ours = tmp_path / "base", tmp_path / "ours"
-    for place in (base, ours):
-        place.mkdir()
-    state = load_file(folder / "model.safetensors")
+    base.mkdir()
     words = "bert.embeddings.word_embeddings.weight"
-    save_file({words: state.pop(words)}, base / "model.safetensors")
+    save_file({words: load_file(folder / "model.safetensors")[words]}, base / "model.safetensors")
     for path in folder.glob("tokenizer*"):
         shutil.copy(path, base)
-    for name in [name for name, values in state.items() if values.dim() == 2 and "layer" in name]:
-        scale = state[name].abs().amax(1) / 127
-        state[f"{name}.scale"], state[name] = scale, (state[name] / scale[:, None]).round().to(torch.int8)
-    save_file(state, ours / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    config["mbr_esd_metric"] = {"embeddings": "other/base"}
-    (ours / "config.json").write_text(json.dumps(config))
-    with pytest.raises(EngineError, match="'other/base', which is not one of ours"):
+    encoder_folder.pack([folder], ours, {"embeddings": "other/base"})
+    with pytest.raises(EngineError, match="'other/base', unknown here"):
         TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
     monkeypatch.setattr(tagger, "EMBEDDED", {"other/base": None})
     monkeypatch.setattr(tagger, "embedded_weights", lambda name: base)
     whole, packed = (
         TaggerEngine(EngineOptions(model=str(one), device="cpu", dtype="float32")) for one in (folder, ours)
     )
-    for mine, its in zip(packed._read(request())[0], whole._read(request())[0], strict=True):
-        assert mine == pytest.approx(its, abs=0.05)
+    state = whole._model.state_dict()
+    for name, values in packed._model.state_dict().items():
+        assert values == pytest.approx(state[name], abs=float(state[name].abs().max()) / 250), name
+    weights = load_file(ours / "model.safetensors")
+    save_file({name: value for name, value in weights.items() if "classifier" not in name}, ours / "model.safetensors")
+    with pytest.raises(EngineError, match="has no classifier.bias"):
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+    (ours / "model.safetensors").unlink()
+    with pytest.raises(EngineError, match="has no model.safetensors"):
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+
+
+def logits(engine: TaggerEngine, requests: list[Request]) -> list[Any]:
+    return engine._logits(engine._windows(requests))
+
+
+PAIRS = [
+    ("ab", "cd"),
+    (SOURCE, TRANSLATION),
+    (" ".join([SOURCE] * 12), " ".join([TRANSLATION] * 12)),
+    ("我喜欢", "tea 😀"),
+]
+
+
+def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
+    requests = [request(source, translation, 4) for source, translation in PAIRS * 5]
+    batched = logits(engine, requests)
+    assert len(batched) > len(requests), "a long pair is several windows"
+    alone = {one.key: logits(engine, [one]) for one in requests}
+    windows = engine._windows(requests)
+    for window, values in zip(windows, batched, strict=True):
+        assert any(
+            values.shape == other.shape and np.allclose(values, other, atol=1e-5)
+            for other in alone[requests[window.number].key]
+        )
+    found = list(engine.generate(iter(requests), EXACT))
+    assert [one.key for one in found] == [one.key for one in requests]
+    for one, generated in zip(requests, found, strict=True):
+        samples = sampled(engine, one)
+        assert [candidate.text for candidate in generated.samples] == [candidate.text for candidate in samples]
+        for left, right in zip(generated.samples, samples, strict=True):
+            assert left.logprob == pytest.approx(right.logprob, abs=1e-3)
+
+
+def test_more_requests_than_a_batch_come_in_order_and_lazily(
+    engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mbr_esd_metric.generation.engines import tagger
+
+    monkeypatch.setattr(tagger, "_REQUESTS", 2)
+    monkeypatch.setattr(tagger, "_TOKENS", 40)
+    taken = []
+
+    def requests() -> Iterator[Request]:
+        for number in range(5):
+            taken.append(number)
+            yield request(SOURCE * (1 + number % 2), f"{TRANSLATION} {number}", 1)
+
+    found = engine.generate(requests(), GREEDY)
+    first = next(found)
+    assert taken == [0, 1]
+    assert [first.key, *(one.key for one in found)] == [one.key for one in requests()]
