@@ -136,10 +136,13 @@ def comet_score_goes_on_after_kills(
 
 
 def stored(path: Path) -> list[tuple[Any, ...]]:
-    """(request, number, text) of the samples in a store that another process may be writing to."""
+    """(request, number, content) of the samples in a store that another process may be writing to."""
     if not path.exists():
         return []
-    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    with contextlib.closing(reading) as connection, contextlib.suppress(sqlite3.OperationalError):
-        return connection.execute("SELECT request, number, text FROM sample").fetchall()
-    return []
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reading:
+        try:
+            return reading.execute("SELECT request, number, content FROM sample").fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error) and "locked" not in str(error):
+                raise
+            return []
