@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.rating_files import fitted
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
@@ -102,13 +103,9 @@ def annotation_of(rating: Any) -> Annotation | None:
         return rating
     if not hasattr(rating, "errors"):
         return Annotation.of_rater(rating)
-    errors = [
-        (error, severity)
-        for error in rating.errors
-        if not error.is_source_error and (severity := fold_severity(error.severity or "")) is not None
-    ]
-    spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in errors if e.start < e.end)
-    return spans.pointing((e.start, s) for e, s in errors if e.start == e.end)
+    return annotation_of_errors(
+        MqmError(e.severity or "", e.category, "target", e.start, e.end) for e in rating.errors if not e.is_source_error
+    )
 
 
 def _systems(evs: Any) -> list[str]:

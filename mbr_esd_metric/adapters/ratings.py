@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, Side, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
 from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
@@ -44,13 +44,15 @@ class MqmError:
         side: the text that the offsets belong to; None if the error has no place.
         start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place. On
             the source's side that is an omission of which nobody says where it is.
+        confidence: in [0, 1]; None if it is a person's.
     """
 
     severity: str
-    category: str
+    category: str | None
     side: Literal["target", "source"] | None = None
     start: int = 0
     end: int = 0
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,29 +82,21 @@ class MqmRating:
     line: int = field(default=0, compare=False)
 
     @property
+    def both(self) -> Annotation:
+        """Annotation and omissions in one."""
+        return annotation_of_errors(e for e in self.errors if e.side == "target" or is_omission(e.category))
+
+    @property
     def annotation(self) -> Annotation:
         """The major and minor errors of the target side, each as often as it was marked; its points have no
         characters."""
-        errors = [(e, s) for e in self.errors if e.side == "target" and (s := fold_severity(e.severity)) is not None]
-        spans = Annotation.of_rater(ErrorSpan(e.start, e.end, s, e.category) for e, s in errors if e.start < e.end)
-        return spans.pointing((e.start, s) for e, s in errors if e.start == e.end)
+        return self.both.on("translation")
 
     @property
     def omissions(self) -> Annotation:
         """The errors of the source side whose category is an omission, those without a place as severities alone.
         Errors of the source itself are none."""
-        errors = [
-            (e, severity)
-            for e in self.errors
-            if e.side == "source" and is_omission(e.category) and (severity := fold_severity(e.severity)) is not None
-        ]
-        spans = [ErrorSpan(e.start, e.end, s, e.category, side="source") for e, s in errors if e.start < e.end]
-        return Annotation.of_rater(spans).missing(s for e, s in errors if e.start == e.end)
-
-    @property
-    def both(self) -> Annotation:
-        """Annotation and omissions in one."""
-        return self.annotation.with_omissions(self.omissions)
+        return omissions_in(self.both)
 
     def score(self, weights: str | MqmWeights = "google") -> float:
         """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
@@ -110,6 +104,31 @@ class MqmRating:
         This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
         """
         return score_of(self.errors, weights_of(weights))
+
+
+def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
+    """The major and minor errors that have a place or are omissions, with every repeat: spans, points where an error of
+    the target has no characters, and `unplaced` where one of the source has none."""
+    spans: list[ErrorSpan] = []
+    points: list[Point] = []
+    unplaced: list[Severity] = []
+    for error in errors:
+        severity = fold_severity(error.severity)
+        if severity is None or error.side is None:
+            continue
+        if error.start == error.end and error.side == "target":
+            points.append((int(error.start), severity))
+        elif error.start == error.end:
+            unplaced.append(severity)
+        else:
+            side: Side = "translation" if error.side == "target" else "source"
+            spans.append(ErrorSpan(error.start, error.end, severity, error.category, error.confidence, side))
+    return Annotation.of_rater(spans).pointing(points).missing(unplaced)
+
+
+def omissions_in(annotation: Annotation) -> Annotation:
+    """The spans of the source's side, and the omissions without a place."""
+    return annotation.on("source").missing(annotation.unplaced)
 
 
 def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:

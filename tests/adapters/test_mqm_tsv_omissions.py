@@ -46,8 +46,8 @@ def test_they_are_stored_beside_the_spans_of_the_translation(rating: MqmRating, 
     write_ratings(path, {"sys": [rating.errors]}, {"sys": ["r"]})
     ((_, stored),) = read_ratings(path)["sys"]
     assert stored is not None
-    assert (stored.annotation, stored.omissions) == (rating.annotation, rating.omissions)
-    assert list(stored.both) == [*rating.annotation, *rating.omissions]
+    assert stored.annotation == rating.both
+    assert list(stored.annotation) == [*rating.annotation, *rating.omissions]
 
 
 def test_what_a_metric_says_is_left_out_is_stored_and_read(tmp_path: Path) -> None:
@@ -59,10 +59,9 @@ def test_what_a_metric_says_is_left_out_is_stored_and_read(tmp_path: Path) -> No
     (_, stored), (_, none) = read_ratings(path)["sys"]
     assert stored is not None
     assert none is None
-    assert (stored.both, list(stored.both)) == (said, list(said))
-    assert list(stored.annotation) == [ErrorSpan(0, 3, "minor")]
+    assert (stored.annotation, list(stored.annotation)) == (said, list(said))
     # The translation has ten characters; the source may have more.
-    assert fitted(stored.both, 10) == said
+    assert fitted(stored.annotation, 10) == said
 
 
 def test_wmt25_has_no_place_for_an_omission() -> None:

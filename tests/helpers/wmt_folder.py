@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_domain_scores, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
@@ -58,8 +58,8 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: st
         }
         for s, row in scores.items()
     }
-    write_domain_scores(layout.human_scores(gold, "domain"), by_domain)
-    write_ratings(layout.human_rating(f"{gold}.merged"), human, {s: [None] * SEGMENTS for s in human})
+    write_scores(layout.human_scores(gold, "domain"), by_domain)
+    write_ratings(layout.human_rating(f"{gold}.merged"), human)
     predicted = {s: [spans(rng, t, 2) for t in texts[s]] for s in SYSTEMS}
     write_scores(
         layout.metric_scores("spans-src", "seg"), {s: list(map(mqm_score, row)) for s, row in predicted.items()}

@@ -22,10 +22,10 @@ from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout, check_reference_name, one_line
-from mbr_esd_metric.adapters.wmt.loading import load_test_set
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, is_reference_name, reference_name
+from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, info_of, is_reference_name, reference_name
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_items
+from mbr_esd_metric.adapters.wmt.test_set import load_test_set
 from mbr_esd_metric.core.mqm import weights_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import file_name, plain_name
@@ -414,7 +414,7 @@ def _write_scores(layout: Layout, gold: str, segments: Sequence[RatedSegment], c
     }
     files.write_scores(layout.human_scores(gold, "seg"), scores)
     files.write_scores(layout.human_scores(gold, "sys"), {system: [_mean(row)] for system, row in scores.items()})
-    files.write_domain_scores(layout.human_scores(gold, "domain"), by_domain)
+    files.write_scores(layout.human_scores(gold, "domain"), by_domain)
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
@@ -443,8 +443,7 @@ def _replacing(layout: Layout, sources: Sequence[str]) -> Iterator[Layout]:
         new = replace(layout, data=Path(folder))
         yield new
         try:
-            every = SystemChoice(outliers=True, human="all")
-            test_set = load_test_set(folder, layout.test_set, layout.lp, blind=True, choice=every)
+            test_set = load_test_set(folder, layout.test_set, layout.lp, blind=True, choice=EVERY_SYSTEM)
             if test_set.sources != tuple(one_line(source).rstrip() for source in sources):
                 raise InputError(f"{new.source()}: a source is not read back as it was written")
         except InputError as error:

@@ -13,8 +13,7 @@
                                                               test set this is (our addition)
     DATA/TEST_SET/task/LP.documents                           what is known of documents, such as WMT26's (our addition)
 
-`rating_files` reads and writes error spans. Each file is read by itself; `mbr_esd_metric.adapters.wmt.test_set` checks
-that they fit together.
+`rating_files` reads and writes error spans, and `test_set` checks that files fit together.
 """
 
 from __future__ import annotations
@@ -74,7 +73,8 @@ class Layout:
 
     def source(self) -> Path:
         """The source file; the text file if there is also a JSON one, or if there is none yet."""
-        return _first_file(self.root / "sources", self.lp)
+        text, json_lines = (self.root / "sources" / f"{self.lp}{suffix}" for suffix in (".txt", ".jsonl"))
+        return json_lines if json_lines.is_file() and not text.is_file() else text
 
     def references(self) -> dict[str, Path]:
         """Reference name -> file, sorted by name.
@@ -82,15 +82,10 @@ class Layout:
         Raises:
             InputError: a name that cannot be used in the names of metric files, or two files for one name.
         """
-        found: dict[str, Path] = {}
-        prefix = f"{self.lp}."
-        for path in sorted((self.root / "references").glob(f"{self.lp}.*.*")):
-            name = path.stem.removeprefix(prefix)
+        files = _texts((self.root / "references").glob(f"{self.lp}.*.*"), f"{self.lp}.", "reference")
+        for name, path in files.items():
             check_reference_name(name, path)
-            if name in found:
-                raise InputError(f"{path}: {found[name].name} is the same reference; keep one of them")
-            found[name] = path
-        return found
+        return files
 
     def reference(self, name: str) -> Path:
         """Where the text file of a reference goes."""
@@ -98,14 +93,7 @@ class Layout:
 
     def outputs(self) -> dict[str, Path]:
         """System name -> file of its translations, sorted by name."""
-        found: dict[str, Path] = {}
-        for path in sorted((self.root / "system-outputs" / self.lp).glob("*.*")):
-            if path.suffix not in (".txt", ".jsonl"):
-                raise InputError(f"{path}: translations are in .txt or .jsonl files; move it away")
-            if path.stem in found:
-                raise InputError(f"{path}: {found[path.stem].name} is the same system; keep one of them")
-            found[path.stem] = path
-        return found
+        return _texts((self.root / "system-outputs" / self.lp).glob("*.*"), "", "system")
 
     def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
         """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
@@ -119,15 +107,15 @@ class Layout:
         """Human scores of that name, such as "mqm"."""
         return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{level}.score")
 
-    def human_score_names(self, level: ScoreLevel) -> tuple[str, ...]:
-        """Names, such as "mqm", of the human scores at that level, sorted."""
-        suffix = f".{level}.score"
-        paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
-        return tuple(path.name.removeprefix(f"{self.lp}.").removesuffix(suffix) for path in paths)
+    def human_score_names(self) -> tuple[str, ...]:
+        """Names, such as "mqm", of the human scores of segments, sorted."""
+        return tuple(self._human(".seg.score"))
 
     def human_ratings(self) -> dict[str, Path]:
         """Name of a set of human ratings, such as "mqm.rater1" -> file, sorted by name."""
-        suffix = ".seg.rating"
+        return self._human(".seg.rating")
+
+    def _human(self, suffix: str) -> dict[str, Path]:
         paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
         return {path.name.removeprefix(f"{self.lp}.").removesuffix(suffix): path for path in paths}
 
@@ -166,9 +154,17 @@ class Layout:
         return self.root / "metric-ratings" / self.lp / file_name(name, "metric", ".seg.rating")
 
 
-def packed_file(path: Path) -> Path | None:
-    """The compressed form of a file, which neither the toolkit nor this package reads; None if there is none."""
-    return next((packed for suffix in PACKED if (packed := path.with_name(path.name + suffix)).is_file()), None)
+def _texts(paths: Iterable[Path], prefix: str, what: str) -> dict[str, Path]:
+    """Name -> file, sorted by name."""
+    files: dict[str, Path] = {}
+    for path in sorted(paths):
+        name = path.stem.removeprefix(prefix)
+        if path.suffix not in (".txt", ".jsonl"):
+            raise InputError(f"{path}: texts are in .txt or .jsonl files; move it away")
+        if name in files:
+            raise InputError(f"{path}: {files[name].name} is the same {what}; keep one of them")
+        files[name] = path
+    return files
 
 
 def check_reference_name(name: str, where: object) -> None:
@@ -243,23 +239,10 @@ def read_scores(path: Path) -> dict[str, list[tuple[int, float | None]]]:
     return scores
 
 
-def read_domain_scores(path: Path) -> dict[str, dict[str, float | None]]:
-    """Domain -> system -> score; None if there is no score.
-
-    Raises:
-        InputError: a line that is not a domain, a system and a number or None; names the line.
-    """
-    scores: dict[str, dict[str, float | None]] = {}
-    for number, line in numbered_lines(path):
-        words = line.split()
-        try:
-            domain, system, word = words
-            scores.setdefault(domain, {})[system] = None if word == "None" else finite(word)
-        except (ValueError, InputError):
-            raise InputError(
-                f"{path}, line {number}: give a domain, a system and its score (a number or None), not {line!r}"
-            ) from None
-    return scores
+def score_rows(path: Path) -> dict[str, list[float | None]]:
+    """System -> its scores, as of `read_scores`; empty if there is no such file."""
+    stored = read_scores(path) if path.is_file() else {}
+    return {system: [score for _, score in entries] for system, entries in stored.items()}
 
 
 def write_text(path: Path, segments: Iterable[str | None]) -> None:
@@ -277,33 +260,21 @@ def write_documents(path: Path, documents: Iterable[tuple[str, str]]) -> None:
     write_lines(path, ("\t".join("_".join(name.split()) for name in pair) for pair in documents))
 
 
-def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> None:
-    """Write a block of scores for each system, sorted by name. Numbers are written so that they read back exactly."""
-    write_lines(
-        path,
-        (
-            f"{system}\t{None if score is None else repr(float(score))}"
-            for system in sorted(scores)
-            for score in scores[system]
-        ),
-    )
+def write_scores(path: Path, scores: Mapping[str, Sequence[float | None] | Mapping[str, float | None]]) -> None:
+    """Write a block of scores for each system, sorted by name; a mapping has one for each domain, which lines name.
 
-
-def write_domain_scores(path: Path, scores: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Write one line with domain, system and score for each score; `scores` maps a system to its domains."""
-    write_lines(
-        path,
-        (
-            f"{domain}\t{system}\t{None if score is None else repr(float(score))}"
-            for system in sorted(scores)
-            for domain, score in sorted(scores[system].items())
-        ),
-    )
-
-
-def _first_file(folder: Path, stem: str) -> Path:
-    text, json_lines = folder / f"{stem}.txt", folder / f"{stem}.jsonl"
-    return json_lines if json_lines.is_file() and not text.is_file() else text
+    Numbers are written so that they read back exactly.
+    """
+    lines = []
+    for system in sorted(scores):
+        block = scores[system]
+        named = (
+            [(f"{domain}\t{system}", score) for domain, score in sorted(block.items())]
+            if isinstance(block, Mapping)
+            else [(system, score) for score in block]
+        )
+        lines += [f"{name}\t{None if score is None else repr(float(score))}" for name, score in named]
+    write_lines(path, lines)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

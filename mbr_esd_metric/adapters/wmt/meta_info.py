@@ -57,6 +57,10 @@ class SystemChoice:
         return True
 
 
+#: References and outliers as well.
+EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
+
+
 @dataclass(frozen=True, slots=True)
 class TestSetInfo:
     """Facts about one test set and language pair that its files do not say.

@@ -14,10 +14,8 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted
-from mbr_esd_metric.adapters.wmt.submitting import ImportedMetric, check_new, store_metric
+from mbr_esd_metric.adapters.wmt.submitting import ImportedMetric, store_metric
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -89,20 +87,22 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
     spans = any(row.annotation is not None for row in rows)
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
-    fits: dict[str, tuple[Annotation | None, ...]] = {}
-    missing: dict[str, tuple[Annotation | None, ...]] = {}
-    for system, row, of in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True):
-        pairs = zip(row, of, strict=True)
-        both = [None if cell is None or cell.annotation is None else fitted(cell.annotation, n) for cell, n in pairs]
-        fits[system] = tuple(None if one is None else one.on("translation") for one in both)
-        missing[system] = tuple(None if one is None else one.on("source") for one in both)
+    both = {
+        system: tuple(
+            None if cell is None or cell.annotation is None else fitted(cell.annotation, length)
+            for cell, length in zip(row, lengths, strict=True)
+        )
+        for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
+    }
     covered = sum(cell is not None for row in cells for cell in row)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    notes = _notes([cell.annotation for row in cells for cell in row if cell and cell.annotation], test_set, name)
+    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation)
+    notes = []
+    if points:
+        notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
     if covered < scores.size:
-        notes = (*notes, f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
-    ratings = Ratings(name, fits, dict.fromkeys(fits, (None,) * test_set.segments), missing) if spans else None
-    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings, notes)
+        notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
+    return StoredMetric(f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes))
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
@@ -133,15 +133,12 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> ImportedMetric:
     """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `with_files`."""
     metric = metric_of_file(test_set, name, Path(path))
-    check_new(test_set, metric.name, overwrite)
     scores: dict[str, list[float | None]] = {
         system: [None if np.isnan(score) else float(score) for score in row]
         for system, row in zip(test_set.systems, metric.scores, strict=True)
     }
-    stored = metric.ratings
-    numbers = range(test_set.segments)
-    spans = {s: [stored.both_of(s, n) for n in numbers] for s in stored.annotations} if stored else {}
-    return store_metric(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans)
+    spans = {system: list(row) for system, row in metric.ratings.both.items()} if metric.ratings else {}
+    return store_metric(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans, overwrite=overwrite)
 
 
 def _score(row: CometRow, path: Path) -> float:
@@ -153,11 +150,6 @@ def _score(row: CometRow, path: Path) -> float:
             "blank=worst if it was left out as blank"
         )
     return unit_score(mqm_score(row.annotation.with_spans(row.annotation)))
-
-
-def _notes(annotations: list[Annotation], test_set: TestSet, name: str) -> tuple[str, ...]:
-    empty = sum(len(annotation.points) for annotation in annotations)
-    return (f"error spans of {name}, {test_set.lp}: {empty} have no characters and are no spans",) if empty else ()
 
 
 def read_sampled(
@@ -180,11 +172,17 @@ def read_sampled(
         for one in read_candidates(path)
     )
     rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
+    options = DecisionOptions()  # which say whether candidates mark omissions in the source
     sampled = [
         [
             None
             if candidates is None
-            else Sampled(translation or "", candidates, f"segment {number} of {system}", _source_of(source, candidates))
+            else Sampled(
+                translation or "",
+                candidates,
+                f"segment {number} of {system}",
+                options.source_of(source, candidates[0].format) if candidates else None,
+            )
             for number, (candidates, translation, source) in enumerate(
                 zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
             )
@@ -201,8 +199,3 @@ def read_sampled(
                 f"out: --rules {' '.join(left)}"
             )
     return sampled
-
-
-def _source_of(source: str, candidates: Sequence[Candidate]) -> str | None:
-    """The source, where candidates mark omissions in it."""
-    return DecisionOptions().source_of(source, candidates[0].format) if candidates else None

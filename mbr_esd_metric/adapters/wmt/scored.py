@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.adapters.wmt.layout import score_rows
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, ScoredSet, Scores
 
@@ -26,7 +26,10 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         OptionError: an unknown name.
     """
     found: dict[Key, Scores] = {}
-    names = _names(test_set, metrics)
+    layout = test_set.layout
+    names = sorted(test_set.find_metrics(metrics, of_systems=True))
+    if not names:
+        raise InputError(f"{layout.metric_scores('*', 'seg')}: no metric; score some with: mbr-esd wmt score")
     notes = list(test_set.notes)
     if not metrics:
         notes += [line for name, line in test_set.left_out().items() if name not in names]
@@ -35,7 +38,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         if key in found:
             raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
         segments = None
-        if name in test_set.added or test_set.layout.metric_scores(name, "seg").is_file():
+        if name in test_set.added or layout.metric_scores(name, "seg").is_file():
             try:
                 stored = test_set.metric(name)
             except InputError as error:
@@ -45,61 +48,31 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
                 continue
             segments = stored.scores
             notes += stored.notes
-        found[key] = Scores(segments, _of_systems(test_set, test_set.layout.metric_scores(name, "sys")))
-    gold = test_set.info.gold
-    systems = _of_systems(test_set, test_set.layout.human_scores(gold, "sys"))
-    documents = _of_documents(test_set, test_set.layout.human_scores(test_set.info.gold, "doc"))
-    return ScoredSet(
-        test_set.lp,
-        tuple(document for _, document in test_set.documents),
-        Scores(test_set.gold, systems, documents),
-        found,
-        tuple(notes),
-    )
-
-
-def _names(test_set: TestSet, chosen: Sequence[str]) -> list[str]:
-    """Full names of the metrics that can be compared, including those that score only systems."""
-    segments = test_set.layout.metrics()
-    alone = [name for name in test_set.layout.metrics("sys") if name not in segments and not test_set.why_not(name)]
-    there = sorted([*test_set.metric_names(), *alone])
-    for name in chosen:
-        known = {*there, *(base_name(full)[0] for full in there)}
-        if name not in known:
-            if why := test_set.why_left_out(name):
-                raise InputError(why)
-            raise unknown(f"metric of {test_set.name} {test_set.lp}", name, known)
-    if not there:
-        raise InputError(f"{test_set.layout.metric_scores('*', 'seg')}: no metric; score some with: mbr-esd wmt score")
-    return [full for full in there if not chosen or full in chosen or base_name(full)[0] in chosen]
+        found[key] = Scores(segments, _of_systems(test_set, layout.metric_scores(name, "sys")))
+    documents = tuple(document for _, document in test_set.documents)
+    human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
+    gold = Scores(test_set.gold, _of_systems(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
+    return ScoredSet(test_set.lp, documents, gold, found, tuple(notes))
 
 
 def _of_systems(test_set: TestSet, path: Path) -> FloatVector | None:
-    """Scores of the evaluated systems, where the folder has one for each."""
-    stored = {system: entries[0][1] for system, entries in read_scores(path).items()} if path.is_file() else {}
-    if not all(system in stored for system in test_set.systems):
-        return None
-    scores = [stored[system] for system in test_set.systems]
-    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
+    stored = _stored(test_set, path, 1)
+    return None if stored is None else stored[:, 0]
 
 
-def _of_documents(test_set: TestSet, path: Path) -> FloatMatrix | None:
-    """Systems x documents, as the folder has them; None if it has none for one of the systems.
+def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
+    """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems.
 
     Raises:
-        InputError: a system with another number of scores than there are documents.
+        InputError: a system with another number of scores.
     """
-    if not path.is_file():
-        return None
-    stored = read_scores(path)
+    stored = score_rows(path)
     if not all(system in stored for system in test_set.systems):
         return None
-    documents = len({document for _, document in test_set.documents})
     for system in test_set.systems:
-        if len(stored[system]) != documents:
-            raise InputError(f"{path}: {system} has {len(stored[system])} scores, and there are {documents} documents")
-    scores = [[np.nan if score is None else score for _, score in stored[system]] for system in test_set.systems]
-    return np.array(scores, dtype=np.float64)
+        if len(stored[system]) != count:
+            raise InputError(f"{path}: {system} has {len(stored[system])} scores, not {count}")
+    return np.array([stored[system] for system in test_set.systems], dtype=np.float64)
 
 
 def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:

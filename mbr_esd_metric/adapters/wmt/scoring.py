@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, SystemChoice
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
@@ -18,9 +19,6 @@ from mbr_esd_metric.errors import InputError, MissingCandidatesError
 from mbr_esd_metric.files.streams import progress_bar, write_whole
 
 _T = TypeVar("_T")
-
-#: References and outliers as well.
-EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +40,48 @@ class WrittenMetric:
 
 
 @dataclass(slots=True)
-class _Values:
-    """A metric by system: a score and perhaps an annotation for each segment, and the system's score."""
+class MetricFiles:
+    """What the files of a metric hold, by system.
+
+    Attributes:
+        scores: of each segment; None for one without a score.
+        annotations: of each segment, both sides; empty for a metric without error spans.
+        system_scores: of the system.
+    """
 
     scores: dict[str, list[float | None]] = field(default_factory=dict)
     annotations: dict[str, list[Annotation | None]] = field(default_factory=dict)
     system_scores: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, layout: Layout, name: str) -> MetricFiles:
+        """The files of a metric, by its full name."""
+        path = layout.metric_rating(name)
+        stored = read_ratings(path) if path.is_file() else {}
+        annotations = {s: [None if r is None else r.annotation for _, r in row] for s, row in stored.items()}
+        means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
+        scores = files.score_rows(layout.metric_scores(name, "seg"))
+        return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
+
+    def write(self, test_set: TestSet, name: str, signature: str) -> None:
+        """Write the files. Segment scores of another signature are removed first; the new ones are written last.
+
+        Args:
+            test_set: the place.
+            name: full name of the metric.
+            signature: names all that the scores depend on.
+        """
+        layout = test_set.layout
+        segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
+        if test_set.signature(name) != signature:
+            segments.unlink(missing_ok=True)
+        if self.annotations:
+            write_ratings(rating, self.annotations)
+        else:
+            rating.unlink(missing_ok=True)
+        files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in self.system_scores.items()})
+        write_whole(layout.metric_signature(name), signature + "\n")
+        files.write_scores(segments, self.scores)
 
 
 def score_test_set(
@@ -78,15 +112,15 @@ def score_test_set(
         MbrEsdError: an error of the scorer; systems that were done before stay.
     """
     rated = only_rated(test_set, every) and scorer.samples
-    values: dict[str, _Values] = {}
+    values: dict[str, MetricFiles] = {}
     missing: dict[str, list[str]] = {}
     chosen: dict[str, list[str]] = {}
     for name, signature in scorer.signatures.items():
-        stored = _Values() if overwrite else _stored(test_set, name, signature)
+        stored = MetricFiles() if overwrite else _stored(test_set, name, signature)
         chosen[name] = _systems(test_set, name, choice, rated, stored.scores)
         missing[name] = [s for s in chosen[name] if not _complete(test_set, s, stored, rated)]
         if missing[name] and scorer.whole:
-            stored, missing[name] = _Values(), chosen[name]
+            stored, missing[name] = MetricFiles(), chosen[name]
         values[name] = stored
     systems = sorted({system for each in missing.values() for system in each})
     texts = {system: _texts(test_set, system, rated) for system in systems}
@@ -114,9 +148,7 @@ def score_test_set(
                 values[name].system_scores[system] = scorer.system_score(name, one, texts[system])
         for name in missing:
             if set(part) & set(missing[name]):
-                metric = values[name]
-                signature = scorer.signatures[name]
-                write_metric(test_set, name, signature, metric.scores, metric.annotations, metric.system_scores)
+                values[name].write(test_set, name, scorer.signatures[name])
     written = []
     for name in scorer.signatures:
         count = sum(len(_segments(test_set, system, rated)) for system in chosen[name])
@@ -168,32 +200,25 @@ def _systems(
     return [system for system in able if system in chosen or system in stored]
 
 
-def _stored(test_set: TestSet, name: str, signature: str) -> _Values:
+def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
     """The scores of the folder; empty where it has none.
 
     Raises:
         InputError: they have another signature.
     """
-    layout = test_set.layout
-    path = layout.metric_scores(name, "seg")
+    path = test_set.layout.metric_scores(name, "seg")
     if not path.is_file():
-        return _Values()
+        return MetricFiles()
     stored = test_set.signature(name)
     if stored != signature:
         raise InputError(
             f"{path}: scores of that name are there, but not these ({stored or 'without a signature'} instead of "
             f"{signature}); choose another --name, or replace them with --overwrite"
         )
-    scores = {system: [score for _, score in row] for system, row in files.read_scores(path).items()}
-    annotations: dict[str, list[Annotation | None]] = {}
-    if layout.metric_rating(name).is_file():
-        ratings = read_ratings(layout.metric_rating(name))
-        annotations = {s: [None if r is None else r.both for _, r in ratings[s]] for s in scores if s in ratings}
-    means = files.read_scores(layout.metric_scores(name, "sys"))
-    return _Values(scores, annotations, {s: row[0][1] for s, row in means.items() if row[0][1] is not None})
+    return MetricFiles.read(test_set.layout, name)
 
 
-def _complete(test_set: TestSet, system: str, values: _Values, rated: bool) -> bool:
+def _complete(test_set: TestSet, system: str, values: MetricFiles, rated: bool) -> bool:
     row = values.scores.get(system)
     return row is not None and all(row[place] is not None for place in _segments(test_set, system, rated))
 
@@ -212,35 +237,3 @@ def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
         )
         for i in _segments(test_set, system, rated)
     ]
-
-
-def write_metric(
-    test_set: TestSet,
-    name: str,
-    signature: str,
-    scores: Mapping[str, Sequence[float | None]],
-    annotations: Mapping[str, Sequence[Annotation | None]],
-    system_scores: Mapping[str, float],
-) -> None:
-    """Write a metric's files. Segment scores of another signature are removed first; the new ones are written last.
-
-    Args:
-        test_set: the place.
-        name: full name of the metric.
-        signature: names all that the scores depend on.
-        scores: system -> a score for each segment; None for an unrated one without a score.
-        annotations: system -> its spans; empty for a metric without any.
-        system_scores: system -> its score.
-    """
-    layout = test_set.layout
-    segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
-    if test_set.signature(name) != signature:
-        segments.unlink(missing_ok=True)
-    if annotations:
-        raters: dict[str, list[str | None]] = {s: [None] * len(a) for s, a in annotations.items()}
-        write_ratings(rating, annotations, raters)
-    else:
-        rating.unlink(missing_ok=True)
-    files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in system_scores.items()})
-    write_whole(layout.metric_signature(name), signature + "\n")
-    files.write_scores(segments, scores)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings
-from mbr_esd_metric.adapters.wmt.scoring import write_metric
+from mbr_esd_metric.adapters.wmt.layout import score_rows
+from mbr_esd_metric.adapters.wmt.rating_files import fitted
+from mbr_esd_metric.adapters.wmt.scoring import MetricFiles
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, Submission, SubmissionRow, cell_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
@@ -90,14 +90,14 @@ def write_submission(
     rows: list[SubmissionRow] = []
     systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
-        values = _human_values(test_set, raters) if metric is None else _metric_values(test_set, metric)
-        if SUBMISSION_FORMATS[form].spans and values.ratings is None:
-            raise InputError(f"{values.name} has no error spans in {test_set.lp}, and {form} is made of them")
-        rows_of_pair = list(_rows(test_set, values, form))
+        name, stored = _gold(test_set, raters) if metric is None else _metric(test_set, metric)
+        if SUBMISSION_FORMATS[form].spans and not stored.annotations:
+            raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
+        rows_of_pair = list(_rows(test_set, stored, form, gold=metric is None))
         rows += rows_of_pair
         for system in dict.fromkeys(row.system for row in rows_of_pair):
             scores = [row.score for row in rows_of_pair if row.system == system and row.score is not None]
-            systems[test_set.lp, system] = values.systems.get(system, sum(scores) / max(1, len(scores)))
+            systems[test_set.lp, system] = stored.system_scores.get(system, sum(scores) / max(1, len(scores)))
     if not rows:
         raise OptionError(f"{metric or 'gold'} has no translation")
     if isinstance(error_free, ErrorFreeModel):
@@ -111,61 +111,36 @@ def write_submission(
     return len(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """Scores and spans of a metric or of people in one language pair: of each system's segments, and of the system."""
-
-    name: str
-    scores: Mapping[str, Sequence[float | None]]
-    ratings: Mapping[str, Sequence[Annotation | None]] | None
-    systems: Mapping[str, float]
-    human: bool = False
-
-
-def _metric_values(test_set: TestSet, metric: str) -> _Values:
-    names = test_set.metrics_named(metric) or test_set.find_metrics([metric])  # the second raises
+def _metric(test_set: TestSet, metric: str) -> tuple[str, MetricFiles]:
+    names = test_set.find_metrics([metric])
     if len(names) > 1:
         raise OptionError(f"--metric {metric}: there are {' and '.join(names)}; name one of them in full")
-    (name,) = names
-    layout = test_set.layout
-    ratings = None
-    if layout.metric_rating(name).is_file():
-        stored = read_ratings(layout.metric_rating(name))
-        ratings = {s: [r.both if r else None for _, r in row] for s, row in stored.items()}
-    systems = {}
-    if layout.metric_scores(name, "sys").is_file():
-        means = read_scores(layout.metric_scores(name, "sys"))
-        systems = {s: row[0][1] for s, row in means.items() if row[0][1] is not None}
-    return _Values(name, _scores(layout.metric_scores(name, "seg")), ratings, systems)
+    return names[0], MetricFiles.read(test_set.layout, names[0])
 
 
-def _human_values(test_set: TestSet, raters: str | None) -> _Values:
+def _gold(test_set: TestSet, raters: str | None) -> tuple[str, MetricFiles]:
     sets = test_set.human_ratings([raters] if raters else ()) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")
-    scores = _scores(test_set.layout.human_scores(test_set.info.gold, "seg"))
-    return _Values("gold", scores, sets[0].annotations if sets else None, {}, True)
+    scores = score_rows(test_set.layout.human_scores(test_set.info.gold, "seg"))
+    return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
-def _scores(path: Path) -> dict[str, list[float | None]]:
-    return {system: [score for _, score in row] for system, row in read_scores(path).items()}
-
-
-def _rows(test_set: TestSet, values: _Values, form: str) -> Iterator[SubmissionRow]:
+def _rows(test_set: TestSet, stored: MetricFiles, form: str, gold: bool) -> Iterator[SubmissionRow]:
     reference = test_set.references.get(test_set.info.standard_reference or "")
-    gold = dict(zip(test_set.systems, test_set.gold, strict=True))
+    gold_scores = dict(zip(test_set.systems, test_set.gold, strict=True))
     task_systems, labels = _task_names(test_set)
     kind = test_set.info.gold.split("-")[0].upper()
     for system in sorted(test_set.outputs):
-        if system == test_set.info.standard_reference or system not in values.scores:
+        if system == test_set.info.standard_reference or system not in stored.scores:
             continue
         for number, (document, place) in enumerate(_places(test_set)):
-            if values.human and (system not in gold or math.isnan(gold[system][number])):
+            if gold and (system not in gold_scores or math.isnan(gold_scores[system][number])):
                 continue
             text = test_set.outputs[system][number]
-            spans = values.ratings[system][number] if values.ratings and system in values.ratings else None
-            if values.human and values.ratings is not None and spans is None:
+            spans = stored.annotations[system][number] if system in stored.annotations else None
+            if gold and stored.annotations and spans is None:
                 continue  # rated, but not by these
             yield SubmissionRow(
                 test_set.lp,
@@ -174,7 +149,7 @@ def _rows(test_set: TestSet, values: _Values, form: str) -> Iterator[SubmissionR
                 place,
                 labels[number] if labels else str(place if form == "wmt26" else number + 1),
                 None if spans is None else fitted(spans, len(text or "")),
-                values.scores[system][number],
+                stored.scores[system][number],
                 test_set.documents[number][0],
                 test_set.sources[number],
                 text,
@@ -233,7 +208,6 @@ def import_submission(
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
-    check_new(test_set, name, overwrite)
     every = SUBMISSION_FORMATS[form].read(Path(path))
     rows = [row for row in every if row.lp == test_set.lp]
     if not rows:
@@ -243,8 +217,7 @@ def import_submission(
     if not cells:
         systems = first_of(sorted({row.system for row in rows}))
         raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {systems}")
-    gold = test_set.layout.human_scores(test_set.info.gold, "seg")
-    rated = _scores(gold) if gold.is_file() else {}
+    rated = score_rows(test_set.layout.human_scores(test_set.info.gold, "seg"))
     scores: dict[str, list[float | None]] = {}
     spans: dict[str, list[Annotation | None]] = {}
     for system, by_number in cells.items():
@@ -261,31 +234,35 @@ def import_submission(
         scores[system] = [None if row is None else _score(row) for row in row_of]
         if all(row.spans is not None for row in by_number.values()):
             spans[system] = [None if row is None else row.spans for row in row_of]
-    imported = store_metric(test_set, name, f"{form}|submission|v:{__version__}", scores, spans)
-    return replace(imported, left_out=len(rows) - sum(map(len, cells.values())))
-
-
-def check_new(test_set: TestSet, name: str, overwrite: bool) -> None:
-    """Raise `InputError` where the test set has a metric of this full name, unless it is to be overwritten."""
-    stored = test_set.layout.metric_scores(name, "seg")
-    if stored.is_file() and not overwrite:
-        raise InputError(f"{stored} is already there; choose another --name, or add --overwrite")
+    left_out = len(rows) - sum(map(len, cells.values()))
+    signature = f"{form}|submission|v:{__version__}"
+    return store_metric(test_set, name, signature, scores, spans, overwrite=overwrite, left_out=left_out)
 
 
 def store_metric(
     test_set: TestSet,
     name: str,
     signature: str,
-    scores: Mapping[str, Sequence[float | None]],
-    spans: Mapping[str, Sequence[Annotation | None]],
+    scores: dict[str, list[float | None]],
+    spans: dict[str, list[Annotation | None]],
+    *,
+    overwrite: bool,
+    left_out: int = 0,
 ) -> ImportedMetric:
-    """Write a metric's scores and spans by system; a system's score is the mean of its segments."""
+    """Write a metric's scores and spans by system; a system's score is the mean of its segments.
+
+    Raises:
+        InputError: the test set has a metric of this full name, and it is not to be overwritten.
+    """
+    path = test_set.layout.metric_scores(name, "seg")
+    if path.is_file() and not overwrite:
+        raise InputError(f"{path} is already there; choose another --name, or add --overwrite")
     by_system = {system: [score for score in row if score is not None] for system, row in scores.items()}
     means = {system: sum(row) / len(row) for system, row in by_system.items()}
-    write_metric(test_set, name, signature, scores, spans, means)
+    MetricFiles(scores, spans, means).write(test_set, name, signature)
     count = sum(map(len, by_system.values()))
     without = len(scores) * test_set.segments - count
-    return ImportedMetric(name, len(scores), count, len(spans) == len(scores), without=without)
+    return ImportedMetric(name, len(scores), count, len(spans) == len(scores), left_out, without)
 
 
 def _score(row: SubmissionRow) -> float:

@@ -1,16 +1,17 @@
-"""One test set and language pair: systems, texts, gold scores, ratings, metrics."""
+"""One test set and language pair: its systems, texts, gold scores, ratings and metrics, whose files fit together."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, read_scores
-from mbr_esd_metric.adapters.wmt.meta_info import TestSetInfo
+from mbr_esd_metric.adapters.wmt.layout import PACKED, Layout, default_data, read_documents, read_scores, read_text
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, gold_there, info_of
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
@@ -108,9 +109,14 @@ class TestSet:
         found = self.human_ratings(names) if names or self.ratings else ()
         return {ratings.name: ratings.of(self.systems, self.segments) for ratings in found}
 
-    def metric_names(self) -> tuple[str, ...]:
-        """Full names of the metrics that can be compared: see `left_out` for the others. Sorted."""
-        return tuple(name for name in sorted({*self.layout.metrics(), *self.added}) if self.why_not(name) is None)
+    def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
+        """Full names of the metrics that can be compared: see `left_out` for the others. Sorted.
+
+        Args:
+            of_systems: also those that score only systems.
+        """
+        names = {*self.layout.metrics(), *self.added, *(self.layout.metrics("sys") if of_systems else ())}
+        return tuple(name for name in sorted(names) if self.why_not(name) is None)
 
     def left_out(self) -> dict[str, str]:
         """Full name of each stored metric that is not in `metric_names` -> a line that says why."""
@@ -131,31 +137,25 @@ class TestSet:
         other = f"the standard reference is {standard}" if standard else "there is no standard reference"
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
-    def metrics_named(self, name: str) -> tuple[str, ...]:
-        """Those of `metric_names` that have this full or base name; two where one of them uses a reference."""
-        return tuple(full for full in self.metric_names() if name in (full, base_name(full)[0]))
-
-    def find_metrics(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+    def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
         """Those of `metric_names` that have one of these full or base names; all where none is given.
 
         Raises:
             InputError: a metric that is there but cannot be compared.
             OptionError: a name that no metric has.
         """
-        there = self.metric_names()
-        found = {name: self.metrics_named(name) for name in names}
-        for name, metrics in found.items():
+        usable = self.metric_names(of_systems=of_systems)
+        found: list[str] = []
+        for name in names:
+            metrics = [full for full in usable if name in (full, base_name(full)[0])]
             if not metrics:
-                if why := self.why_left_out(name):
-                    raise InputError(why)
-                known = {*there, *(base_name(full)[0] for full in there)}
+                lines = [line for full, line in self.left_out().items() if name in (full, base_name(full)[0])]
+                if lines:
+                    raise InputError("; ".join(lines))
+                known = {*usable, *(base_name(full)[0] for full in usable)}
                 raise unknown(f"metric of {self.name} {self.lp}", name, known)
-        return tuple(dict.fromkeys(full for metrics in found.values() for full in metrics)) if names else there
-
-    def why_left_out(self, name: str) -> str:
-        """The reasons why metrics of this full or base name are not in `metric_names`; "" where there are none."""
-        lines = self.left_out().items()
-        return "; ".join(line for full, line in lines if name in (full, base_name(full)[0]))
+            found += metrics
+        return tuple(dict.fromkeys(found)) if names else usable
 
     def read_metrics(self, names: Sequence[str] = ()) -> tuple[list[StoredMetric], list[str]]:
         """The metrics of `find_metrics`, and what a reader has to know of them, a line each.
@@ -215,7 +215,6 @@ class TestSet:
         path = self.layout.metric_scores(name, "seg")
         stored = read_scores(path)
         check_blocks(path, stored, self.outputs, self.segments)
-        notes: list[str] = []
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
             if system not in stored:
@@ -223,14 +222,163 @@ class TestSet:
             for column, (line, score) in enumerate(stored[system]):
                 if score is None and not np.isnan(self.gold[row, column]):
                     raise InputError(f"{path}, line {line}: a metric has a score for every segment that is rated")
-                scores[row, column] = np.nan if score is None else score
-        rating_path = self.layout.metric_rating(name)
-        ratings = None
-        if rating_path.is_file():
-            reader = RatingsReader(self.outputs, self.systems, repeats=True)
-            ratings = reader.read(name, rating_path)
-            notes += reader.notes(f"{name}, {self.lp}")
-        return StoredMetric(name, scores, ratings, tuple(notes))
+                scores[row, column] = score
+        if not self.layout.metric_rating(name).is_file():
+            return StoredMetric(name, scores, None)
+        reader = RatingsReader(self.outputs, self.systems, repeats=True)
+        ratings = reader.read(name, self.layout.metric_rating(name))
+        return StoredMetric(name, scores, ratings, reader.notes(f"{name}, {self.lp}"))
+
+
+def load_test_set(
+    data: str | Path | None,
+    test_set: str,
+    lp: str,
+    *,
+    reference: str | None = None,
+    gold: str | None = None,
+    choice: SystemChoice = SystemChoice(),  # noqa: B008
+    blind: bool = False,
+) -> TestSet:
+    """Read a test set and language pair of an mt-metrics-eval data folder; check that its files fit together.
+
+    Args:
+        data: the folder that holds the test sets; None for the folder of the toolkit's download.
+        test_set: such as "wmt24".
+        lp: such as "en-de".
+        reference: the standard reference, if it differs from the table's (`MQM_TEST_SETS`).
+        gold: the name of the gold scores, if it differs from the table's.
+        choice: which systems are evaluated.
+        blind: whether gold may be missing, as before a task has ended; nothing is rated then.
+
+    Raises:
+        InputError: a file is missing, malformed or does not fit the others; names the file and the line.
+    """
+    layout = Layout(Path(data).expanduser() if data is not None else default_data(), test_set, lp)
+    _check_folders(layout)
+    notes: list[str] = []
+    info = _info(layout, gold, notes)
+    sources = read_text(layout.source(), "source")
+    if not sources:
+        raise InputError(f"{layout.source()}: the file is empty")
+    documents = read_documents(layout.documents)
+    _check_count(layout.documents, documents, len(sources))
+    references = {n: _texts(p, "target", len(sources)) for n, p in layout.references().items()}
+    outputs = {n: _texts(p, "hypothesis", len(sources)) for n, p in layout.outputs().items()}
+    if not outputs:
+        raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file a system")
+    info = replace(info, standard_reference=_standard(layout, info, reference, references, notes))
+    if blind and not layout.human_scores(info.gold, "seg").is_file():
+        systems = tuple(system for system in outputs if choice.takes(system, info, references))
+        gold_scores = np.full((len(systems), len(sources)), np.nan)
+    else:
+        systems, gold_scores = _gold(layout, info, outputs, references, len(sources), choice)
+    # A merged set has the single raters' spans again: the notes count those that are evaluated.
+    files = layout.human_ratings()
+    evaluated = choose_ratings(files, info.gold)
+    reader, others = (RatingsReader(outputs, systems) for _ in range(2))
+    ratings = tuple((reader if name in evaluated else others).read(name, path) for name, path in files.items())
+    return TestSet(
+        layout=layout,
+        info=info,
+        systems=systems,
+        sources=tuple(text or "" for text in sources),
+        documents=tuple(documents),
+        references=references,
+        outputs=outputs,
+        gold=gold_scores,
+        ratings=ratings,
+        notes=(*notes, *reader.notes(f"people, {lp}")),
+    )
+
+
+def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
+    """What is known of the test set, with the gold scores that are named, or that are there."""
+    info = info_of(layout.test_set, layout.lp)
+    if gold:
+        return replace(info, gold=gold)
+    if not layout.human_scores(info.gold, "seg").is_file():
+        names = layout.human_score_names()
+        instead = gold_there(names) or (names[0] if len(names) == 1 else None)
+        if instead is not None:
+            notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
+            return replace(info, gold=instead)
+    return info
+
+
+def _standard(
+    layout: Layout, info: TestSetInfo, reference: str | None, references: Collection[str], notes: list[str]
+) -> str | None:
+    """The standard reference: the one that is named, else the usual one, else the first."""
+    there = ", ".join(references) or "none"
+    if reference is not None and reference not in references:
+        raise InputError(
+            f"{layout.root / 'references'}: no reference {reference!r} for {layout.lp}; there are: {there}; "
+            "name it with --reference"
+        )
+    usual = reference or info.standard_reference
+    if usual in references:
+        return usual
+    # Error spans and metrics without a reference need none.
+    first = next(iter(sorted(references)), None)
+    if usual is not None:
+        instead = f"{first} takes its place" if first else "no metric with a reference is compared"
+        notes.append(f"no reference {usual} in {layout.lp} (there are: {there}): {instead}")
+    return first
+
+
+def _check_folders(layout: Layout) -> None:
+    if not layout.root.is_dir():
+        sets = sorted(path.name for path in layout.data.glob("*") if path.is_dir())
+        there = f"there are {', '.join(sets)}" if sets else f"{layout.data} is empty or missing"
+        raise InputError(
+            f"{layout.root}: no such test set; {there}; name its folder, such as --test-set data/wmt24; the "
+            "published test sets come with mt-metrics-eval (mtme --download), ratings of your own by mbr-esd wmt import"
+        )
+    if not layout.source().is_file():
+        for packed in (Path(f"{layout.source()}{suffix}") for suffix in PACKED):
+            if packed.is_file():
+                raise InputError(f"{packed}: files of a test set are plain text; unpack it")
+        files = (layout.root / "sources").glob("*.[tj][xs]*")
+        there = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
+        raise InputError(f"{layout.source()}: no such file; language pairs of {layout.test_set}: {there}")
+
+
+def _texts(path: Path, field: str, count: int) -> tuple[str | None, ...]:
+    segments = read_text(path, field)
+    _check_count(path, segments, count)
+    return tuple(segments)
+
+
+def _check_count(path: Path, lines: Sequence[object], segments: int) -> None:
+    if len(lines) != segments:
+        line = min(len(lines), segments) + 1
+        raise InputError(f"{path}, line {line}: {len(lines)} lines, but {segments} source segments")
+
+
+def _gold(
+    layout: Layout,
+    info: TestSetInfo,
+    outputs: Mapping[str, object],
+    references: Collection[str],
+    segments: int,
+    choice: SystemChoice,
+) -> tuple[tuple[str, ...], FloatMatrix]:
+    path = layout.human_scores(info.gold, "seg")
+    if not path.is_file():
+        there = ", ".join(layout.human_score_names())
+        fix = "`mbr-esd leaderboard --gold` takes one" if there else "import human ratings first: mbr-esd wmt import"
+        raise InputError(f"{path}: no such gold scores; there are: {there or 'none'}; {fix}")
+    stored = read_scores(path)
+    check_blocks(path, stored, outputs, segments)
+    rated = [system for system in sorted(stored) if any(score is not None for _, score in stored[system])]
+    systems = tuple(system for system in rated if choice.takes(system, info, references))
+    if not systems:
+        raise InputError(
+            f"{path}: of the systems with a gold score ({', '.join(rated) or 'none'}) none is evaluated; name "
+            "those that are with --systems"
+        )
+    return systems, np.array([[score for _, score in stored[system]] for system in systems], dtype=np.float64)
 
 
 def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:

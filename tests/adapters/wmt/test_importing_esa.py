@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRati
 from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_esa
-from mbr_esd_metric.adapters.wmt.layout import read_domain_scores, read_scores
+from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -48,8 +48,8 @@ def test_one_annotation_a_translation(tmp_path: Path) -> None:
     assert [None if a is None else len(a) for a in ratings.annotations["A_B"]] == [1, None, 1]
     assert ratings.raters["A_B"] == ("r0", None, "r0")
     assert read_scores(done.layout.human_scores("esa", "sys"))["A_B"][0][1] == 80.0
-    domains = read_domain_scores(done.layout.human_scores("esa", "domain"))
-    assert domains == {"news": {"A_B": 90.0, "C": 50.0}, "social": {"A_B": 70.0, "C": 50.0}}
+    domains = done.layout.human_scores("esa", "domain").read_text(encoding="utf-8")
+    assert domains == "news\tA_B\t90.0\nsocial\tA_B\t70.0\nnews\tC\t50.0\nsocial\tC\t50.0\n"
 
 
 def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path) -> None:
