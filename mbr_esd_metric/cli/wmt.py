@@ -118,7 +118,7 @@ def _dry_run(
     if is_ours(model):
         card = load_card(model)
         card = with_pair(card, None if card.lp else test_set.lp)
-        print_estimates(card, [one.segment for one in texts if one.supplied], trial)
+        print_estimates(card, [one for one in texts if one.supplied], trial)
     elif args.dry_run:
         raise useless(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")
 

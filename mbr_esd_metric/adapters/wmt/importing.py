@@ -45,8 +45,6 @@ class Target:
     """A new test set, in one language pair, of a data folder.
 
     Attributes:
-        data: the data folder.
-        test_set, lp: the place in it.
         references: those of the systems that are references; by default, those called ref, refA, refB and so on. One
             called "ref" takes the name of the test set's standard reference.
         rename: system names to change, old -> new. In others, white space and slashes become underscores.
@@ -111,12 +109,7 @@ class Target:
         return names
 
     def references_among(self, systems: Sequence[str]) -> tuple[str, ...]:
-        """Those of the systems, under their new names, that are references.
-
-        Raises:
-            InputError: a name that no reference can have.
-            OptionError: a reference that is no system.
-        """
+        """Those of the systems, under their new names, that are references."""
         for name in self.references:
             if name not in systems:
                 raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
@@ -128,14 +121,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A test set that was written.
-
-    Attributes:
-        layout: its files.
-        systems, references, raters: their names.
-        segments, documents, ratings: their numbers.
-        notes: changes and omissions, in addition to those that the reader reports.
-    """
+    """A test set that was written; `notes` are changes and omissions, in addition to those that the reader reports."""
 
     layout: Layout
     systems: tuple[str, ...]
@@ -157,11 +143,7 @@ class Imported:
 
 
 def import_mqm(human: MqmData, target: Target) -> Imported:
-    """Write a test set of human MQM annotations.
-
-    Args:
-        human: the result of `read_mqm`.
-        target: the place.
+    """Write a test set of the human MQM annotations that `read_mqm` read.
 
     Raises:
         InputError: no rating in that language pair, a name the layout cannot carry, the test set exists, or metric
@@ -192,15 +174,7 @@ def import_mqm(human: MqmData, target: Target) -> Imported:
 
 
 def import_esa(human: EsaData, target: Target) -> Imported:
-    """Write a test set of ESA.
-
-    Args:
-        human: the result of `read_esa` or `read_wmt26_esa`.
-        target: the place.
-
-    Raises:
-        InputError, OptionError: as `import_mqm`; some ratings with a score and some without.
-    """
+    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read; errors as of `import_mqm`."""
     segments = [segment for segment in human.segments if segment.lp == target.lp]
     ratings = [one for s in segments for each in s.ratings.values() for one in each]
     if not ratings:
@@ -232,11 +206,7 @@ def import_esa(human: EsaData, target: Target) -> Imported:
 
 
 def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
-    """Write the texts of one language pair of a task's test set.
-
-    Raises:
-        InputError, OptionError: as `import_mqm`.
-    """
+    """Write the texts of one language pair of a task's test set; errors as of `import_mqm`."""
     of_pair = [segment for segment in segments if segment.lp == target.lp]
     if not of_pair:
         pairs = ", ".join(sorted({segment.lp for segment in segments}))
@@ -256,16 +226,13 @@ def read_task(path: str | Path) -> tuple[RatedSegment, ...]:
     Args:
         path: mteval-task*-test25.tsv of WMT25, a row a segment and system, or mteval-test26.jsonl of WMT26, a segment a
             line with item_id, src, ref and hyps; plain or compressed.
-
-    Raises:
-        InputError: another format; the message names the line.
     """
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")
-    segments = read_items(path, _wmt26) if of_wmt26 else read_table_segments(path)
+    segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_table_segments(path))
     if not segments:
         raise InputError(f"{path}: no official segment in this file")
-    return tuple(segments)
+    return segments
 
 
 def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[RatedSegment]:
@@ -336,11 +303,7 @@ def _carried(error: MqmError, text: str, into: str) -> MqmError:
 
 
 def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
-    """Rater -> the name of their file.
-
-    Raises:
-        InputError: a name that no file can have, or that two raters would have.
-    """
+    """Rater -> the name of their file."""
     names: dict[str, str] = {}
     raters = dict.fromkeys(one.rater or "" for s in segments for each in s.ratings.values() for one in each)
     for rater in raters:
@@ -375,11 +338,8 @@ def _import(
     notes = list(notes)
     if names.get("ref", "ref") != "ref" and "ref" not in target.rename:
         notes.append(f"system ref is called {names['ref']}, as the standard reference of the test set")
-    cells: dict[str, list[list[SegmentRating]]] = {}
-    for old, name in names.items():
-        row = [segment.ratings.get(old, []) for segment in listed]
-        if any(row):
-            cells[name] = row
+    rows = {name: [segment.ratings.get(old, []) for segment in listed] for old, name in names.items()}
+    cells = {name: row for name, row in rows.items() if any(row)}
     with _replacing(layout, [segment.source for segment in listed]) as new:
         files.write_documents(new.documents, ((segment.domain, segment.document) for segment in listed))
         for old, name in names.items():
@@ -397,21 +357,16 @@ def _import(
 
 def _write_scores(layout: Layout, gold: str, segments: Sequence[RatedSegment], cells: _Cells, weights: str) -> None:
     table = weights_of(weights)
-    scores = {
-        system: [
+    domains = ["_".join(segment.domain.split()) for segment in ordered(segments)]
+    scores: dict[str, list[float | None]] = {}
+    by_domain: dict[str, dict[str, float | None]] = {}
+    for system, row in cells.items():
+        scores[system] = [
             _mean([score_of(one.errors or (), table) if one.score is None else one.score for one in each])
             for each in row
         ]
-        for system, row in cells.items()
-    }
-    domains = ["_".join(segment.domain.split()) for segment in ordered(segments)]
-    by_domain = {
-        system: {
-            domain: _mean([score for score, other in zip(row, domains, strict=True) if other == domain])
-            for domain in dict.fromkeys(domains)
-        }
-        for system, row in scores.items()
-    }
+        pairs = list(zip(scores[system], domains, strict=True))
+        by_domain[system] = {domain: _mean([s for s, other in pairs if other == domain]) for domain in set(domains)}
     files.write_scores(layout.human_scores(gold, "seg"), scores)
     files.write_scores(layout.human_scores(gold, "sys"), {system: [_mean(row)] for system, row in scores.items()})
     files.write_scores(layout.human_scores(gold, "domain"), by_domain)
@@ -424,11 +379,11 @@ def _mean(scores: Sequence[float | None]) -> float | None:
 
 def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
     """Write the error spans of the first rating of each translation."""
-    ratings = {system: [each[0].errors if each else None for each in row] for system, row in cells.items()}
-    raters = {
-        system: ["_".join((each[0].rater or "").split()) or None if each else None for each in row]
-        for system, row in cells.items()
-    }
+    ratings, raters = {}, {}
+    for system, row in cells.items():
+        first = [each[0] if each else SegmentRating(None) for each in row]
+        ratings[system] = [one.errors for one in first]
+        raters[system] = ["_".join((one.rater or "").split()) for one in first]
     write_ratings(layout.human_rating(name), ratings, raters)
 
 

@@ -63,11 +63,7 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
-    """The test set with these metrics beside those of its folder.
-
-    Raises:
-        InputError: a file of another format, or one that lacks a rated translation.
-    """
+    """The test set with these metrics beside those of its folder."""
     added = [metric_of_file(test_set, name, path) for name, path in files.items()]
     return replace(test_set, added={**test_set.added, **{metric.name: metric for metric in added}})
 
@@ -79,7 +75,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     spans and no score, (25 + Score(E)) / 25 counts.
 
     Raises:
-        InputError: as `with_files`.
+        InputError: a file of another format, or one that lacks a rated translation.
     """
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
     of_decisions = first.startswith("{") and '"expected_utility"' in first
@@ -106,11 +102,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
-    """The rows of a file of decisions, which name segments by their numbers from 1.
-
-    Raises:
-        InputError: a decision that names no translation of the test set, or whose spans have other words than it.
-    """
+    """The rows of a file of decisions, which name segments by their numbers from 1."""
     rows = []
     for line, record in enumerate(read_decisions(path), 1):
         where = f"{path}, decision {line}"
@@ -131,7 +123,7 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
 
 
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> ImportedMetric:
-    """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `with_files`."""
+    """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `metric_of_file`."""
     metric = metric_of_file(test_set, name, Path(path))
     scores: dict[str, list[float | None]] = {
         system: [None if np.isnan(score) else float(score) for score in row]
@@ -158,14 +150,8 @@ def read_sampled(
     """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
 
     Args:
-        test_set: its translations.
-        path: of the file.
-        choosing: names of the rules that will choose.
+        choosing: names of the rules that will choose; one that needs log-probabilities is refused without them.
         answers: the answer format of candidates that do not say theirs.
-
-    Raises:
-        InputError: a line that cannot be read or belongs to no translation; a translation whose candidates have no
-            log-probability, which one of the rules needs.
     """
     records = (
         replace(one, columns=replace(one.columns, format=one.columns.format or answers))

@@ -11,22 +11,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
-from mbr_esd_metric.metric.card import OWN_MODEL
+from mbr_esd_metric.metric.card import OWN_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, joined_names, load_card
-from mbr_esd_metric.metric.plan import members
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.data_warnings import data_warning, warnings
+from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.metric.plan import Segment, members, plan
+from mbr_esd_metric.metric.signature import signature
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
-CONFIDENT = 0.7
+_CONFIDENT = 0.7
 
 #: Characters of a metric's name, as in a regular expression's brackets.
 _NAME = r"\w.+=*-"
@@ -34,48 +34,21 @@ _NAME = r"\w.+=*-"
 #: Options of a model name that say where and how it runs, not what it is. They are not in the name of the metric.
 #: Those that change scores are in the signature, so that different scores are never taken for each other.
 _SILENT = frozenset(
-    {
-        "engine",
-        "lp",
-        "candidates",
-        "store",
-        "server",
-        "price",
-        "max_cost",
-        "dtype",
-        "concurrency",
-        "vllm",
-    }
+    ("engine", "lp", "candidates", "store", "server", "price", "max_cost", "dtype", "concurrency", "vllm")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredText:
+class ScoredText(Segment):
     """One translation to score.
 
     Attributes:
-        source, translation: the texts.
         reference: None if there is none.
-        label: how messages name the translation.
-        system: whose translation it is.
         supplied: False if the folder has no translation of the segment; the text is then empty.
-        document: that the segment is of.
     """
 
-    source: str
-    translation: str
-    reference: str | None
-    label: str
-    system: str = ""
+    reference: str | None = None
     supplied: bool = True
-    document: str = ""
-
-    @property
-    def segment(self) -> Segment:
-        """The same for a model of this package."""
-        from mbr_esd_metric.metric.plan import Segment
-
-        return Segment(self.source, self.translation, self.label, self.system, self.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +146,6 @@ class MbrEsdScorer(Scorer):
     samples = True
 
     def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
-        from mbr_esd_metric.metric.card import with_pair
-        from mbr_esd_metric.metric.metric import Metric
-        from mbr_esd_metric.metric.plan import plan
-        from mbr_esd_metric.metric.signature import signature
-
         card = load_card(model)
         card = with_pair(card, None if card.lp else lp)
         if card.decision.blank == "skip":
@@ -190,23 +158,16 @@ class MbrEsdScorer(Scorer):
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
-        from mbr_esd_metric.metric.data_warnings import data_warning, warnings
-
-        segments = [text.segment for text in texts if text.supplied]
+        segments = [text for text in texts if text.supplied]
         run = self._metric.annotate(segments, progress=progress)
-        decisions = run.decisions
         self.note = "\n".join([run.summary.line, *run.summary.advice])
         data_warnings = [data_warning(segment.source, segment.translation) for segment in segments]
         if line := warnings(data_warnings, [segment.label for segment in segments], self._metric.card.decision.blank):
             self.note += f"\n{line}"
-        given = iter(decisions)
-        every = [next(given) if text.supplied else None for text in texts]
-        return {
-            self._name: Scored(
-                tuple(0.0 if d is None else d.mqm for d in every),
-                tuple(EMPTY if d is None else d.annotation for d in every),
-            )
-        }
+        decisions = iter(run.decisions)
+        of_texts = [next(decisions) if text.supplied else None for text in texts]
+        scores = tuple(0.0 if d is None else d.mqm for d in of_texts)
+        return {self._name: Scored(scores, tuple(EMPTY if d is None else d.annotation for d in of_texts))}
 
 
 class CometScorer(Scorer):
@@ -239,21 +200,21 @@ class CometScorer(Scorer):
             self._variants.append((f"{base}-{reference}", True, "Reg"))
         else:
             self._variants.append((f"{base}-src", False, "Reg"))
-        stem = self._checkpoint.signature
         self.signatures = {
-            name: f"{stem}|{'ref' if given else 'src'}|{variant}" for name, given, variant in self._variants
+            name: f"{self._checkpoint.signature}|{'ref' if with_reference else 'src'}|{variant}"
+            for name, with_reference, variant in self._variants
         }
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Reg as the model has it, ESD in [-25, 0]."""
         results: dict[str, Scored] = {}
-        for given in sorted({given for _, given, _ in self._variants}):
+        for with_reference in sorted({one[1] for one in self._variants}):
             samples = [{"src": text.source, "mt": text.translation} for text in texts]
-            if given:
+            if with_reference:
                 samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
             prediction = self._checkpoint.predict(samples, progress)
             self.note = self._checkpoint.cut_note(samples)
-            for name, _, variant in (v for v in self._variants if v[1] == given):
+            for name, _, variant in (v for v in self._variants if v[1] == with_reference):
                 results[name] = _variant(variant, prediction, texts)
         return results
 
@@ -264,7 +225,7 @@ _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
 def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scored:
     if variant == "Reg":
         return Scored(tuple(float(score) for score in prediction.scores))
-    least = CONFIDENT if variant == "ESD-Conf" else 0.0
+    least = _CONFIDENT if variant == "ESD-Conf" else 0.0
     annotations = tuple(
         xcomet_annotation(spans, text.translation, least)
         for spans, text in zip(prediction.metadata.error_spans, texts, strict=True)
@@ -273,11 +234,7 @@ def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scor
 
 
 def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, least: float = 0.0) -> Annotation:
-    """xCOMET's spans as an annotation: those with a confidence of at least `least`.
-
-    Its offsets are those of subwords. Special tokens have none, so a span of special tokens alone has no characters and
-    is left out.
-    """
+    """xCOMET's spans with a confidence of at least `least`; those of special tokens alone have no characters."""
     found = []
     for span in spans:
         severity = fold_severity(span["severity"])
@@ -287,13 +244,7 @@ def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, leas
     return Annotation(found)
 
 
-def make_scorer(
-    model: str,
-    *,
-    name: str | None = None,
-    reference: str | None = None,
-    lp: str | None = None,
-) -> Scorer:
+def make_scorer(model: str, *, name: str | None = None, reference: str | None = None, lp: str | None = None) -> Scorer:
     """The scorer of that name.
 
     Args:

@@ -229,11 +229,11 @@ def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
         ScoredText(
             test_set.sources[i],
             test_set.outputs[system][i] or "",
-            reference[i] if reference else None,
             f"{system}, segment {i + 1}",
             system,
-            test_set.outputs[system][i] is not None,
             test_set.documents[i][1],
+            reference=reference[i] if reference else None,
+            supplied=test_set.outputs[system][i] is not None,
         )
         for i in _segments(test_set, system, rated)
     ]

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mbr_esd_metric.adapters.qe_tsv import span_columns
+from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import one_line
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, Severity, fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines, table_cells, write_whole
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
@@ -72,11 +73,6 @@ class SubmissionRow:
     clean: bool | None = None
     line: int = 0
 
-    @property
-    def where(self) -> str:
-        """The translation's name in messages."""
-        return f"system {self.system} in {self.lp}"
-
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -106,7 +102,9 @@ class Format:
 
 def _write_wmt25_scores(path: Path, submission: Submission) -> None:
     header = (*_IDENTITY, "domain_name", "method", "overall")
-    segments = [(*_identity(row), row.domain, row.method, repr(_score_of(row))) for row in submission.rows]
+    segments = [
+        (*_identity(row), row.domain, row.method, repr(_needed(row, row.score, "score"))) for row in submission.rows
+    ]
     systems = []
     for (lp, system), score in sorted(submission.systems.items()):
         source, target = lp.split("-", 1)
@@ -121,7 +119,15 @@ def _write_wmt25_spans(path: Path, submission: Submission) -> None:
     lines: list[tuple[str, ...]] = [(*_IDENTITY, *_TEXTS, "domain_name", "method", *_SPANS)]
     for row in submission.rows:
         texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
-        lines.append((*_identity(row), *map(cell_text, texts), row.domain, row.method, *write_spans(_spans_of(row))))
+        lines.append(
+            (
+                *_identity(row),
+                *map(cell_text, texts),
+                row.domain,
+                row.method,
+                *write_spans(_needed(row, row.spans, "error spans")),
+            )
+        )
     # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows(lines)
@@ -158,10 +164,9 @@ def _write_wmt26(path: Path, submission: Submission) -> None:
     for row in submission.rows:
         source, target = row.lp.split("-", 1)
         identifier = SEPARATOR.join(["official", source, target, row.domain, row.document, row.label])
-        item = items.setdefault(
-            identifier, {"item_id": identifier, "task1_pred": {}, "task2_pred": {}, "task3_pred": {}}
-        )
-        spans, score = _spans_of(row), _score_of(row)
+        predicted: dict[str, Any] = {f"task{number}_pred": {} for number in (1, 2, 3)}
+        item = items.setdefault(identifier, {"item_id": identifier, **predicted})
+        spans, score = _needed(row, row.spans, "error spans"), _needed(row, row.score, "score")
         errors = [
             {"start": s.start, "end": s.end, "severity": s.severity, "category": s.category or "other"}
             for s in spans.on("translation")
@@ -257,26 +262,18 @@ def _json_spans(answer: Mapping[str, Any]) -> Annotation:
 
 def _annotation(errors: Iterable[Mapping[str, Any]], length: int | None = None) -> Annotation:
     """The annotation of errors with start and end, or of omissions with neither."""
-    spans: list[ErrorSpan] = []
-    points: list[Point] = []
-    unplaced: list[Severity] = []
+    marked = []
     for error in errors:
-        word = str(error["severity"])
-        severity = fold_severity(word)
-        if severity is None and word.lower() != "neutral":
-            raise InputError(f"severity {word!r}; the task has major and minor")
-        if severity is None:
-            continue
+        severity = str(error["severity"])
+        if fold_severity(severity) is None and severity.lower() != "neutral":
+            raise InputError(f"severity {severity!r}; the task has major and minor")
         if "start" not in error:
-            unplaced.append(severity)
+            marked.append(MqmError(severity, None, "source"))
             continue
         start, end = int(error["start"]), int(error["end"])
         end = end if length is None else min(end, length)
-        if 0 <= start < end:
-            spans.append(ErrorSpan(start, end, severity, error.get("category")))
-        elif 0 <= start == end:
-            points.append((start, severity))
-    return Annotation.of_rater(spans).pointing(points).missing(unplaced)
+        marked.append(MqmError(severity, error.get("category"), "target" if 0 <= start <= end else None, start, end))
+    return annotation_of_errors(marked)
 
 
 def write_spans(spans: Annotation) -> tuple[str, str, str]:
@@ -296,16 +293,10 @@ def _identity(row: SubmissionRow) -> tuple[str, ...]:
     return (row.document, row.label, source, target, "official", row.system)
 
 
-def _spans_of(row: SubmissionRow) -> Annotation:
-    if row.spans is None:
-        raise InputError(f"no error spans of {row.where}")
-    return row.spans
-
-
-def _score_of(row: SubmissionRow) -> float:
-    if row.score is None:
-        raise InputError(f"no score of {row.where}")
-    return row.score
+def _needed(row: SubmissionRow, value: _T | None, what: str) -> _T:
+    if value is None:
+        raise InputError(f"no {what} of system {row.system} in {row.lp}")
+    return value
 
 
 def cell_text(text: str) -> str:

@@ -33,7 +33,7 @@ class ImportedMetric:
         systems, translations: their numbers.
         spans: whether it has error spans.
         left_out: rows of systems or segments that the test set lacks.
-        without: unrated translations of its systems that the file has nothing on.
+        without: unrated translations without an answer.
     """
 
     name: str
@@ -79,11 +79,6 @@ def write_submission(
 
     Returns:
         The number of rows written.
-
-    Raises:
-        InputError: the metric's files do not fit, or it lacks the error spans that the format has.
-        OptionError: an unknown format, metric or set of ratings, or a metric with a variant with and one without
-            reference; scores whose range is not known, or that are outside of it; no translation is left.
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
@@ -191,9 +186,7 @@ def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] 
 def import_submission(
     path: str | Path, form: str, test_set: TestSet, name: str, *, overwrite: bool = False
 ) -> ImportedMetric:
-    """Read a submission into a test set, as metric scores and error spans.
-
-    A format without scores gives Score(E) of its spans.
+    """Read a submission into a test set, as metric scores and error spans; spans without scores give Score(E).
 
     Args:
         path, form: as for `write_submission`.
@@ -204,7 +197,6 @@ def import_submission(
     Raises:
         InputError: the file has another format, lacks a rated translation of one of its systems, or has another text;
             or the metric is in the test set already.
-        OptionError: an unknown format.
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
