@@ -18,11 +18,11 @@ from tests.helpers.real_server import stored
 def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same(
     tmp_path: Path, ted_pairs: list[tuple[str, str]]
 ) -> None:
-    """The real engine and model, killed in the middle: the next run goes on, byte for byte."""
+    """The real engine and model, killed inside a text of several sentences: the next run goes on, byte for byte."""
     pairs = sorted(ted_pairs, key=lambda pair: len(pair[0]))[:3]
-    (tmp_path / "src").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
-    (tmp_path / "mt").write_text("".join(f"{translation}\n" for _, translation in pairs), encoding="utf-8")
-    model = "mbr-esd-demo?n=4&max_tokens=32&invalid=empty"
+    for name, texts in zip(("src", "mt"), zip(*pairs, strict=True), strict=True):
+        (tmp_path / name).write_text(" ".join(texts) + "\n", encoding="utf-8")
+    model = "mbr-esd-demo?n=4&max_tokens=32&invalid=empty&unit=sentence&context=document"
 
     def command(store: str) -> subprocess.Popen[bytes]:
         words = ["score", "-s", "src", "-t", "mt", "--model", model, "--to_json", f"{store}.json", "--quiet"]
