@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
@@ -82,6 +82,19 @@ class Prediction(_Result):
     system_score: float
     metadata: Metadata
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a sample, with its score and its part of the metadata: ``pandas.DataFrame(prediction.rows())``."""
+        columns = {"score": self.scores} | {
+            name: values for name, values in self.metadata.items() if isinstance(values, list) and name != "advice"
+        }
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+class DataFrame(Protocol):
+    """What is asked of a pandas DataFrame."""
+
+    def to_dict(self, orient: Any, /) -> Any: ...
+
 
 #: Settings of a model that `repr` shows even where they are at their default.
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
@@ -133,7 +146,7 @@ class Metric:
 
     def predict(
         self,
-        samples: Sequence[Mapping[str, str]] | Mapping[str, Sequence[str]],
+        samples: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[str]] | DataFrame,
         batch_size: int = 16,
         gpus: int = 1,
         devices: Sequence[int] | str | int | None = None,
@@ -148,7 +161,7 @@ class Metric:
         Args:
             samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
                 candidates come from a file, and "doc", the document for ``context=document``; other keys, such
-                as "ref", are ignored. Or one dict of such lists.
+                as "ref", are ignored. Or one dict of such lists, or a pandas DataFrame with such columns.
             gpus: 0 keeps the model on the CPU; with any other number the engine chooses.
             mc_dropout: must be 0.
             progress_bar: show progress on standard error.
@@ -166,11 +179,12 @@ class Metric:
         """
         if mc_dropout:
             raise OptionError("mc_dropout is for COMET's regression models; leave it at 0 with this model")
-        if isinstance(samples, Mapping):
-            samples = _rows(samples)
-        if not isinstance(samples, Iterable):
-            raise InputError(f"samples are {type(samples).__name__}; give a list of dicts with 'src' and 'mt'")
-        segments = [_segment(sample, index) for index, sample in enumerate(samples)]
+        rows: Any = _rows(samples) if isinstance(samples, Mapping) else samples
+        if hasattr(rows, "to_dict"):
+            rows = rows.to_dict("records")
+        if not isinstance(rows, Iterable):
+            raise InputError(f"samples are {type(rows).__name__}; give a list of dicts with 'src' and 'mt'")
+        segments = [_segment(sample, index) for index, sample in enumerate(rows)]
         metric = self if gpus else Metric(replace(self.card, device="cpu"))
         return metric.predict_segments(segments, progress=progress_bar)
 
@@ -251,7 +265,7 @@ def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     return [dict(zip(lists, texts, strict=True)) for texts in zip(*lists.values(), strict=True)]
 
 
-def _segment(sample: Mapping[str, str], index: int) -> Segment:
+def _segment(sample: Mapping[str, Any], index: int) -> Segment:
     if not isinstance(sample, Mapping):
         raise InputError(f"samples[{index}] is {type(sample).__name__}; give a dict with 'src' and 'mt'")
     texts = {"system": "", "doc": "", **sample}

@@ -56,6 +56,15 @@ def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")
 
 
+def test_data_frames_go_in_and_rows_come_out(card: ModelCard) -> None:
+    pandas = pytest.importorskip("pandas")
+    texts = [{"src": one.source, "mt": one.translation, "other": 1.0} for one in SEGMENTS[:3]]
+    prediction = Metric(card).predict(pandas.DataFrame(texts), progress_bar=False)
+    frame = pandas.DataFrame(prediction.rows())
+    assert list(frame["score"]) == prediction.scores == Metric(card).predict(texts, progress_bar=False).scores
+    assert list(frame["error_spans"]) == prediction.metadata.error_spans
+
+
 def test_identical_pairs_are_sampled_once_and_empty_translations_never(card: ModelCard) -> None:
     segments = [*SEGMENTS[:2], SEGMENTS[0], Segment("Source", "", "sample 3")]
     decisions = annotate(card, segments).decisions

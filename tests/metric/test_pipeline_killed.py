@@ -27,7 +27,20 @@ def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same
     model = "mbr-esd-demo?n=4&max_tokens=32&invalid=empty&unit=sentence&context=document"
 
     def command(store: str) -> subprocess.Popen[bytes]:
-        words = ["score", "-s", "src", "-t", "mt", "--documents", "docs", "--model", model, "--to_json", f"{store}.json", "--quiet"]
+        words = [
+            "score",
+            "-s",
+            "src",
+            "-t",
+            "mt",
+            "--documents",
+            "docs",
+            "--model",
+            model,
+            "--to_json",
+            f"{store}.json",
+            "--quiet",
+        ]
         return subprocess.Popen(
             [sys.executable, "-m", "mbr_esd_metric", *words],
             cwd=tmp_path,
