@@ -28,7 +28,7 @@ LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py
 SLOW = {
     "test_a_users_file_is_checked",
     "test_command_line.py",
-    "test_compatibility.py",
+    "test_registration.py",
     "test_docs.py",
     "test_faults_lose_and_double_nothing",
     "test_many_units_take_bounded_memory",

@@ -61,23 +61,16 @@ def read_comet_json(path: Path) -> list[CometRow]:
                 parts = tuple(
                     ScoredPart(one["start"], one["end"], finite(one["score"])) for one in row.get("sentences") or ()
                 )
+                score, mqm = (None if row.get(key) is None else finite(row[key]) for key in ("COMET", "mqm"))
                 left_out = row.get("COMET", 0) is None and not row.get("errors")
-                annotation = (
-                    _annotation(row["errors"], row.get("omissions", ())) if "errors" in row and not left_out else None
-                )
-            data_warning = row.get("data_warning")
-            result.append(
-                CometRow(
-                    SegmentKey(system, str(row.get("src", "")), row["mt"]),
-                    str(row.get("id", number)),
-                    annotation,
-                    _score(row.get("COMET"), where),
-                    _score(row.get("mqm"), where),
-                    None if data_warning is None else str(data_warning),
-                    bool(row.get("ref")),
-                    parts,
-                )
-            )
+                annotation = None
+                if "errors" in row and not left_out:
+                    annotation = _annotation(row["errors"], row.get("omissions", ()))
+            place = SegmentKey(system, str(row.get("src", "")), row["mt"])
+            warning = row.get("data_warning")
+            warning = None if warning is None else str(warning)
+            name, reference = str(row.get("id", number)), bool(row.get("ref"))
+            result.append(CometRow(place, name, annotation, score, mqm, warning, reference, parts))
     return result
 
 
@@ -91,12 +84,3 @@ def _annotation(errors: Any, omissions: Any) -> Annotation:
         else:
             spans.append(error)
     return Annotation.of_rater(spans).pointing(points)
-
-
-def _score(value: Any, where: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        return finite(value)
-    except InputError:
-        raise InputError(f"{where}: the score {value!r} is no number") from None

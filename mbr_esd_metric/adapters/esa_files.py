@@ -20,7 +20,7 @@ at WMT.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,7 @@ class RatedSegment:
     """One source segment with its translations and their ratings.
 
     Attributes:
-        lp: such as "en-cs".
         domain, document, number: identify the segment.
-        source: its text.
         outputs: system or reference -> translation, whether rated or not.
         ratings: system -> its ratings, in the file's order.
     """
@@ -102,10 +100,7 @@ class EsaData:
 
 
 def read_esa(paths: Sequence[str | Path]) -> EsaData:
-    """Read one or several files of annotations, which may be of the same segments.
-
-    Args:
-        paths: the files, plain or compressed.
+    """Read one or several files of annotations, plain or compressed, which may be of the same segments.
 
     Raises:
         InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
@@ -124,11 +119,7 @@ def read_esa(paths: Sequence[str | Path]) -> EsaData:
 
 
 def read_table_segments(path: str | Path) -> tuple[RatedSegment, ...]:
-    """The segments of a task's table, with or without annotations, in the order of the file.
-
-    Raises:
-        InputError: as for `read_esa`.
-    """
+    """The segments of a task's table, with or without annotations, in the order of the file."""
     reader = _Reader()
     reader.read_table(Path(path), rated=False)
     return tuple(reader.segments.values())
@@ -240,14 +231,9 @@ class _Reader:
         rater: str | None,
         past: bool = False,
     ) -> None:
-        placed = tuple(self._errors(errors, segment, len(segment.outputs[system]), past))
-        rating = SegmentRating(placed, None if score is None else finite(score), rater)
-        segment.ratings.setdefault(system, []).append(rating)
-
-    def _errors(
-        self, errors: Iterable[Mapping[str, Any]], segment: RatedSegment, length: int, past: bool
-    ) -> Iterator[MqmError]:
-        left_out = self.left_out[segment.lp]
+        """Add a rating; `past` if an error's end is one past its last character."""
+        left_out, length = self.left_out[segment.lp], len(segment.outputs[system])
+        placed: list[MqmError] = []
         for error in errors:
             severity = str(error["severity"]).lower()
             category = str(error.get("category") or error.get("error_type") or "")
@@ -256,11 +242,13 @@ class _Reader:
                 continue
             if "missing" in (error["start_i"], error["end_i"]):
                 left_out["error that is missing from the translation: has no span"] += 1
-                yield MqmError(severity, category if is_omission(category) else "omission", "source")
+                placed.append(MqmError(severity, category if is_omission(category) else "omission", "source"))
                 continue
             start, end = int(error["start_i"]), min(int(error["end_i"]) + (not past), length)
             if not 0 <= start < end or start >= length:
                 left_out["error span without characters, or past the translation: has no place"] += 1
-                yield MqmError(severity, category)
-                continue
-            yield MqmError(severity, category, "target", start, end)
+                placed.append(MqmError(severity, category))
+            else:
+                placed.append(MqmError(severity, category, "target", start, end))
+        rating = SegmentRating(tuple(placed), None if score is None else finite(score), rater)
+        segment.ratings.setdefault(system, []).append(rating)

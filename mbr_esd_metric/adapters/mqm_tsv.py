@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
@@ -55,16 +55,13 @@ def read_mqm_tsv(path: str | Path) -> MqmData:
         InputError: without one of the needed columns, for text that is not UTF-8, or a file without ratings.
     """
     path = Path(path)
-    groups: dict[tuple[str, str, str, str, str], _Group] = {}
+    groups: dict[tuple[str, str, str, str, str], list[_Row]] = {}
     texts: dict[tuple[str, ...], Counter[str]] = {}
     first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
-    rows = table_rows(path, "\t")
-    try:
-        header = next(rows)[1]
-    except StopIteration:
-        raise InputError(f"{path}: the file is empty; give Google's MQM TSV with its header line") from None
-    body = list(rows)
+    (_, header), *body = list(table_rows(path, "\t")) or [(1, [])]
+    if not header:
+        raise InputError(f"{path}: the file is empty; give Google's MQM TSV with its header line")
     if len(header) == len(_MAROT) and header[:2] != list(_MAROT[:2]) and header[-1][:1] in ("", "{"):
         body.insert(0, (1, header))
         header = list(_MAROT)
@@ -88,15 +85,15 @@ def read_mqm_tsv(path: str | Path) -> MqmData:
             continue
         lp = "" if pair is None or len(row) <= pair else row[pair].strip()
         key = (cell["system"], cell["doc"], cell["segment"], cell["rater"], lp)
-        group = groups.setdefault(key, _Group(line, cell["doc_segment"]))
         source, target = _Marked.read(cell["source"]), _Marked.read(cell["target"])
         text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"
         check_same_text(path, what, text, at, target.text, line)
         texts.setdefault(("source", *key[1:3], lp), Counter())[source.text] += 1
         texts.setdefault(("target", *key[:3], lp), Counter())[target.text] += 1
-        if severity not in _NO_ERROR:
-            group.rows.append(_Row(line, severity, cell["category"].strip(), source, target))
+        groups.setdefault(key, []).append(
+            _Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target)
+        )
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
@@ -163,22 +160,16 @@ class _Marked:
 @dataclass(frozen=True, slots=True)
 class _Row:
     line: int
+    doc_segment: str
     severity: str
     category: str
     source: _Marked
     target: _Marked
 
 
-@dataclass(slots=True)
-class _Group:
-    line: int
-    doc_segment: str
-    rows: list[_Row] = field(default_factory=list)
-
-
 def _rating(
     key: tuple[str, str, str, str, str],
-    group: _Group,
+    rows: Sequence[_Row],
     texts: Mapping[tuple[str, ...], Counter[str]],
     left_out: list[LeftOut],
 ) -> MqmRating:
@@ -187,12 +178,15 @@ def _rating(
     source = texts["source", doc, segment, lp].most_common(1)[0][0].rstrip()
     target = texts["target", system, doc, segment, lp].most_common(1)[0][0].rstrip()
     errors = []
-    for row in group.rows:
+    for row in rows:
+        if row.severity in _NO_ERROR:
+            continue
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
+    first = rows[0]
     return MqmRating(
-        system, doc, group.doc_segment, segment, rater, source, target, tuple(errors), lp or None, line=group.line
+        system, doc, first.doc_segment, segment, rater, source, target, tuple(errors), lp or None, line=first.line
     )
 
 
@@ -215,9 +209,9 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
     for variant in COLUMNS[name]:
         if variant in header:
             return header.index(variant)
+    names = " or ".join(map(repr, COLUMNS[name]))
     raise InputError(
-        f"{path}, line 1: no column {' or '.join(repr(v) for v in COLUMNS[name])} in the header "
-        f"({', '.join(header)}); give Google's MQM TSV with its header line"
+        f"{path}, line 1: no column {names} in the header ({', '.join(header)}); give Google's MQM TSV with its header"
     )
 
 

@@ -82,9 +82,8 @@ def evaluate_spans_of(
     """SoftF1, F1, softdice, MPP and span counts of predicted spans against an ``EvalSet``'s human ratings.
 
     Args:
-        evs: an ``EvalSet`` with ratings.
+        evs, raters: as of `metrics_of`.
         predicted: system -> for each segment a ``Rating`` or an annotation.
-        raters: names of human ratings; none for the merged ones, or every rater's where there are none.
         measures: see `mbr_esd_metric.metaeval.span_measures`.
         aggregation: the count of several raters of one translation.
 
@@ -118,7 +117,7 @@ def _systems(evs: Any) -> list[str]:
 
 
 def _matrix(scores: Mapping[str, Sequence[float | None]], systems: Sequence[str]) -> npt.NDArray[np.float64]:
-    return np.array([[np.nan if s is None else s for s in scores[system]] for system in systems], dtype=np.float64)
+    return np.array([scores[system] for system in systems], dtype=np.float64)
 
 
 def _lengths(evs: Any, systems: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -15,10 +15,10 @@ first eight keys alone (lp may be called direction).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, Side, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
@@ -27,6 +27,8 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
+
+_T = TypeVar("_T")
 
 #: Why an error has no span: it is white space that the translation lost.
 AT_THE_END = "span of white space at the end"
@@ -60,9 +62,7 @@ class MqmRating:
     """One rater's annotation of one translation.
 
     Attributes:
-        system, doc, rater: as in the file.
-        doc_segment: the segment's position in its document, as in the file.
-        segment: its position in the test set, as in the file.
+        doc_segment, segment: the segment's position in its document and in the test set, as in the file.
         source, target: without markers and without white space at the end. If rows of one output disagree, the most
             frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
@@ -139,12 +139,7 @@ def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something in the file that the ratings leave out or change.
-
-    Attributes:
-        line: the number of the line, from 1.
-        reason: the same text for everything that is left out for the same reason.
-    """
+    """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
 
     line: int
     reason: str
@@ -216,7 +211,7 @@ class PersonRating:
             "rater": one.rater,
             "src": one.source,
             "mt": one.target,
-            "errors": [_error(error) for error in one.errors] if self.marked else None,
+            "errors": [_json(error) for error in one.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
             "suggested": suggested,
@@ -233,7 +228,7 @@ class PersonRating:
         """
         suggested = None
         if item["suggested"] is not None:
-            suggested = tuple(Suggestion(_read_span(s), _fate(s["fate"])) for s in item["suggested"])
+            suggested = tuple(_suggestion(one) for one in item["suggested"])
         score = None if item["score"] is None else score_in_range(item["score"])
         passed, shown = map(int, item["checks"])
         seconds, marked = finite(item["seconds"]), item["errors"] is not None
@@ -279,15 +274,16 @@ def check_comparable(ratings: Iterable[PersonRating]) -> None:
 
 
 def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
-    """The ratings that `write_person_ratings` wrote.
+    """The ratings that `write_person_ratings` wrote; errors as of `read_mqm_json`."""
+    return _ratings(path, lambda item, _: PersonRating.from_json(item))
 
-    Raises:
-        InputError: names the line and what is wrong, or says that there is no rating.
-    """
+
+def _ratings(path: str | Path, of: Callable[[Mapping[str, Any], int], _T]) -> tuple[_T, ...]:
+    """What `of` makes of each line's object and number."""
     ratings = []
-    for where, _, item in json_objects(path):
+    for where, number, item in json_objects(path):
         with reading(where):
-            ratings.append(PersonRating.from_json(item))
+            ratings.append(of(item, number))
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
     return tuple(ratings)
@@ -300,20 +296,17 @@ def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> N
             file.write(json_line(rating.to_json()))
 
 
-def _error(error: MqmError) -> dict[str, Any]:
+def _json(error: MqmError) -> dict[str, Any]:
     place = {"start": error.start, "end": error.end} if error.start < error.end else {}
     side = {"side": "source"} if error.side == "source" else {}
     return place | side | {"severity": error.severity, "category": error.category}
 
 
-def _read_span(item: Mapping[str, Any]) -> ErrorSpan:
-    return ErrorSpan(item["start"], item["end"], item["severity"], item["category"], item["confidence"], item["side"])
-
-
-def _fate(name: object) -> Fate:
-    if name not in get_args(Fate):
-        raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {name!r}")
-    return cast("Fate", name)
+def _suggestion(item: Mapping[str, Any]) -> Suggestion:
+    if item["fate"] not in get_args(Fate):
+        raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {item['fate']!r}")
+    keys = ("start", "end", "severity", "category", "confidence", "side")
+    return Suggestion(ErrorSpan(*(item[key] for key in keys)), item["fate"])
 
 
 def read_mqm_json(path: str | Path) -> MqmData:
@@ -326,41 +319,30 @@ def read_mqm_json(path: str | Path) -> MqmData:
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.
     """
-    path = Path(path)
-    ratings: list[MqmRating] = []
     left_out: list[LeftOut] = []
-    for where, number, item in json_objects(path):
-        with reading(where):
-            ratings.append(rating_of(item, number, left_out))
-    if not ratings:
-        raise InputError(f"{path}: no ratings in this file")
-    return MqmData(path, tuple(ratings), tuple(left_out))
+    ratings = _ratings(path, lambda item, number: rating_of(item, number, left_out))
+    return MqmData(Path(path), ratings, tuple(left_out))
 
 
 def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
-    """The rating of one line.
-
-    Raises:
-        InputError, KeyError, ValueError, TypeError: it is no such object, or a span does not fit its translation.
-    """
+    """The rating of one line; raises what `untrusted.reading` catches where it is none, or a span does not fit."""
     source, target = str(item["src"]), str(item["mt"])
     if item["errors"] is None:
         raise InputError("a score without errors (direct assessment); only `wmt import` and `annotate report` read it")
     errors = []
     for error in item["errors"]:
         severity, category = str(error["severity"]).lower(), str(error["category"] or "")
-        in_source = error.get("side") == "source"
+        side: Literal["source", "target"] = "source" if error.get("side") == "source" else "target"
         if error.get("start") is None and error.get("end") is None:
-            errors.append(MqmError(severity, category, "source" if in_source else None))
+            errors.append(MqmError(severity, category, "source" if side == "source" else None))
             continue
-        start, end = int(error["start"]), int(error["end"])
-        if not 0 <= start < end <= len(source if in_source else target):
-            raise InputError(f"error span [{start}, {end}) does not fit its {'source' if in_source else 'translation'}")
-        length = len(source if in_source else target.rstrip())
+        start, end, text = int(error["start"]), int(error["end"]), source if side == "source" else target
+        if not 0 <= start < end <= len(text):
+            raise InputError(f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}")
+        length = len(text.rstrip())
         if start >= length:
             left_out.append(LeftOut(number, AT_THE_END))
         else:
-            side: Literal["source", "target"] = "source" if in_source else "target"
             errors.append(MqmError(severity, category, side, start, min(end, length)))
     return MqmRating(
         str(item["system"]),

@@ -82,7 +82,7 @@ def test_scores_without_a_single_span_are_scores_only(tmp_path: Path) -> None:
         ({"a": [{"src": "x"}]}, "system a, segment 1: give an object with src, mt and COMET"),
         ({"a": [row("x", 1, error(3, 2, "major"))]}, "system a, segment 1: error span 1"),
         ({"a": [row("x", 1, error(0, 2, "major"))]}, r"bad, segment 1: error span \[0, 2\) ends past"),
-        ({"a": [row("x", "high")]}, "the score 'high' is no number"),
+        ({"a": [row("x", "high")]}, "'high' is no finite number"),
         ({"a": 3}, "an object with a list of segments a system"),
     ],
 )

@@ -104,24 +104,17 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         Args:
             samples: dicts with "src" and "mt"; a "ref" is ignored.
             batch_size, gpus, devices, mc_dropout, progress_bar, accelerator, num_workers, length_batching: as for
-                `mbr_esd_metric.metric.metric.Metric.predict`.
+                `mbr_esd_metric.metric.metric.Metric.predict`, which also says what is raised.
 
         Returns:
             COMET's own ``Prediction``: ``scores`` (one for each sample, in [0, 1], higher is better), ``system_score``
             and ``metadata``, as `mbr_esd_metric.metric.metric.Metric.predict`.
-
-        Raises:
-            MbrEsdError: as `mbr_esd_metric.metric.metric.Metric.predict`; what was sampled before stays in the store.
         """
         from comet.models.utils import Prediction
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
         if running() is not None:
-            _write_beside(samples, "errors", result.metadata.error_spans)
-            if "omissions" in result.metadata:
-                _write_beside(samples, "omissions", result.metadata.omissions)
-            if "sentences" in result.metadata:
-                _write_beside(samples, "sentences", result.metadata.sentences)
+            _write_beside(samples, result.metadata)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             logger.info("%s", short(self._signature))
@@ -136,12 +129,14 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         )
 
 
-def _write_beside(samples: Sequence[Any], key: str, spans: Sequence[list[Any]]) -> None:
+def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
     """Put the error spans into the samples of ``comet-score``, which it writes with ``--to_json``.
 
     It adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
     could not be told from one without error spans.
     """
-    for sample, errors in zip(samples, spans, strict=True):
-        if isinstance(sample, dict):
-            sample[key] = errors
+    for key, name in (("errors", "error_spans"), ("omissions", "omissions"), ("sentences", "sentences")):
+        if name in metadata:
+            for sample, found in zip(samples, metadata[name], strict=True):
+                if isinstance(sample, dict):
+                    sample[key] = found

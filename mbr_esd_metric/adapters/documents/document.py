@@ -14,7 +14,6 @@ class TranslationUnit:
     """A translated text in a file.
 
     Attributes:
-        id: as in the file.
         source, translation: the texts, without markup and without white space round them.
         languages: source and target language as the file names them; "" where it does not.
         document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
@@ -82,11 +81,6 @@ def issue_type(span: ErrorSpan) -> str:
         return "omission"
     category = (span.category or "").lower()
     return next((issue for word, issue in _ISSUES.items() if word in category), "other")
-
-
-def issue_severity(span: ErrorSpan) -> int:
-    """From 0 to 100, higher is worse, in proportion to MQM's penalties of 5 and 1."""
-    return 100 if span.severity == "major" else 20
 
 
 def issue_comment(span: ErrorSpan, text: str) -> str:

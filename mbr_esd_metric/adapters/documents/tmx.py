@@ -14,7 +14,6 @@ from mbr_esd_metric.adapters.documents.markup import (
     ByteRange,
     Element,
     UnitRanges,
-    XmlFile,
     quoted,
     read_xml,
     write_marked,
@@ -67,7 +66,11 @@ def read_tmx(path: Path, every: bool = False) -> Document:
             continue
         units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
         ranges.append((both[0][1], both[1][1]))
-    return Document(path, tuple(units), partial(_mark, xml, ranges), tuple(empty))
+
+    def mark(checked: Sequence[Checked], output: Path) -> None:
+        write_marked(xml, output, ranges, checked, partial(_tags, count(1)))
+
+    return Document(path, tuple(units), mark, tuple(empty))
 
 
 def _source_and_target(variants: Sequence[_Variant], source_language: str, where: str) -> list[_Variant]:
@@ -89,10 +92,6 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
         source = next((one for one in near if one[0].lower() == source_language.lower()), near[0])
     rest = [one for one in variants if one is not source]
     return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
-
-
-def _mark(xml: XmlFile, pairs: Sequence[UnitRanges], checked: Sequence[Checked], output: Path) -> None:
-    write_marked(xml, output, pairs, checked, partial(_tags, count(1)))
 
 
 def _tags(numbers: count[int], _: str, span: ErrorSpan) -> tuple[str, str]:

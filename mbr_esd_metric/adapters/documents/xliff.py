@@ -12,14 +12,7 @@ from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import (
-    Checked,
-    Document,
-    TranslationUnit,
-    issue_comment,
-    issue_severity,
-    issue_type,
-)
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_comment, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     ByteRange,
@@ -70,7 +63,12 @@ def read_xliff(path: Path, every: bool = False) -> Document:
         nonlocal two
         names = [element.name for element in stack]
         if len(stack) == 1:
-            two = _version(path, stack[0])
+            version = stack[0].attributes.get("version", "")
+            if names[0] != "xliff" or not version.startswith(("1.", "2.")):
+                raise InputError(
+                    f"{path}: the root element is {names[0]} of version {version!r}; give XLIFF 1.x or 2.x"
+                )
+            two = version.startswith("2.")
         elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
             if names[-1] in places and names[-1] == "target":
                 problems.append("a second target")
@@ -80,7 +78,14 @@ def read_xliff(path: Path, every: bool = False) -> Document:
             if "source" in places:
                 why = next(chain(_untranslated(stack), problems, _state(stack[-1])), None)
                 pairs.append(
-                    _Pair(_id(stack), places["source"], places.get("target"), _languages(stack), _document(stack), why)
+                    _Pair(
+                        _id(stack),
+                        places["source"],
+                        places.get("target"),
+                        _languages(stack),
+                        _named(stack, "file", "group"),
+                        why,
+                    )
                 )
             places.clear()
             problems.clear()
@@ -113,24 +118,11 @@ def _untranslated(stack: Sequence[Element]) -> list[str]:
     return ['translate="no"'] if values[-1:] == ["no"] else []
 
 
-def _version(path: Path, root: Element) -> bool:
-    """Whether it is 2.x."""
-    version = root.attributes.get("version", "")
-    if root.name != "xliff" or not version.startswith(("1.", "2.")):
-        raise InputError(f"{path}: the root element is {root.name} of version {version!r}; give XLIFF 1.x or 2.x")
-    return version.startswith("2.")
-
-
 def _id(stack: Sequence[Element]) -> str:
     """The unit's id, with that of its file where there is one, and the segment's; "" outside all units."""
     if not any(element.name in ("trans-unit", "unit") for element in stack):
         return ""
     return _named(stack, "file", "trans-unit", "unit", "segment")
-
-
-def _document(stack: Sequence[Element]) -> str:
-    """The file and the groups that a unit stands in."""
-    return _named(stack, "file", "group")
 
 
 def _named(stack: Sequence[Element], *elements: str) -> str:
@@ -147,16 +139,17 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
 
 
 def _mark(xml: XmlFile, pairs: Sequence[UnitRanges], two: bool, checked: Sequence[Checked], output: Path) -> None:
-    prefix, declared = declaration(xml)
-    first = declared if any(one.annotation for one in checked) else None
+    prefix, first = declaration(xml)
+    first = first if any(one.annotation for one in checked) else None
     write_marked(xml, output, pairs, checked, partial(_tags, prefix, two, count(1)), first)
 
 
 def _tags(prefix: str, two: bool, numbers: count[int], text: str, span: ErrorSpan) -> tuple[str, str]:
+    severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
     name = f'id="{OURS}{next(numbers)}" type="its:generic"' if two else f'mid="{OURS}{next(numbers)}" mtype="x-its"'
     return (
         f'<mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
-        f'{prefix}:locQualityIssueSeverity="{issue_severity(span)}" '
+        f'{prefix}:locQualityIssueSeverity="{severity}" '
         f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}>",
         "</mrk>",
     )

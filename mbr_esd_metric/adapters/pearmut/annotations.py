@@ -29,21 +29,6 @@ _SCREENS = {"welcome": "tutorial", "goodbye": "form or closing screen", "random"
 _SEPARATOR = re.compile(r"_#{1,3}_")
 
 
-@dataclass(frozen=True, slots=True)
-class PearmutRatings:
-    """The ratings of a campaign.
-
-    Attributes:
-        ratings: without attention checks; the last one where an annotator rated a translation again.
-        checks: annotator -> (passed, shown) attention checks.
-        left_out: reason -> how often.
-    """
-
-    ratings: tuple[PersonRating, ...]
-    checks: Mapping[str, tuple[int, int]]
-    left_out: Mapping[str, int]
-
-
 @dataclass(slots=True)
 class Answer:
     """One person's answer to one translation.
@@ -69,20 +54,19 @@ class Answers:
 
     Attributes:
         by_translation: (person, screen, place of the item, system's code) -> the answers, oldest first.
-        checks, left_out: as of `PearmutRatings`.
+        checks: person -> (passed, shown) attention checks.
+        left_out: reason -> how often.
+        ratings: the last answer to each translation as a rating, where `ratings_of` made them.
     """
 
     by_translation: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
     checks: dict[str, tuple[int, int]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    ratings: tuple[PersonRating, ...] = ()
 
 
 def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
-    """The answers in a log, after the resets in it.
-
-    Args:
-        campaign: where its items are known, what was shown is checked against them.
-        log: its annotations, oldest first.
+    """The answers in a log, oldest first, after the resets in it.
 
     Raises:
         InputError: an entry that Pearmut does not write; a person, a text or a system that is not the campaign's.
@@ -167,42 +151,35 @@ def _is_check(campaign: Campaign, screen: str, items: Sequence[Mapping[str, Any]
     return campaign.items is None and str(items[0].get("item_id", "attention_check_")).startswith("attention_check_")
 
 
-def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> PearmutRatings:
-    """The ratings of a campaign, the last one where a person rated a translation again.
+def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
+    """The answers in a log, with ratings: the last one where a person rated a translation again.
 
     Raises:
         InputError: as `answers_of`; a score out of its range, or none where one is asked; an error outside of its text.
     """
     answers = answers_of(campaign, log)
-    documents = _Documents()
+    numbers: dict[tuple[str, ...], int] = {}
     ratings = []
     for (person, screen, _, code), by_time in answers.by_translation.items():
         last = by_time[-1]
         if len(by_time) > 1:
             answers.left_out["answer that the same person gave anew: the last one counts"] += len(by_time) - 1
-        last.seconds = sum(one.seconds for one in by_time)
         with reading(f"screen {screen} of {person} in {campaign.name}"):
-            place = documents.place(last.entry["item"], last.item, last.at)
-            ratings.append(person_rating(campaign, person, code, last, place, answers.checks[person]))
-    return PearmutRatings(tuple(ratings), answers.checks, dict(answers.left_out))
-
-
-def person_rating(
-    campaign: Campaign, person: str, code: str, answer: Answer, place: tuple[str, str], checks: tuple[int, int]
-) -> PersonRating:
-    """One answer as a rating; `place` is the document and the segment."""
-    item = answer.item
-    text = item["tgt"][code]
-    spans = answer.value.get("error_spans") or [] if campaign.marked else []
-    errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
-    prefilled = item.get("error_spans", {})
-    before = [_span(span, text) for span in prefilled[code]] if code in prefilled and campaign.marked else None
-    suggested, added = (None, len(errors)) if before is None else _fates(before, errors)
-    name = code if campaign.systems is None else campaign.systems[code]
-    source = str(item.get("src_text") or item.get("src") or "")
-    rating = MqmRating(name, *place, place[1], person, source, text, errors, campaign.language_pair)
-    score = _score(campaign, answer.value)
-    return PersonRating(rating, score, answer.seconds, suggested, added, checks, campaign.marked)
+            item, text = last.item, last.item["tgt"][code]
+            document, segment = _place(numbers, last.entry["item"], item, last.at)
+            spans = last.value.get("error_spans") or [] if campaign.marked else []
+            errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
+            suggested, added = None, len(errors)
+            if campaign.marked and code in item.get("error_spans", {}):
+                suggested, added = _fates([_span(span, text) for span in item["error_spans"][code]], errors)
+            system = code if campaign.systems is None else campaign.systems[code]
+            source = str(item.get("src_text") or item.get("src") or "")
+            rating = MqmRating(system, document, segment, segment, person, source, text, errors, campaign.language_pair)
+            score, seconds = _score(campaign, last.value), sum(one.seconds for one in by_time)
+            checks = answers.checks[person]
+            ratings.append(PersonRating(rating, score, seconds, suggested, added, checks, campaign.marked))
+    answers.ratings = tuple(ratings)
+    return answers
 
 
 def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
@@ -222,22 +199,19 @@ def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
     return sum(values) / len(values)
 
 
-class _Documents:
-    """Names documents and segments where items do not name them: by what is shown on a screen."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[str, ...], int] = {}
-
-    def place(self, screen: Sequence[Mapping[str, Any]], item: Mapping[str, Any], at: int) -> tuple[str, str]:
-        """The document and the segment of the item at this place of a screen."""
-        if "document" in item:
-            return str(item["document"]), str(item["segment"])
-        if "item_id" in screen[0]:
-            first = str(screen[0]["item_id"])
-            *document, place = _SEPARATOR.split(first)
-            return first[: -len(place)].rstrip("_#") if document and place.isdigit() else first, str(at + 1)
-        sources = tuple(str(one.get("src")) for one in screen)
-        return f"document {self._numbers.setdefault(sources, len(self._numbers) + 1)}", str(at + 1)
+def _place(
+    numbers: dict[tuple[str, ...], int], screen: Sequence[Mapping[str, Any]], item: Mapping[str, Any], at: int
+) -> tuple[str, str]:
+    """The document and the segment of the item at this place of a screen. Where items do not name them, `numbers` has a
+    number for the sources that are shown together."""
+    if "document" in item:
+        return str(item["document"]), str(item["segment"])
+    if "item_id" in screen[0]:
+        first = str(screen[0]["item_id"])
+        *document, place = _SEPARATOR.split(first)
+        return first[: -len(place)].rstrip("_#") if document and place.isdigit() else first, str(at + 1)
+    sources = tuple(str(one.get("src")) for one in screen)
+    return f"document {numbers.setdefault(sources, len(numbers) + 1)}", str(at + 1)
 
 
 def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
@@ -330,24 +304,15 @@ def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tupl
     each new error is the change of one span at most.
     """
     new = list(after)
-    fates: list[Fate | None] = [None] * len(before)
-    for at, span in enumerate(before):
-        same = next((e for e in new if _meets(span, e) and (e.start, e.end, e.severity) == _place(span)), None)
-        if same is not None:
-            new.remove(same)
-            fates[at] = "kept"
-    for at, span in enumerate(before):
-        if fates[at] is None:
-            other = next((e for e in new if _meets(span, e)), None)
-            if other is not None:
-                new.remove(other)
-            fates[at] = "deleted" if other is None else "changed"
-    suggestions = tuple(Suggestion(span, fate or "deleted") for span, fate in zip(before, fates, strict=True))
-    return suggestions, len(new)
-
-
-def _place(span: ErrorSpan) -> tuple[int, int, str]:
-    return span.start, span.end, span.severity
+    fates: dict[int, Fate] = {}
+    for exactly in (True, False):
+        for at, span in enumerate(before):
+            place = (span.start, span.end, span.severity)
+            meeting = (e for e in new if _meets(span, e) and (not exactly or (e.start, e.end, e.severity) == place))
+            if at not in fates and (error := next(meeting, None)) is not None:
+                new.remove(error)
+                fates[at] = "kept" if exactly else "changed"
+    return tuple(Suggestion(span, fates.get(at, "deleted")) for at, span in enumerate(before)), len(new)
 
 
 def _meets(span: ErrorSpan, error: MqmError) -> bool:

@@ -31,13 +31,8 @@ _MEDIA = re.compile(r"<(?:audio|video|img|iframe) ")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A translation on a screen.
-
-    Attributes:
-        text: the translation.
-        spans: marked before the annotator begins; None if the annotator is to begin from nothing.
-        check: the error that was planted, if this is an attention check.
-    """
+    """A translation on a screen; the spans marked before the annotator begins, None if the annotator is to begin from
+    nothing; and the error that was planted, if this is an attention check."""
 
     text: str
     spans: Annotation | None = None
@@ -66,8 +61,6 @@ class CampaignPlan:
     """How a campaign is run.
 
     Attributes:
-        name: of the campaign; Pearmut makes file names of it.
-        language_pair: such as "en-de".
         annotators: their names.
         each: how many annotators see each document.
         protocol: spans and a score (ESA), or spans with categories (MQM).
@@ -100,14 +93,15 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
         raise InputError("there is no segment to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
     rng = random.Random(0)
-    codes = _codes(systems, rng)
-    tasks: list[list[tuple[int, Screen]]] = [[] for _ in plan.annotators]
+    numbers = rng.sample(range(len(systems)), len(systems))
+    codes = {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
+    tasks: list[list[Screen]] = [[] for _ in plan.annotators]
     for number, document in enumerate(documents):
         for copy in range(plan.each):
-            tasks[(number + copy) % len(tasks)].append((number, document))
+            tasks[(number + copy) % len(tasks)].append(document)
     for number, document in enumerate(checks):
         task = tasks[number % len(tasks)]
-        task.insert(rng.randint(1, len(task)) if task else 0, (-1, document))
+        task.insert(rng.randint(1, len(task)) if task else 0, document)
     info: dict[str, Any] = {
         "assignment": "task-based",
         "protocol": plan.protocol,
@@ -120,15 +114,9 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
     return {
         "campaign_id": plan.name,
         "info": info,
-        "data": [[_screen(document, codes, plan.protocol, rng) for _, document in task] for task in tasks],
+        "data": [[_screen(document, codes, plan.protocol, rng) for document in task] for task in tasks],
         "mbr_esd": {"language_pair": plan.language_pair, "systems": {code: name for name, code in codes.items()}},
     }
-
-
-def _codes(systems: Sequence[str], rng: random.Random) -> dict[str, str]:
-    """System -> its name in annotators' browsers."""
-    numbers = rng.sample(range(len(systems)), len(systems))
-    return {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
 
 
 def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng: random.Random) -> list[dict[str, Any]]:
@@ -165,14 +153,10 @@ def apart(spans: Annotation, text: str) -> list[ErrorSpan]:
     missing = [span for span in spans if span.side == "source"]
     for span in sorted(spans, key=lambda one: (one.severity != "major", one.start - one.end, one.start)):
         visible = span.side == "translation" and text[span.start : span.end].strip("\n\r\u2028\u2029")
-        if visible and not any(_meet(span, other) for other in shown):
+        if visible and not any(span.start < other.end and other.start < span.end for other in shown):
             shown.append(span)
     worst = sorted(missing, key=lambda one: one.severity != "major")[:1]
     return sorted(shown, key=lambda one: one.start) + worst
-
-
-def _meet(a: ErrorSpan, b: ErrorSpan) -> bool:
-    return a.start < b.end and b.start < a.end
 
 
 def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]:

@@ -21,17 +21,11 @@ MISSING = "[missing]"
 
 
 def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
-    """A campaign, and the annotations that lie beside it.
+    """A campaign, and its log of annotations if `path` is a folder.
 
     Args:
         path: the file that was added, Pearmut's download of campaigns, or Pearmut's folder.
         name: of the campaign, if there are several.
-
-    Returns:
-        The campaign, and its log of annotations if `path` is a folder.
-
-    Raises:
-        InputError: no campaign can be read there, or it is not the only one and none is named.
     """
     path = Path(path)
     folder = path / "data" if (path / "data").is_dir() else path
@@ -81,11 +75,7 @@ def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
 
 
 def read_logs(path: str | Path) -> dict[str, list[dict[str, Any]]]:
-    """Campaign -> its annotations, of Pearmut's download.
-
-    Raises:
-        InputError: it is no such file.
-    """
+    """Campaign -> its annotations, of Pearmut's download."""
     value = read_json(path, writable=True)
     if not isinstance(value, dict) or not all(isinstance(log, list) for log in value.values()):
         raise InputError(f"{path}: no annotations of a campaign; give the file that Pearmut's page downloads")
@@ -130,7 +120,8 @@ class Campaign:
             protocol = info.get("protocol", "cESA")
             if protocol not in _PROTOCOLS:
                 raise InputError(f"protocol {protocol!r}; read are {', '.join(_PROTOCOLS)}")
-            pair = ours["language_pair"] if ours else language_pair or _pair_in(name)
+            named = re.match(r"(\w+)---(\w+)", name)  # such as WMT26's "eng_Latn---deu_Latn v3"
+            pair = ours["language_pair"] if ours else language_pair or (f"{named[1]}-{named[2]}" if named else None)
             sliders = None
             if "sliders" in info:
                 sliders = {str(s["name"]): (finite(s["min"]), finite(s["max"])) for s in info["sliders"]}
@@ -143,12 +134,6 @@ class Campaign:
         if pair is None:
             raise OptionError(f"the campaign {name} does not say its language pair; give it with --lp, such as en-de")
         return cls(name, pair, _PROTOCOLS[protocol], sliders, tokens, systems, items, people)
-
-
-def _pair_in(name: str) -> str | None:
-    """The language pair in a name such as WMT26's "eng_Latn---deu_Latn v3"."""
-    match = re.match(r"(\w+)---(\w+)", name)
-    return None if match is None else f"{match[1]}-{match[2]}"
 
 
 def _items(*nested: Any) -> Iterator[Mapping[str, Any]]:

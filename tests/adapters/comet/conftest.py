@@ -32,7 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Runs `comet-score` ("score"), `comet-compare` ("compare") or `comet-mbr` ("mbr") in this process."""
     pytest.importorskip("comet.models")
-    from mbr_esd_metric.adapters.comet.compatibility import supply
+    from mbr_esd_metric.adapters.comet.registration import supply
 
     def run(name: str, *words: str) -> Outcome:
         module = importlib.import_module(f"comet.cli.{name}")

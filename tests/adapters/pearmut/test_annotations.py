@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm
-from mbr_esd_metric.adapters.pearmut.annotations import PearmutRatings
+from mbr_esd_metric.adapters.pearmut.annotations import Answers
 from mbr_esd_metric.adapters.pearmut.annotations import ratings_of as ratings_of_campaign
 from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign, utf16_units
 from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
@@ -31,7 +31,7 @@ def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
     return made
 
 
-def ratings_of(made: dict[str, Any], log: list[dict[str, Any]]) -> PearmutRatings:
+def ratings_of(made: dict[str, Any], log: list[dict[str, Any]]) -> Answers:
     return ratings_of_campaign(Campaign.of(made), log)
 
 

@@ -94,8 +94,8 @@ def test_references_are_found_named_and_renamed(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_file_names(tmp_path: Path) -> None:
-    done = import_mqm(data(rating("a b/c", "1")), Target(tmp_path, "s", "en-de"))
-    assert done.systems == ("a_b_c",)
+    done = import_mqm(data(rating("a b/../c", "1")), Target(tmp_path, "s", "en-de"))
+    assert done.systems == ("a_b_.._c",)
     for names in ((".a",), ("a b", "a_b")):
         with pytest.raises(InputError, match="change it with --rename"):
             import_mqm(data(*(rating(name, "1") for name in names)), Target(tmp_path, "t", "en-de"))
@@ -139,7 +139,6 @@ def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
 def test_a_rater_rates_a_translation_once(tmp_path: Path) -> None:
     minor = MqmError("minor", "x", "target", 0, 1)
     done = import_mqm(data(rating("A", "1"), rating("A", "1", errors=(minor,))), Target(tmp_path, "t", "en-de"))
-    assert done.ratings == 1
     assert done.notes[0].startswith("1 ratings by a rater who had rated the same translation")
     assert load_test_set(tmp_path, "t", "en-de").gold.item() == 0
 
@@ -223,54 +222,41 @@ def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.Capture
     assert "--rename ab: write OLD=NEW" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["x/../../../y", "r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"])
+@pytest.mark.parametrize("name", ["r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"])
 def test_a_name_out_of_data_never_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
-    target = Target(tmp_path / "data", "t", "en-de")
-    with pytest.raises(InputError, match="becomes a file's name"):
-        import_mqm(data(rating("A", "1", rater=name)), target)
-    system = data(rating("A", "1", rater="r"), rating(name, "2"))
-    if name.startswith("x/"):  # slashes in a system's name become underscores
-        assert import_mqm(system, target).systems == ("A", "x_.._.._.._y")
-        return
-    with pytest.raises(InputError, match="becomes a file's name"):
-        import_mqm(system, target)
+    for ratings in (data(rating("A", "1", rater=name)), data(rating("A", "1"), rating(name, "2"))):
+        with pytest.raises(InputError, match="becomes a file's name"):
+            import_mqm(ratings, Target(tmp_path / "data", "t", "en-de"))
     assert not list(tmp_path.iterdir())
-
-
-def test_two_raters_never_share_a_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="rater 'a_b' has the same file"):
-        import_mqm(data(rating("A", "1", "a b"), rating("A", "2", "a_b")), Target(tmp_path, "t", "en-de"))
-    with pytest.raises(InputError, match="rater 'merged' has the same file"):
-        import_mqm(data(rating("A", "1", "merged"), rating("A", "2", "b")), Target(tmp_path, "t", "en-de"))
-    with pytest.raises(InputError, match="no name of its rater"):
-        import_mqm(data(rating("A", "1", " ")), Target(tmp_path, "t", "en-de"))
-    assert not list(tmp_path.iterdir())
-
-
-def test_ref_has_one_name_in_every_language_pair(tmp_path: Path) -> None:
-    """Also in a language pair that the table of test sets does not have."""
-    errors = (MqmError("minor", "Fluency", "target", 0, 1),)
-    for lp in ("en-de", "de-en"):
-        ratings = tuple(MqmRating(s, "d", "1", "1", "r", "src", "text", errors) for s in ("A", "B", "ref"))
-        human = MqmData(tmp_path / "x.tsv", ratings, ())
-        done = import_mqm(human, Target(tmp_path, "wmt21.tedtalks", lp))
-        assert done.references == ("refA",)
-        assert "system ref is called refA, as the standard reference of the test set" in done.notes
-        assert load_test_set(tmp_path, "wmt21.tedtalks", lp).systems == ("A", "B")
 
 
 @pytest.mark.parametrize(
-    "odd",
+    ("raters", "said"),
     [
-        {"source": "NUL \0 in a text"},
-        {"source": "\ufeffa mark at the beginning"},
-        {"doc": " "},
-        {"doc": ""},
+        (("a b", "a_b"), "rater 'a_b' has the same file"),
+        (("merged", "b"), "rater 'merged' has the same file"),
+        ((" ",), "no name of its rater"),
     ],
 )
+def test_two_raters_never_share_a_file(tmp_path: Path, raters: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        import_mqm(data(*(rating("A", str(n), name) for n, name in enumerate(raters))), Target(tmp_path, "t", "en-de"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("lp", ["en-de", "de-en"])
+def test_ref_has_one_name_in_every_language_pair(tmp_path: Path, lp: str) -> None:
+    """Also in a language pair that the table of test sets does not have."""
+    done = import_mqm(data(*(rating(s, "1") for s in ("A", "B", "ref"))), Target(tmp_path, "wmt21.tedtalks", lp))
+    assert "system ref is called refA, as the standard reference of the test set" in done.notes
+    assert load_test_set(tmp_path, "wmt21.tedtalks", lp).systems == ("A", "B")
+
+
+@pytest.mark.parametrize(
+    "odd", [{"source": "NUL \0 in a text"}, {"source": "\ufeffa mark at the beginning"}, {"doc": " "}, {"doc": ""}]
+)
 def test_what_cannot_be_read_back_is_not_imported(odd: dict[str, str], tmp_path: Path) -> None:
-    doc = odd.get("doc", "d")
-    made = data(*(rating(s, n, doc=doc, **{k: v for k, v in odd.items() if k != "doc"}) for s in "AB" for n in "12"))
+    made = data(*(rating(s, n, **odd) for s in "AB" for n in "12"))  # type: ignore[arg-type]
     message = rf"cannot be kept in mt-metrics-eval's layout \({tmp_path}.*; nothing is imported"
     with pytest.raises(InputError, match=message):
         import_mqm(made, Target(tmp_path / "data", "t", "en-de"))

@@ -143,26 +143,17 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_notes_are_those_of_the_language_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    header = [
-        *[
-            "doc_id",
-            "segment_id",
-            "source_lang",
-            "target_lang",
-            "set_id",
-            "system_id",
-            "source_segment",
-            "hypothesis_segment",
-        ]
-    ]
-    header += ["domain_name", "start_indices", "end_indices", "error_types", "annotator", "overall"]
+    header = (
+        "doc_id segment_id source_lang target_lang set_id system_id source_segment hypothesis_segment domain_name "
+        "start_indices end_indices error_types annotator overall"
+    )
     rows = []
     for target, severity in (("de", "undecided"), ("cs", "minor")):
         for number in range(3):
             rows.append(["d", str(number), "en", target, "official", "A", f"s{number}", f"text {number}", "news"])
             rows[-1] += ["0 2", "1 4", f"{severity} major", "r", "70"]
     path = tmp_path / "esa.tsv"
-    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
+    path.write_text("".join("\t".join(row) + "\n" for row in [header.split(), *rows]), encoding="utf-8")
     assert main(["wmt", "import", str(path), "--kind", "esa", "--test-set", f"{tmp_path / 'data'}/t"]) == 0
     cs, de = capsys.readouterr().out.split("t en-de", 1)
     assert "3 times: error of severity 'undecided': left out, it is no span and has no penalty" in de

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.comet
 
 from comet import load_from_checkpoint  # noqa: E402
 
-from mbr_esd_metric.adapters.comet import compatibility  # noqa: E402
+import mbr_esd_metric  # noqa: E402
+from mbr_esd_metric.adapters.comet.registration import _joining, supply  # noqa: E402
 
 SCORES = {
     "regression": [-0.134307, -0.055371, -0.247836, 0.016367],
@@ -137,7 +138,7 @@ def test_a_process_of_comet_gets_what_comet_misses(
 ) -> None:
     words = ["-s", files.sources, "-t", files.translations, "--gpus", "0", "--to_json", "out.json", "--model"]
     words.append(files.model if model == "ours" else str(checkpoints[model]))
-    environment = {**os.environ, "PYTHONPATH": str(Path(compatibility.__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(mbr_esd_metric.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", python + COMMAND, *words], env=environment, capture_output=True, text=True, check=False
     )
@@ -152,10 +153,10 @@ def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(base, "DataLoader", DataLoader)
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn", "forkserver"])
-    compatibility.supply()
+    supply()
     assert base.DataLoader is DataLoader
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["forkserver", "fork", "spawn"])
-    compatibility.supply()
+    supply()
     assert base.DataLoader([1], num_workers=2).multiprocessing_context.get_start_method() == "fork"
     assert list(base.DataLoader([1, 2], num_workers=0)) == [1, 2]
 
@@ -166,7 +167,7 @@ def test_two_texts_are_joined_as_transformers_4_joins_them() -> None:
     class Tokenizer:
         cls_token_id, sep_token_id = 0, 2
 
-    xlmr, bert = compatibility._joining(2), compatibility._joining(1)
+    xlmr, bert = _joining(2), _joining(1)
     assert xlmr(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 2, 7, 2]
     assert bert(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 7, 2]
     assert xlmr(Tokenizer(), [5]) == bert(Tokenizer(), [5]) == [0, 5, 2]
