@@ -24,10 +24,7 @@ class CometRow:
         id: of the segment in its system: its number from 1, or what the file calls it.
         annotation: error spans, with every repeat; an error without characters is one of its points. None where the
             row has no list of errors, or a translation was left out.
-        score: None if there is none.
         mqm: the MQM score beside it, in [-25, 0], if there is one.
-        data_warning: the warning about the pair, if there is one.
-        reference: whether the row has a reference.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
@@ -42,11 +39,7 @@ class CometRow:
 
 
 def read_comet_json(path: Path) -> list[CometRow]:
-    """Every translation of a file. A segment without a list of errors has a score alone.
-
-    Raises:
-        InputError: another format; names the system and the segment.
-    """
+    """Every translation of a file. A segment without a list of errors has a score alone."""
     data = read_json(path)
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
         raise InputError(f"{path}: give a file of comet-score --to_json, an object with a list of segments a system")

@@ -41,9 +41,6 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     Args:
         metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
         ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
-
-    Raises:
-        InputError: a file of another format, or no rated translation.
     """
     people: dict[SegmentKey, _Rated] = {}
     for one, score in (pair for path in ratings for pair in _ratings(path)):
@@ -74,12 +71,7 @@ def _ratings(path: str) -> Iterable[tuple[MqmRating, float | None]]:
 
 
 def judged_of_test_set(test_set: TestSet, metric: str) -> tuple[list[Judged], list[bool]]:
-    """The rated translations of a test set, with a stored metric.
-
-    Raises:
-        InputError: the metric is missing, or does not fit.
-        OptionError: an unknown name.
-    """
+    """The rated translations of a test set, with a stored metric."""
     (name, *_) = test_set.find_metrics([metric])
     stored, gold = test_set.metric(name), test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else -np.inf

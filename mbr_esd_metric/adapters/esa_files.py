@@ -84,7 +84,6 @@ class EsaData:
     """The segments of one or several files.
 
     Attributes:
-        segments: in order of first appearance.
         left_out: language pair -> reason -> how often something was left out.
         documents: language pair -> fields of its documents besides their texts, in order.
     """

@@ -49,11 +49,7 @@ _SAME_TEXT = 0.5
 
 
 def read_mqm_tsv(path: str | Path) -> MqmData:
-    """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV.
-
-    Raises:
-        InputError: without one of the needed columns, for text that is not UTF-8, or a file without ratings.
-    """
+    """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV."""
     path = Path(path)
     groups: dict[tuple[str, str, str, str, str], list[_Row]] = {}
     texts: dict[tuple[str, ...], Counter[str]] = {}

@@ -125,11 +125,7 @@ class _Row:
     columns: tuple[str, str, str]
 
     def spans(self) -> list[tuple[int, int, str]]:
-        """Start, end and severity of each error, as they stand.
-
-        Raises:
-            ValueError: not as many of each, or offsets that are no numbers.
-        """
+        """Start, end and severity of each error, as they stand."""
         return [(int(start), int(end), severity) for start, end, severity in span_columns(*self.columns)]
 
 
@@ -237,11 +233,7 @@ def _within(row: _Row, at: int) -> int:
 
 
 def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str, str]]:
-    """Start, end and severity of each error, as words; none if the severities say ``no-error`` or nothing.
-
-    Raises:
-        ValueError: not as many of each.
-    """
+    """Start, end and severity of each error, as words; none if the severities say ``no-error`` or nothing."""
     columns = starts.split(), ends.split(), severities.split()
     if columns[2] in ([], ["no-error"]):
         return []

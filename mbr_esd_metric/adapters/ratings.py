@@ -182,7 +182,6 @@ class PersonRating:
     """One person's rating of one translation.
 
     Attributes:
-        rating: system, segment, person, texts and errors.
         score: from 0 to 100, higher is better; None where the tool asked for none.
         seconds: that the person spent on it; a pause counts as at most a minute.
         suggested: the spans that were there before; None if the translation was shown without any.
@@ -221,11 +220,7 @@ class PersonRating:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> PersonRating:
-        """The rating of one decoded line.
-
-        Raises:
-            InputError, KeyError, ValueError, TypeError: it is no such object.
-        """
+        """The rating of one decoded line."""
         suggested = None
         if item["suggested"] is not None:
             suggested = tuple(_suggestion(one) for one in item["suggested"])
@@ -239,11 +234,7 @@ class PersonRating:
 
 
 def score_in_range(value: object) -> float:
-    """A score from 0 to 100.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A score from 0 to 100."""
     score = finite(value)
     if not 0 <= score <= 100:
         raise InputError(f"score {score:g}; people's scores go from 0 to 100")

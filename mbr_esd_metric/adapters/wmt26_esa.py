@@ -59,9 +59,6 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         path: annotations.json, plain or compressed.
         texts: the folder with wmt26-genmt.jsonl and systems.
         lps: the language pairs to read, such as "eng_Latn-deu_Latn"; all if empty.
-
-    Raises:
-        InputError: a file that is not of this form; a text that people saw in two forms; no annotation.
     """
     left_out: dict[str, Counter[str]] = defaultdict(Counter)
     ratings: dict[str, dict[str, list[tuple[str, Answer]]]] = {}

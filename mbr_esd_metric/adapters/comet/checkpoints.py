@@ -22,8 +22,6 @@ class CometOptions:
     """How a COMET checkpoint is run: what follows its name, as in ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
 
     Attributes:
-        batch_size: segments at once.
-        gpus: how many to use; None takes one if there is one.
         reference: "no" leaves out what needs a reference, where a test set is scored.
         dtype: number format of the weights. `comet-score` runs every model in float16, on a CPU as well; its scores
             differ from those in float32 in the fourth digit, and now and then a span does.

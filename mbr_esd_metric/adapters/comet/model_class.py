@@ -35,9 +35,6 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
     It is a module without parameters, so ``eval``, ``half``, ``to`` and the like work as COMET's callers expect. The
     engine loads the language model when candidates are missing, and chooses device and dtype.
-
-    Args:
-        metric: what does the work.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -51,7 +48,6 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
         Args:
             checkpoint_path: ``FOLDER/checkpoints/FILE``. The file names a model, or FOLDER is the model.
-            **_: what COMET gives models that hold weights.
 
         Raises:
             OptionError: unknown model name, option or value.

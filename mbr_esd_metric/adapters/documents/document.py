@@ -39,8 +39,6 @@ class Document:
     """The translated units of a file.
 
     Attributes:
-        path: the file.
-        units: in order.
         mark: writes the file, whole or not at all, with the errors of each unit.
         empty: the units that are not translated yet, by their ids.
         unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.

@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from xml.parsers import expat
 
-from mbr_esd_metric.adapters.documents.document import Checked
-from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
+from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -47,8 +48,17 @@ class ByteRange:
     end: int
 
 
-#: The places of the source and of the translation of a unit.
-UnitRanges = tuple[ByteRange, ByteRange]
+@dataclass(frozen=True, slots=True)
+class XmlUnit:
+    """A unit: its name, its texts' places, its languages, the part of the file that it stands in, and why it is not to
+    be judged, if so."""
+
+    id: str
+    source: ByteRange | None
+    target: ByteRange | None
+    languages: tuple[str, str]
+    document: str = ""
+    unready: str | None = None
 
 
 @dataclass(slots=True)
@@ -58,7 +68,6 @@ class Element:
     Attributes:
         name: without its namespace.
         attributes: without theirs, but `xml:lang`, which is "lang".
-        start: its first byte.
         content: the first byte behind its start tag; None until it is known.
     """
 
@@ -73,9 +82,7 @@ class XmlFile:
     """A file of well-formed XML.
 
     Attributes:
-        data: its bytes.
         start: the first byte of the root element.
-        encoding: of the file.
         namespaces: prefix -> address, as the root declares them.
         versioned: whether the root has `its:version`.
     """
@@ -255,7 +262,6 @@ class Content:
         """The raw XML with a mark round each span, in as many pieces as markup and other spans demand.
 
         Args:
-            spans: of the text.
             tags: the start and the end tag of a piece; called once for each.
         """
         inserted: dict[int, str] = {}
@@ -290,25 +296,50 @@ def _referred(name: str) -> str:
     return _PREDEFINED.get(name, f"&{name};")
 
 
-def write_marked(
+def document_of(
+    path: Path,
     xml: XmlFile,
-    output: Path,
-    pairs: Iterable[UnitRanges],
-    checked: Iterable[Checked],
-    tags: Callable[[str, ErrorSpan], tuple[str, str]],
+    units: Iterable[XmlUnit],
+    tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
+    *,
+    every: bool = True,
     first: tuple[int, str] | None = None,
-) -> None:
-    """Write a file with marks in place of older ones, and every other byte as it is.
+) -> Document:
+    """The document of a file.
 
     Args:
-        xml: the file.
-        output: the path to write to.
-        pairs: of each unit, in the file's order.
-        checked: one for each unit.
-        tags: the start and the end tag of a piece of a span of a text.
-        first: a place before all units, and text to insert there.
+        path, xml: the file.
+        units: in its order.
+        tags: the start and the end tag of a piece of a span of a text, from the numbers of pieces to come.
+        every: also units that are not ready.
+        first: a place before all units, and text to insert there where a unit has an error.
     """
-    at = 0
+    found: list[TranslationUnit] = []
+    places: list[tuple[ByteRange, ByteRange]] = []
+    empty: list[str] = []
+    unready: dict[str, str] = {}
+    for unit in units:
+        source, target = ("" if place is None else xml.content(place).text for place in (unit.source, unit.target))
+        if unit.source is None or unit.target is None or not source or not target:
+            empty.append(unit.id)
+        elif unit.unready is not None and not every:
+            unready[unit.id] = unit.unready
+        else:
+            found.append(TranslationUnit(unit.id, source, target, unit.languages, unit.document))
+            places.append((unit.source, unit.target))
+    return Document(path, tuple(found), partial(_mark, xml, places, tags, first), tuple(empty), unready)
+
+
+def _mark(
+    xml: XmlFile,
+    pairs: Sequence[tuple[ByteRange, ByteRange]],
+    tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
+    first: tuple[int, str] | None,
+    checked: Sequence[Checked],
+    output: Path,
+) -> None:
+    """Write a file with marks in place of older ones, and every other byte as it is."""
+    at, numbers = 0, count(1)
     with whole_file(output) as out:
 
         def replace(start: int, end: int, text: str) -> None:
@@ -317,15 +348,15 @@ def write_marked(
             out.write(text.encode(xml.encoding, "xmlcharrefreplace"))
             at = end
 
-        if first is not None:
+        if first is not None and any(one.annotation for one in checked):
             replace(first[0], first[0], first[1])
-        for places, one in zip(pairs, checked, strict=True):
-            sides = zip(places, ("source", "translation"), strict=True)
-            for place, side in sorted(sides, key=lambda pair: pair[0].start):
+        for pair, one in zip(pairs, checked, strict=True):
+            sides = zip(pair, SIDES[::-1], strict=True)
+            for place, side in sorted(sides, key=lambda placed: placed[0].start):
                 content = xml.content(place)
                 spans = [span for span in one.annotation if span.side == side]
                 if spans or content.ours:
-                    replace(place.start, place.end, content.marked(spans, partial(tags, content.text)))
+                    replace(place.start, place.end, content.marked(spans, partial(tags, numbers, content.text)))
         out.write(xml.data[at:])
 
 

@@ -25,12 +25,7 @@ _KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
 
 
 def read_po(path: Path, every: bool = False) -> Document:
-    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`.
-
-    Raises:
-        InputError: the file cannot be read.
-        MissingDependencyError: translate-toolkit is not installed.
-    """
+    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`."""
     try:
         from translate.storage.pypo import pofile
     except ImportError:

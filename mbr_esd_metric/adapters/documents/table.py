@@ -53,9 +53,6 @@ def read_table(path: Path, every: bool = False) -> Document:
     """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
 
     Cells of a TSV are literal, unless `is_quoted` says that they are quoted as in CSV.
-
-    Raises:
-        InputError: no header with the two columns, or a row of another length.
     """
     literal = path.suffix.lower() == ".tsv" and not is_quoted(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","

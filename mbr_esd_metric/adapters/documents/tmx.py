@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import partial
-from itertools import count
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_type
-from mbr_esd_metric.adapters.documents.markup import (
-    OURS,
-    ByteRange,
-    Element,
-    UnitRanges,
-    quoted,
-    read_xml,
-    write_marked,
-)
+from mbr_esd_metric.adapters.documents.document import Document, issue_type
+from mbr_esd_metric.adapters.documents.markup import OURS, ByteRange, Element, XmlUnit, document_of, quoted, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -27,27 +17,24 @@ _Variant = tuple[str, ByteRange]
 
 def read_tmx(path: Path, every: bool = False) -> Document:
     """The translation units of a TMX file: the text in the source language that the unit says, or else the header, and
-    the first one in another language. No unit says that it is not ready.
-
-    Raises:
-        InputError: not well-formed, no TMX, or a unit without a text in its source language.
-    """
-    every_unit: list[tuple[str, str, list[_Variant]]] = []
+    the first one in another language. No unit says that it is not ready."""
+    units: list[XmlUnit] = []
     variants: list[_Variant] = []
     source_language = ""
 
     def name(stack: Sequence[Element]) -> str:
         unit = next((element for element in stack if element.name == "tu"), None)
-        return "" if unit is None else unit.attributes.get("tuid") or str(len(every_unit) + 1)
+        return "" if unit is None else unit.attributes.get("tuid") or str(len(units) + 1)
 
     def closed(stack: list[Element], place: ByteRange) -> None:
         nonlocal source_language
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
-            language = stack[-2].attributes.get("lang", "")
-            variants.append((language, place))
+            variants.append((stack[-2].attributes.get("lang", ""), place))
         elif names[-1] == "tu":
-            every_unit.append((name(stack), stack[-1].attributes.get("srclang") or source_language, list(variants)))
+            language = stack[-1].attributes.get("srclang") or source_language
+            both = [*_source_and_target(variants, language, f"{path}, unit {name(stack)}"), ("", None), ("", None)]
+            units.append(XmlUnit(name(stack), both[0][1], both[1][1], (both[0][0], both[1][0])))
             variants.clear()
         elif names[-1] == "header":
             source_language = stack[-1].attributes.get("srclang", "")
@@ -55,22 +42,7 @@ def read_tmx(path: Path, every: bool = False) -> Document:
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
     xml = read_xml(path, closed, name)
-    units: list[TranslationUnit] = []
-    ranges: list[UnitRanges] = []
-    empty: list[str] = []
-    for unit, language, all_variants in every_unit:
-        both = _source_and_target(all_variants, language, f"{path}, unit {unit}")
-        texts = [xml.content(place).text for _, place in both]
-        if len(texts) < 2 or not all(texts):
-            empty.append(unit)
-            continue
-        units.append(TranslationUnit(unit, texts[0], texts[1], (both[0][0], both[1][0])))
-        ranges.append((both[0][1], both[1][1]))
-
-    def mark(checked: Sequence[Checked], output: Path) -> None:
-        write_marked(xml, output, ranges, checked, partial(_tags, count(1)))
-
-    return Document(path, tuple(units), mark, tuple(empty))
+    return document_of(path, xml, units, _tags)
 
 
 def _source_and_target(variants: Sequence[_Variant], source_language: str, where: str) -> list[_Variant]:
@@ -94,6 +66,5 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
     return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
 
 
-def _tags(numbers: count[int], _: str, span: ErrorSpan) -> tuple[str, str]:
-    kind = quoted(f"{issue_type(span)} ({span.severity})")
-    return f'<hi x="{OURS}{next(numbers)}" type={kind}>', "</hi>"
+def _tags(numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:
+    return f'<hi x="{OURS}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>', "</hi>"

@@ -6,40 +6,24 @@ severity and comment. What a translation leaves out is marked in the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_comment, issue_type
+from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     OURS,
     ByteRange,
     Element,
-    UnitRanges,
-    XmlFile,
+    XmlUnit,
     declaration,
+    document_of,
     quoted,
     read_xml,
-    write_marked,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A unit or segment: its name, its texts' places, its languages, its file and groups, and why it is not to be
-    judged, if so."""
-
-    id: str
-    source: ByteRange
-    target: ByteRange | None
-    languages: tuple[str, str]
-    document: str
-    unready: str | None
-
 
 #: States of a target (1.2) that say that it is not a translation, and of a segment (2.x). One without a state is taken.
 _UNREADY = {"target": ("new", "needs-translation"), "segment": ("initial",)}
@@ -50,11 +34,8 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 
     Left out unless `every`: units with ``translate="no"``, targets new or to be translated, segments in their initial
     state, and units with a second target, of which the first is read.
-
-    Raises:
-        InputError: not well-formed, no XLIFF, or of another version.
     """
-    pairs: list[_Pair] = []
+    units: list[XmlUnit] = []
     places: dict[str, ByteRange] = {}
     problems: list[str] = []
     two = False
@@ -77,34 +58,14 @@ def read_xliff(path: Path, every: bool = False) -> Document:
         elif names[-1] in ("trans-unit", "segment"):
             if "source" in places:
                 why = next(chain(_untranslated(stack), problems, _state(stack[-1])), None)
-                pairs.append(
-                    _Pair(
-                        _id(stack),
-                        places["source"],
-                        places.get("target"),
-                        _languages(stack),
-                        _named(stack, "file", "group"),
-                        why,
-                    )
-                )
+                target, document = places.get("target"), _named(stack, "file", "group")
+                units.append(XmlUnit(_id(stack), places["source"], target, _languages(stack), document, why))
             places.clear()
             problems.clear()
 
     xml = read_xml(path, closed, _id)
-    units: list[TranslationUnit] = []
-    ranges: list[UnitRanges] = []
-    empty: list[str] = []
-    unready: dict[str, str] = {}
-    for pair in pairs:
-        target = xml.content(pair.target).text if pair.target is not None else ""
-        if pair.target is None or not target:
-            empty.append(pair.id)
-        elif pair.unready is not None and not every:
-            unready[pair.id] = pair.unready
-        elif source := xml.content(pair.source).text:
-            units.append(TranslationUnit(pair.id, source, target, pair.languages, pair.document))
-            ranges.append((pair.source, pair.target))
-    return Document(path, tuple(units), partial(_mark, xml, ranges, two), tuple(empty), unready)
+    prefix, first = declaration(xml)
+    return document_of(path, xml, units, partial(_tags, prefix, two), every=every, first=first)
 
 
 def _state(element: Element) -> list[str]:
@@ -138,13 +99,7 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _mark(xml: XmlFile, pairs: Sequence[UnitRanges], two: bool, checked: Sequence[Checked], output: Path) -> None:
-    prefix, first = declaration(xml)
-    first = first if any(one.annotation for one in checked) else None
-    write_marked(xml, output, pairs, checked, partial(_tags, prefix, two, count(1)), first)
-
-
-def _tags(prefix: str, two: bool, numbers: count[int], text: str, span: ErrorSpan) -> tuple[str, str]:
+def _tags(prefix: str, two: bool, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
     severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
     name = f'id="{OURS}{next(numbers)}" type="its:generic"' if two else f'mid="{OURS}{next(numbers)}" mtype="x-its"'
     return (

@@ -61,7 +61,6 @@ class CampaignPlan:
     """How a campaign is run.
 
     Attributes:
-        annotators: their names.
         each: how many annotators see each document.
         protocol: spans and a score (ESA), or spans with categories (MQM).
     """
@@ -79,11 +78,6 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
     Args:
         documents: in order; annotators take turns.
         checks: attention checks; they are dealt out evenly, and come anywhere between the documents.
-        plan: who sees what, and how.
-
-    Raises:
-        OptionError: more annotators for each document than there are.
-        InputError: a text that Pearmut takes for a picture, or nothing to annotate.
     """
     if not 1 <= plan.each <= len(plan.annotators):
         raise OptionError(

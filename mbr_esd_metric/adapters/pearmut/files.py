@@ -87,8 +87,6 @@ class Campaign:
     """A campaign, as far as it is known.
 
     Attributes:
-        name: as Pearmut has it.
-        language_pair: such as "en-de".
         marked: whether people mark errors.
         sliders: name -> lowest and highest value, in place of one score from 0 to 100; None if there is that score.
         tokens: what can be marked behind the text, in order.
@@ -108,12 +106,7 @@ class Campaign:
 
     @classmethod
     def of(cls, value: Mapping[str, Any], language_pair: str | None = None) -> Campaign:
-        """A campaign as it was added, or as Pearmut downloads it.
-
-        Raises:
-            InputError: another protocol, or not what Pearmut takes.
-            OptionError: nothing says its language pair.
-        """
+        """A campaign as it was added, or as Pearmut downloads it."""
         name = str(value["campaign_id"])
         with reading(f"campaign {name}"):
             info, ours = value.get("info") or {}, value.get("mbr_esd")

@@ -61,12 +61,7 @@ class Target:
     overwrite: bool = False
 
     def layout(self) -> Layout:
-        """The place, after checking that nothing there would be lost.
-
-        Raises:
-            InputError: the test set exists, or metric scores of its older texts do.
-            OptionError: a test set or a language pair whose name the layout cannot carry.
-        """
+        """The place, after checking that nothing there would be lost."""
         if not _TEST_SET.fullmatch(self.test_set):
             raise OptionError(f"test set {self.test_set!r} becomes a folder's name; give one such as wmt21.tedtalks")
         if not _LP.fullmatch(self.lp):
@@ -85,12 +80,7 @@ class Target:
         return layout
 
     def names(self, systems: Iterable[str]) -> dict[str, str]:
-        """System as in the file -> its name in the layout.
-
-        Raises:
-            InputError: a name that the layout cannot carry, or that two systems would have.
-            OptionError: a system to rename that is none of these.
-        """
+        """System as in the file -> its name in the layout."""
         known = sorted(set(systems))
         for old in self.rename:
             if old not in known:
@@ -389,11 +379,7 @@ def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
 
 @contextmanager
 def _replacing(layout: Layout, sources: Sequence[str]) -> Iterator[Layout]:
-    """A place to write a test set. Its files take that of older ones once they have been read, as every command will.
-
-    Raises:
-        InputError: a file cannot be read, or does not fit the others; nothing has changed then.
-    """
+    """A place to write a test set. Its files replace older ones once they have been read, as every command will."""
     with TemporaryDirectory() as folder:
         new = replace(layout, data=Path(folder))
         yield new

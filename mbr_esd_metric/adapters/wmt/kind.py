@@ -48,10 +48,6 @@ def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
     Args:
         path: the file, plain or compressed; for wmt25-task1 also its folder.
         submission: whether it is a metric's, where its columns do not say.
-
-    Raises:
-        InputError: an empty file, or one without a form that is known.
-        OptionError: a table that people or a metric may have made.
     """
     path = Path(path)
     if path.is_dir():

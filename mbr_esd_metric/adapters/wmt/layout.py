@@ -13,7 +13,8 @@
                                                               test set this is (our addition)
     DATA/TEST_SET/task/LP.documents                           what is known of documents, such as WMT26's (our addition)
 
-`rating_files` reads and writes error spans, and `test_set` checks that files fit together.
+`rating_files` reads and writes error spans, and `test_set` checks that files fit together. What reads a file raises
+`InputError` with the file and the line.
 """
 
 from __future__ import annotations
@@ -30,9 +31,6 @@ from mbr_esd_metric.files.untrusted import decoded, finite
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
-#: Suffixes of compressed files, which neither the toolkit nor this package reads in the folder.
-PACKED = (".gz", ".zst")
-
 ScoreLevel = Literal["sys", "domain", "doc", "seg"]
 
 
@@ -46,11 +44,6 @@ class Layout:
     """The files of one test set and language pair.
 
     The class, and every method that takes a name, refuse a name that leads out of its folder (`InputError`).
-
-    Args:
-        data: the folder that holds the test sets.
-        test_set: such as "wmt24".
-        lp: such as "en-de".
     """
 
     data: Path
@@ -77,11 +70,7 @@ class Layout:
         return json_lines if json_lines.is_file() and not text.is_file() else text
 
     def references(self) -> dict[str, Path]:
-        """Reference name -> file, sorted by name.
-
-        Raises:
-            InputError: a name that cannot be used in the names of metric files, or two files for one name.
-        """
+        """Reference name -> file, sorted by name."""
         files = _texts((self.root / "references").glob(f"{self.lp}.*.*"), f"{self.lp}.", "reference")
         for name, path in files.items():
             check_reference_name(name, path)
@@ -129,13 +118,6 @@ class Layout:
         paths = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}")
         return tuple(sorted(path.name.removesuffix(suffix) for path in paths))
 
-    def packed_metrics(self) -> dict[str, str]:
-        """Full name of each metric whose scores of segments are there compressed alone -> name of that file."""
-        suffix, there = ".seg.score", self.metrics()
-        files = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}.*")
-        found = {path.name.split(suffix)[0]: path.name for path in files if path.suffix in PACKED}
-        return {name: file for name, file in found.items() if name not in there}
-
     def metric_files(self) -> list[Path]:
         """Every file of scores, error spans and signatures of metrics, sorted."""
         kinds = ("metric-scores", "metric-ratings")
@@ -179,9 +161,6 @@ def read_text(path: Path, field: str) -> list[str | None]:
     """The segments of a text file, without white space at their ends, or of one field of a JSON lines file.
 
     A segment is None if a text file says that there is no translation.
-
-    Raises:
-        InputError: no such file, or a line that is no JSON object with that field; names the line.
     """
     segments: list[str | None] = []
     for number, line in numbered_lines(path):
@@ -200,11 +179,7 @@ def read_text(path: Path, field: str) -> list[str | None]:
 
 
 def read_documents(path: Path) -> list[tuple[str, str]]:
-    """(domain, document) of each segment.
-
-    Raises:
-        InputError: a line without two words, or a document that is not in one piece; names the line.
-    """
+    """(domain, document) of each segment."""
     documents: list[tuple[str, str]] = []
     seen: set[str] = set()
     for number, line in numbered_lines(path):
@@ -220,11 +195,7 @@ def read_documents(path: Path) -> list[tuple[str, str]]:
 
 
 def read_scores(path: Path) -> dict[str, list[tuple[int, float | None]]]:
-    """System -> (line, score) of each of its entries, in order; None if there is no score.
-
-    Raises:
-        InputError: a line that is not a system and a number or None; names the line.
-    """
+    """System -> (line, score) of each of its entries, in order; None if there is no score."""
     scores: dict[str, list[tuple[int, float | None]]] = {}
     for number, line in numbered_lines(path):
         words = line.split()

@@ -32,9 +32,7 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
     """The record for each translation of the evaluated systems; None for an unrated one without a record.
 
     Args:
-        test_set: systems and texts.
         records: each with the place of its translation; `files.join` says how places are matched.
-        where: the file, for messages.
 
     Raises:
         InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.

@@ -62,7 +62,6 @@ def write_ratings(
     """Write a block of ratings for each system, sorted by name.
 
     Args:
-        path: the file.
         ratings: system -> for each segment an annotation of both sides, or the errors that a rater marked, or None if
             unrated. Errors without a place are left out, because the format cannot hold them; but an omission without
             a place is an empty span of the source.
@@ -156,8 +155,6 @@ class RatingsReader:
     """Reads sets of error spans that fit a test set. Those of systems that are not evaluated are not checked.
 
     Args:
-        outputs: every system -> its translations.
-        systems: those that are evaluated.
         repeats: whether a note says how many spans repeat others; people mark one place for two reasons.
     """
 
@@ -168,11 +165,7 @@ class RatingsReader:
         self._cut = self._left_out = self._repeated = self._rated = 0
 
     def read(self, name: str, path: Path) -> Ratings:
-        """The set in a file.
-
-        Raises:
-            InputError: what `read_ratings` raises, and blocks that do not fit.
-        """
+        """The set in a file."""
         stored = read_ratings(path)
         check_blocks(path, stored, self._outputs, len(next(iter(self._outputs.values()))))
         both = {

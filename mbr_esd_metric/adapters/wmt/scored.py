@@ -18,7 +18,6 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
     """The scores of gold and of the stored metrics. Scores of systems are read where they are stored.
 
     Args:
-        test_set: what `load_test_set` returned.
         metrics: full or base names; none for all, including those that score only systems.
 
     Raises:
@@ -61,11 +60,7 @@ def _of_systems(test_set: TestSet, path: Path) -> FloatVector | None:
 
 
 def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
-    """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems.
-
-    Raises:
-        InputError: a system with another number of scores.
-    """
+    """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems."""
     stored = score_rows(path)
     if not all(system in stored for system in test_set.systems):
         return None
@@ -79,7 +74,6 @@ def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Seque
     """The stored metrics of a test set and language pair.
 
     Args:
-        test_set: what `load_test_set` returned.
         metrics: full or base names; none for all that are stored.
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
 

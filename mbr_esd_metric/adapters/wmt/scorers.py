@@ -43,7 +43,6 @@ class ScoredText(Segment):
     """One translation to score.
 
     Attributes:
-        reference: None if there is none.
         supplied: False if the folder has no translation of the segment; the text is then empty.
     """
 
@@ -99,8 +98,6 @@ class SacrebleuScorer(Scorer):
     """BLEU or chrF of sacreBLEU: sentence scores, and the corpus score for the system.
 
     Args:
-        kind: "BLEU" or "chrF".
-        reference: name of the reference.
         target: target language, such as "de"; it chooses BLEU's tokeniser.
     """
 
@@ -178,7 +175,6 @@ class CometScorer(Scorer):
     ESD-Conf, the same of the spans with a confidence of at least 0.7.
 
     Args:
-        model: as of `CometCheckpoint`.
         name: base of the metric names; None takes the model's.
         reference: name of the reference; None scores without one.
     """

@@ -64,13 +64,7 @@ class MetricFiles:
         return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
 
     def write(self, test_set: TestSet, name: str, signature: str) -> None:
-        """Write the files. Segment scores of another signature are removed first; the new ones are written last.
-
-        Args:
-            test_set: the place.
-            name: full name of the metric.
-            signature: names all that the scores depend on.
-        """
+        """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
         layout = test_set.layout
         segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
         if test_set.signature(name) != signature:
@@ -100,10 +94,7 @@ def score_test_set(
     not scored again, and each system is written when it is done, so that a stopped run goes on.
 
     Args:
-        test_set: of `load_test_set`.
-        scorer: the metric, or several at once.
         overwrite: replace scores in the folder.
-        progress: show progress on standard error.
         choice: which systems are scored, in addition to those that already have such scores in the folder.
         every: score all translations; without, a scorer that samples scores only those that have gold, where some has.
 
@@ -163,11 +154,7 @@ def only_rated(test_set: TestSet, every: bool) -> bool:
 
 
 def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice, rated: bool = False) -> list[ScoredText]:
-    """Every translation that a metric of this full name would score if nothing was scored yet.
-
-    Raises:
-        InputError: no system is chosen.
-    """
+    """Every translation that a metric of this full name would score if nothing was scored yet."""
     return [text for system in _systems(test_set, name, choice, rated) for text in _texts(test_set, system, rated)]
 
 
@@ -201,11 +188,7 @@ def _systems(
 
 
 def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
-    """The scores of the folder; empty where it has none.
-
-    Raises:
-        InputError: they have another signature.
-    """
+    """The scores of the folder; empty where it has none."""
     path = test_set.layout.metric_scores(name, "seg")
     if not path.is_file():
         return MetricFiles()

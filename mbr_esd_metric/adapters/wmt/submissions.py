@@ -79,7 +79,6 @@ class Submission:
     """The rows of a submission, and what it has besides.
 
     Attributes:
-        rows: in order.
         systems: (language pair, system) -> the metric's score of the system.
         error_free: the least score of a translation that counts as without error; if None, its spans decide.
     """
@@ -193,9 +192,6 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
     Args:
         path: JSON lines, plain or compressed, each with an item_id.
         take: gets a line's object, and the language pair, domain, document and place that its item_id names.
-
-    Raises:
-        InputError: a line that is not such an object, or that `take` refuses; names the line.
     """
     results: list[_T] = []
     for where, _, item in json_objects(path):
@@ -235,10 +231,6 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
     Args:
         starts, ends, severities: equally many words in each.
         length: of the translation, where it is known.
-
-    Raises:
-        ValueError: not equally many, or no numbers.
-        InputError: an unknown severity.
     """
     errors = [
         {"severity": word, **({} if first == MISSING else {"start": _offset(first), "end": _offset(last)})}

@@ -29,9 +29,6 @@ class ImportedMetric:
     """A metric that was read into a test set.
 
     Attributes:
-        name: its full name.
-        systems, translations: their numbers.
-        spans: whether it has error spans.
         left_out: rows of systems or segments that the test set lacks.
         without: unrated translations without an answer.
     """
@@ -190,7 +187,6 @@ def import_submission(
 
     Args:
         path, form: as for `write_submission`.
-        test_set: the test set of its translations.
         name: full name of the metric, such as "GemSpanEval-src".
         overwrite: replace a metric of that name.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import PACKED, Layout, default_data, read_documents, read_scores, read_text
+from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, read_documents, read_scores, read_text
 from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, gold_there, info_of
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
 from mbr_esd_metric.core.annotation import Annotation
@@ -40,11 +40,9 @@ class TestSet:
     """Data for a test set and one language pair, systems sorted by name (the order matters slightly to SPA).
 
     Attributes:
-        layout: its files.
         info: standard reference, outliers, name of the gold scores.
         systems: those that are evaluated: by default all but the standard reference, outliers and systems without
             gold; see `SystemChoice`.
-        sources: the source segments.
         documents: (domain, document) of each segment.
         references: reference name -> its segments; None if there is no text.
         outputs: every system, evaluated or not -> its translations; None if it gave none.
@@ -123,7 +121,6 @@ class TestSet:
         segments = self.layout.metrics()
         why = {name: self.why_not(name) for name in segments}
         why |= {name: "it has no scores of segments" for name in self.layout.metrics("sys") if name not in segments}
-        why |= {name: f"{file} is packed; unpack it" for name, file in self.layout.packed_metrics().items()}
         return {name: f"{name} is left out in {self.lp}: {reason}" for name, reason in sorted(why.items()) if reason}
 
     def why_not(self, metric: str) -> str | None:
@@ -138,12 +135,7 @@ class TestSet:
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
-        """Those of `metric_names` that have one of these full or base names; all where none is given.
-
-        Raises:
-            InputError: a metric that is there but cannot be compared.
-            OptionError: a name that no metric has.
-        """
+        """Those of `metric_names` that have one of these full or base names; all where none is given."""
         usable = self.metric_names(of_systems=of_systems)
         found: list[str] = []
         for name in names:
@@ -161,10 +153,6 @@ class TestSet:
         """The metrics of `find_metrics`, and what a reader has to know of them, a line each.
 
         Where none is named, a metric whose files cannot be read is left out with a line that says why.
-
-        Raises:
-            InputError: a named metric cannot be read.
-            OptionError: a name that no metric has.
         """
         metrics: list[StoredMetric] = []
         notes = [] if names else list(self.left_out().values())
@@ -336,9 +324,6 @@ def _check_folders(layout: Layout) -> None:
             "published test sets come with mt-metrics-eval (mtme --download), ratings of your own by mbr-esd wmt import"
         )
     if not layout.source().is_file():
-        for packed in (Path(f"{layout.source()}{suffix}") for suffix in PACKED):
-            if packed.is_file():
-                raise InputError(f"{packed}: files of a test set are plain text; unpack it")
         files = (layout.root / "sources").glob("*.[tj][xs]*")
         there = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
         raise InputError(f"{layout.source()}: no such file; language pairs of {layout.test_set}: {there}")
