@@ -25,7 +25,7 @@ import sacrebleu
 from mbr_esd_metric.adapters.esa_files import RatedSegment, SegmentRating
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.adapters.ratings import MqmRating
-from mbr_esd_metric.files.streams import table_rows
+from mbr_esd_metric.files.tables import table_rows
 
 Floats = npt.NDArray[np.float64]
 

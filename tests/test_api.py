@@ -52,8 +52,7 @@ decision: Decision = decide([Candidate("{}")], "text", DecisionOptions(rule="map
 span: ErrorSpan = next(iter(decision.annotation))
 many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
 metric: Metric = load_metric("mbr-esd-small", n=8)
-score: float = metric.corpus_score(["a"], ["b"]).mqm
-metric.predict([{"src": "a", "mt": "b"}], 8, 0)
+score: float = metric.predict([{"src": "a", "mt": "b"}], 8, 0).system_score
 spans: list[list[dict[str, Any]]] = metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0).metadata.error_spans
 values: float = f1([span], [span], 4) + mqm_score([span])
 """
@@ -171,9 +170,8 @@ def test_a_metric_is_like_comets(tmp_path: Path) -> None:
         metric.predict({"src": "a", "mt": "b"})
     with pytest.raises(OptionError, match="mc_dropout"):
         metric.predict([], mc_dropout=3)
-    blank = metric.corpus_score(["", " "], ["a", "b"])
-    assert (blank.score, blank.mqm, str(blank)) == (0.0, -25.0, "mbr-esd-small = 0.000")
-    assert metric.sentence_score(" ", "a").score == 0.0
+    blank = metric.predict({"src": ["a", "b"], "mt": ["", " "]}, progress_bar=False)
+    assert (blank.system_score, blank.metadata.mqm) == (0.0, [-25.0, -25.0])
 
 
 def test_the_mean_is_that_of_the_exact_sum() -> None:

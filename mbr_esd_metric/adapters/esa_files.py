@@ -31,7 +31,7 @@ from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import table_cells
+from mbr_esd_metric.files.tables import table_cells
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
 
 #: Separator of language pair, domain, document and segment in the identifiers of WMT24 and WMT25.

@@ -22,7 +22,8 @@ from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmErr
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import numbered_lines, table_rows
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.tables import table_rows
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
 #: place of a segment in its document, and `seg_id` its place in the test set.

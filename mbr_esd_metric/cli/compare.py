@@ -83,10 +83,7 @@ _System = dict[Hashable, _Row]
 
 
 def _systems(paths: Sequence[str]) -> dict[str, _System]:
-    """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources.
-
-    A system is called as its file says; by the file where several files have one of that name, or it says none.
-    """
+    """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources."""
     from mbr_esd_metric.files.paths import short_names
 
     rows = {path: list(_rows(path)) for path in paths}
@@ -102,7 +99,7 @@ def _systems(paths: Sequence[str]) -> dict[str, _System]:
         times: Counter[tuple[str, str]] = Counter()
         for row in found:
             name = row.system
-            if not name or shared[name] > 1:
+            if not name or shared[name] > 1:  # then it is called by the file
                 name = f"{files[path]}/{name}" if several and name else files[path]
             text = (row.source or "").rstrip() if by_source else row.id
             key = text, times[name, text]

@@ -69,16 +69,13 @@ def load_test_sets(
         choice: which systems are evaluated, where the arguments do not say it.
         gold: name of the gold scores, where it is not the usual one.
         files: metrics that are not in the folder, from `named_metrics`.
-
-    Raises:
-        OptionError: a language pair is named twice; it would count twice in every average.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
     from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
     for lp in args.lp:
-        if args.lp.count(lp) > 1:
+        if args.lp.count(lp) > 1:  # it would count twice in every average
             raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
     data, name = folder_and_name(args.test_set)
     only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
@@ -97,11 +94,7 @@ def load_test_sets(
 
 
 def named_metrics(given: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """The names of these metrics, and the files of those that are files.
-
-    Raises:
-        InputError: a file that does not exist, or of another kind.
-    """
+    """The names of these metrics, and the files of those that are files."""
     from mbr_esd_metric.files.paths import plain_name
     from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
 
@@ -126,15 +119,6 @@ def named_metrics(given: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     return names, paths
 
 
-def every_system(args: argparse.Namespace) -> SystemChoice:
-    """What is scored or submitted, whatever is evaluated later: all systems, also references and outliers, but for
-    those that the user leaves out.
-    """
-    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
-
-    return SystemChoice(tuple(getattr(args, "systems", ())), tuple(getattr(args, "exclude", ())), True, "all")
-
-
 def _check_systems(data: Path, name: str, lps: Sequence[str], named: Sequence[str]) -> None:
     """Raise `OptionError` for a system that is in none of the language pairs."""
     from mbr_esd_metric.adapters.wmt.layout import Layout
@@ -156,11 +140,7 @@ def given_of(args: argparse.Namespace, *options: str) -> str | None:
 
 
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
-    """The test set of a verb that works without one; None if none is named.
-
-    Raises:
-        OptionError: --lp without --test-set or the reverse, or an option for a test set if none is named.
-    """
+    """The test set of a verb that works without one; None if none is named."""
     if not args.test_set and (option := given_of(args, "--lp", "--raters", "--metric")):
         raise useless(option, "files alone, without --test-set")
     if args.test_set and not args.lp:

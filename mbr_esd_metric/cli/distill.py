@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -61,8 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one step."""
-    step: Callable[[argparse.Namespace], int] = args.run_step
-    return step(args)
+    return int(args.run_step(args))
 
 
 def _pairs(args: argparse.Namespace) -> int:
@@ -138,11 +137,7 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[str | None]]:
 
 
 def _records(inputs: Iterable[tuple[str, str | None]]) -> Iterator[CandidateRecord]:
-    """The candidates, each with its language pair: that of the file, or else the given one.
-
-    Raises:
-        InputError: the two differ.
-    """
+    """The candidates, each with its language pair: that of the file, or else the given one."""
     from mbr_esd_metric.files.records import read_candidates
 
     for path, lp in inputs:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mbr_esd_metric.errors import printable, useless
 
@@ -17,14 +16,8 @@ if TYPE_CHECKING:
 CLOSED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that a gate asks.
-
-    Attributes:
-        name: what was checked, such as a system.
-        problem: why it does not pass, or None.
-    """
+class Check(NamedTuple):
+    """What a gate checked, such as a system, and why it does not pass, or None."""
 
     name: str
     problem: str | None
@@ -37,21 +30,12 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 
 
 def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | None) -> None:
-    """Check, before any work, that the files can be written, and that there is a gate.
-
-    Args:
-        args: with what `add_gate` read.
-        option: of the gate; None if there is none.
-        outputs: other files that the run writes.
-
-    Raises:
-        InputError: as `check_output`.
-        OptionError: JUnit XML without a gate, or one path for two files.
+    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
+    own, and that there is a gate, whose option is named.
     """
     from mbr_esd_metric.files.paths import check_distinct, check_output
 
     check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
-
     for path in (args.summary, args.junit):
         if path:
             check_output(path)

@@ -162,15 +162,13 @@ def _complete() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where a missing argument went, and what an unknown option is called.
-
-    An option that takes several values takes every word up to the next.
-    """
+    """Says where a missing argument went, and what an unknown option is called."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message with the usage, and end with status 2."""
         missing = message.partition("are required: ")[2].split(", ")
         named = {action.metavar or action.dest for action in self._actions if not action.option_strings}
+        # An option that takes several values takes every word up to the next.
         several = [a.option_strings[-1] for a in self._actions if a.option_strings and a.nargs == "+" and a.required]
         if several and named.issuperset(missing):
             message += (

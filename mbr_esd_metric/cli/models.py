@@ -18,19 +18,17 @@ if TYPE_CHECKING:
 
 #: How most cards decide; a card that decides otherwise says so on its line.
 _USUAL = "N = 256, mbr-softf1"
-#: Package -> its use, and the extra that installs it; in addition to those of the engines.
-_OPTIONAL_PACKAGES = {
-    "unbabel-comet": ("comet-score with our models", "comet"),
-    "trl": ("distillation", "train"),
-    "matplotlib": ("plots", "report"),
-}
 
 
 def packages() -> dict[str, tuple[str, str]]:
     """Package -> its use, and the extra that installs it ("" if there is none)."""
     from mbr_esd_metric.generation.engine import ENGINES
 
-    found = dict(_OPTIONAL_PACKAGES)
+    found = {
+        "unbabel-comet": ("comet-score with our models", "comet"),
+        "trl": ("distillation", "train"),
+        "matplotlib": ("plots", "report"),
+    }
     for name, cls in ENGINES.all().items():
         found |= dict.fromkeys(cls.packages, (f"engine={name}", cls.extra))
     return found
@@ -63,15 +61,13 @@ def run(args: argparse.Namespace) -> int:
         card = load_card(args.name)
         for key, value in settings(card).items():
             if card.context_length or key != "context_length":
-                text = (
-                    ", ".join(shown(str(one)) for one in value) if isinstance(value, tuple) else printable(str(value))
-                )
-                print(f"{key:<18}{text if value not in (None, ()) else '-'}")
+                texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
+                print(f"{key:<18}{', '.join(texts) if value not in (None, ()) else '-'}")
     if args.options:
         print("options, as in mbr-esd-llama?n=64&utility=scoresim:\n" + options_help())
     if args.name or args.options:
         return 0
-    for title, cards in grouped(listed(), available_gb()):
+    for title, cards in grouped(listed(), available_gb()).items():
         if cards:
             print("\n".join([title, *map(_line, cards), ""]))
     print(
@@ -83,39 +79,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def grouped(cards: Iterable[ModelCard], memory_gb: float) -> list[tuple[str, list[ModelCard]]]:
-    """The cards under a title each: the one for any model, those of this package, those that fit into this machine's
-    memory, larger ones, and hosted ones.
-
-    Args:
-        cards: all of them.
-        memory_gb: of the GPUs, or of the machine if it has none; prompts and the rest take a fifth of it.
+def grouped(cards: Iterable[ModelCard], memory_gb: float) -> dict[str, list[ModelCard]]:
+    """Title -> its cards; `memory_gb` is that of the GPUs, or of the machine if it has none. Prompts and the rest take
+    a fifth of it.
     """
-    any_model: list[ModelCard] = []
-    own: list[ModelCard] = []
-    here: list[ModelCard] = []
-    larger: list[ModelCard] = []
-    hosted: list[ModelCard] = []
+    groups: dict[str, list[ModelCard]] = {
+        "== any model, on a server that runs already": [],
+        "== small models of this package: they run on any machine with 2 cores and 2 GB of memory": [],
+        f"== models that fit into this machine ({memory_gb:.0f} GB): in process, or on a server (mbr-esd serve)": [],
+        "== larger models: on a server with GPUs (mbr-esd serve), or on GPUs in process": [],
+        "== hosted models: name the service with server=URL, and put your key into MBR_ESD_API_KEY": [],
+    }
+    any_model, own, here, larger, hosted = groups.values()
     for card in cards:
         if card.own_model:
-            group = any_model
+            any_model.append(card)
         elif card.hosted:
-            group = hosted
+            hosted.append(card)
         elif card.memory_gb < 1:
-            group = own
+            own.append(card)
         else:
-            group = here if card.memory_gb <= 0.8 * memory_gb else larger
-        group.append(card)
-    return [
-        ("== any model, on a server that runs already", any_model),
-        ("== small models of this package: they run on any machine with 2 cores and 2 GB of memory", own),
-        (
-            f"== models that fit into this machine ({memory_gb:.0f} GB): in process, or on a server (mbr-esd serve)",
-            here,
-        ),
-        ("== larger models: on a server with GPUs (mbr-esd serve), or on GPUs in process", larger),
-        ("== hosted models: name the service with server=URL, and put your key into MBR_ESD_API_KEY", hosted),
-    ]
+            (here if card.memory_gb <= 0.8 * memory_gb else larger).append(card)
+    return groups
 
 
 def available_gb() -> float:

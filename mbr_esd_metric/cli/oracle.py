@@ -87,11 +87,7 @@ def run(args: argparse.Namespace) -> int:
 def _evaluate(
     args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
 ) -> dict[Row, Evaluation]:
-    """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems.
-
-    Raises:
-        InputError: there is no rater.
-    """
+    """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.metaeval.choosing import choose_all, oracle
@@ -103,7 +99,6 @@ def _evaluate(
             "mbr-esd wmt import"
         )
     sampled = read_sampled(test_set, args.candidates, args.rules)
-
     everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
     raters, sizes = list(human.values()), args.sizes or [None]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
-from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, read_translations
+from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, errors_of, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import OptionError, printable, useless
 from mbr_esd_metric.files.paths import short_names
@@ -94,11 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
-    """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans.
-
-    Raises:
-        OptionError: an option of our models, or a model that needs references, and none are given.
-    """
+    """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans."""
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
     for option in ("documents", "dry_run"):
@@ -149,8 +145,7 @@ def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str
         scored = [row for row in rows if row["mt"].strip() and not math.isnan(row["COMET"])]
         judged = []
         for row in scored:
-            errors = [*row.get("errors", ()), *({**one, "side": "source"} for one in row.get("omissions") or ())]
-            annotation = Annotation(errors) if "errors" in row else None
+            annotation = Annotation(errors_of(row)) if "errors" in row else None
             judged.append(Judged(row["COMET"], annotation, len(row["mt"]), lp or ""))
         for row in rows:
             row["error_free"] = False
@@ -176,17 +171,8 @@ def _show(
         }
         write_whole(args.to_json, json_text(content, indent=4))
     said = texts.write(data, args.to_csv, args.output)
-    checks = _checks(scores, args.fail_under)
-    if args.fail_share is not None:
-        checks += [
-            Check(
-                path,
-                None
-                if share >= args.fail_share - _TOLERANCE
-                else f"{path}: {share:.4f} of the segments are without error, less than {args.fail_share:g}",
-            )
-            for path, share in shares.items()
-        ]
+    checks = _checks(scores, args.fail_under, " scores {:.4f}")
+    checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
     status = close_gate(args, "score", [_table(data, scores)], checks)
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
@@ -220,13 +206,13 @@ def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str,
     return table_of("scores", rows)
 
 
-def _checks(scores: Mapping[str, float], least: float | None) -> list[Check]:
+def _checks(values: Mapping[str, float], least: float | None, said: str) -> list[Check]:
     """One for each system. A system without any score does not pass."""
     if least is None:
         return []
     return [
-        Check(path, None if score >= least - _TOLERANCE else f"{path} scores {score:.4f}, less than {least:g}")
-        for path, score in scores.items()
+        Check(path, None if value >= least - _TOLERANCE else f"{path}{said.format(value)}, less than {least:g}")
+        for path, value in values.items()
     ]
 
 

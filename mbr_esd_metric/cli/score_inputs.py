@@ -49,14 +49,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What is scored.
-
-    Attributes:
-        sources: of every system.
-        systems: file -> its translations, one a source.
-        document: the translator's file, if the texts are from one.
-        documents: of each source, the document that it belongs to; "" where nobody says.
-    """
+    """What is scored: the sources of every system, and file -> its translations; the translator's file, if the texts
+    are from one; and the document that each source belongs to, "" where nobody says."""
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
@@ -65,12 +59,7 @@ class Texts:
 
     @classmethod
     def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
-        """What the arguments name; on standard error, what in a file has no translation.
-
-        Raises:
-            OptionError: neither FILE nor plain files, both, or an option that belongs to the other.
-            InputError: as `read_document` and `read_translations`.
-        """
+        """What the arguments name; on standard error, what in a file has no translation."""
         for output in (args.to_json, args.to_csv, args.output):
             if output:
                 check_output(output, [args.document, args.sources, *args.translations, *inputs])
@@ -100,9 +89,9 @@ class Texts:
         check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
-        documents = (
-            read_document_names(args.documents, args.sources, len(sources)) if args.documents else [""] * len(sources)
-        )
+        documents = [""] * len(sources)
+        if args.documents:
+            documents = read_document_names(args.documents, args.sources, len(sources))
         return cls(sources, systems, documents=documents)
 
     def id(self, number: int) -> str:
@@ -114,13 +103,8 @@ class Texts:
         return f"{'line' if self.document is None else 'unit'} {self.id(number)}"
 
     def card(self, card: ModelCard, given: str | None) -> ModelCard:
-        """The card with the language pair for the prompt: as given, as in the model's name, or as the file says.
-
-        Where no prompt names languages, the file need not.
-
-        Raises:
-            InputError: the file says none, several, or another one.
-        """
+        """The card with the language pair for the prompt: as given, as in the model's name, or as the file says, which
+        need not where no prompt names languages."""
         from mbr_esd_metric.elicit.formats import get_format
         from mbr_esd_metric.elicit.prompt import language_names
         from mbr_esd_metric.metric.card import with_pair
@@ -164,7 +148,7 @@ class Texts:
             from mbr_esd_metric.adapters.documents import Checked
             from mbr_esd_metric.core.annotation import Annotation
 
-            found = [Checked(Annotation(_errors(row)), row["COMET"]) for rows in data.values() for row in rows]
+            found = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
             self.document.mark(found, Path(output))
             return f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked"
         return ""
@@ -187,11 +171,7 @@ def _codes(languages: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
-    """The translations in a file, one for each source.
-
-    Raises:
-        InputError: more or fewer lines than the source file.
-    """
+    """The translations in a file, one for each source."""
     translations = read_segments(path)
     if len(translations) != len(sources):
         raise InputError(
@@ -200,7 +180,7 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     return translations
 
 
-def _errors(row: WrittenSegment) -> list[dict[str, Any]]:
+def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
     """The errors of both sides."""
     omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
     return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
@@ -211,16 +191,13 @@ def _error_rows(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]
     fields = ("severity", "category", "side", "start", "end", "text", "confidence")
     for path, rows in data.items():
         for name, row in zip(ids, rows, strict=True):
-            for error in _errors(row):
+            for error in errors_of(row):
                 yield [path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]]
 
 
 def read_document_names(path: str, beside: str, count: int) -> list[str]:
     """The document of each line of a file of sources: an id a line, mt-metrics-eval's domain and document, or the
-    doc_id or item_id of WMT's JSON lines.
-
-    Raises:
-        InputError: another number of lines, a line without an id, or a document that is not in one piece.
+    doc_id or item_id of WMT's JSON lines. A document is in one piece.
     """
     names: list[str] = []
     seen: set[str] = set()

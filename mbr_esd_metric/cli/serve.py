@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mbr_esd_metric.errors import EngineError
@@ -43,6 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Start the server, print its address when it is ready, and wait until it ends."""
+    from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
+
     own = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
     own.add_argument("--host", default="127.0.0.1")
     own.add_argument("--port", type=int, default=8000)
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if _answers(address.host, address.port):
         raise EngineError(f"port {address.port} is taken; choose another with --port")
     print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr, flush=True)
-    server = subprocess.Popen(command, env=_environment(os.environ), stdout=sys.stderr)
+    server = subprocess.Popen(command, env={**CPU_ENVIRONMENT, **os.environ}, stdout=sys.stderr)
     previous = signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     try:
         _wait_until_ready(server, address.host, address.port)
@@ -70,15 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) -> list[str]:
-    """The command that serves a model name under the name that `engine=server` asks for.
-
-    Args:
-        name, host, port: of the model and the address.
-        flags: further flags for vLLM. Those that change candidates are part of the served name, as in `vllm=`.
-
-    Raises:
-        MissingDependencyError: vLLM is not installed here.
-        OptionError, InputError, EngineError: as `load_card`, or the weights cannot be downloaded.
+    """The command that serves a model name under the name that `engine=server` asks for, with further flags for vLLM.
+    Those that change candidates are part of the served name, as in `vllm=`.
     """
     from mbr_esd_metric.generation.engines.vllm import (
         is_cpu_build,
@@ -133,18 +128,8 @@ def _without_keys(command: Sequence[str]) -> list[str]:
     return shown
 
 
-def _environment(base: Mapping[str, str]) -> dict[str, str]:
-    from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
-
-    return {**CPU_ENVIRONMENT, **base}
-
-
 def _wait_until_ready(server: subprocess.Popen[bytes], host: str, port: int) -> None:
-    """Return when the server answers; a 70B model may take ten minutes to load.
-
-    Raises:
-        EngineError: it ended before.
-    """
+    """Return when the server answers; a 70B model may take ten minutes to load."""
     while server.poll() is None:
         if _answers(host, port):
             return

@@ -27,11 +27,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def card_of(args: argparse.Namespace) -> ModelCard:
-    """The card that `add_model` read.
-
-    Raises:
-        OptionError: an unknown name, option or value.
-    """
+    """The card that `add_model` read."""
     from mbr_esd_metric.metric.cards import load_card, spelled_out
 
     name = args.model or DEFAULT_MODEL
@@ -66,12 +62,7 @@ def spelled(name: str) -> str:
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:
-    """The verbs of a verb; `run_verb` runs the one that is named.
-
-    Args:
-        parser: of the verb.
-        verbs: verb -> (what `functions_of` takes, one line of help).
-    """
+    """Add verb -> (what `functions_of` takes, one line of help) below a verb; `run_verb` runs the one that is named."""
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb, (name, text) in verbs.items():
         configure, run = functions_of(name)
@@ -105,11 +96,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def trial_of(args: argparse.Namespace) -> tuple[int, Machine | None] | None:
-    """How many segments a dry run samples first, and the machine that it is about; None if this is no dry run.
-
-    Raises:
-        OptionError: neither a number from 2 nor a machine.
-    """
+    """How many segments a dry run samples first, and the machine that it is about; None if this is no dry run."""
     from mbr_esd_metric.metric.estimate import Machine
 
     if args.dry_run is None:

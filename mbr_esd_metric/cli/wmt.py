@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.cli.data import add_systems, add_test_set, every_system, load_test_sets
+from mbr_esd_metric.cli.data import add_systems, add_test_set, load_test_sets
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_verbs, print_estimates, run_verb, trial_of
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, useless
 
@@ -75,7 +75,8 @@ def run_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.scorers import make_scorer
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 
-    wanted = every_system(args)
+    # Whatever is evaluated later, references and outliers are scored as well.
+    wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
     if args.name and len(args.model) > 1:
         raise OptionError("--name names one metric; give one --model with it")
     trial = trial_of(args)
@@ -177,11 +178,7 @@ def run_submit(args: argparse.Namespace) -> int:
 
 
 def _error_free(text: str | None) -> ErrorFreeModel | float | None:
-    """A score, or the model in a file.
-
-    Raises:
-        InputError: no number, and no such file.
-    """
+    """A score, or the model in a file."""
     from mbr_esd_metric.files.untrusted import finite
     from mbr_esd_metric.metaeval.error_free import read_error_free
 

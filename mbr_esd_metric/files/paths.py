@@ -18,14 +18,8 @@ def plain_name(path: str | Path) -> str:
 
 
 def file_name(name: str, what: str, ending: str = "") -> str:
-    """A safe file name, made from a name in data or from a user. The file stays in its folder.
-
-    Every name that becomes part of a path goes through here.
-
-    Args:
-        name: such as a rater's.
-        what: is so named, for the message.
-        ending: the ending of the file name.
+    """A safe file name, made from a name in data or from a user (of `what`, as messages say) and an ending. The file
+    stays in its folder. Every name that becomes part of a path goes through here.
 
     Raises:
         InputError: a name that leads to another folder, that no file can have, or that is hidden in lists of files.

@@ -48,9 +48,7 @@ class CandidateRecord:
         id: names the segment; in a released-code file its number in its system, from 1.
         src, mt: source and translation.
         columns: the candidates: each has a text, and all or none a model.
-        system: whose translation it is, if the file says.
-        decision: option -> value, by which the candidates are decided; None if the file does not say it.
-        lp: the language pair that the prompt named, such as "en-de", if the file says.
+        system, decision, lp: None where the file does not say it.
     """
 
     id: str
@@ -90,11 +88,7 @@ class CandidateRecord:
 
     @classmethod
     def from_json(cls, value: object) -> CandidateRecord:
-        """The record of one decoded line.
-
-        Raises:
-            InputError: says which key is wrong and what belongs there.
-        """
+        """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
         record = _object(value)
         if "candidates" not in record and "spans" in record:
             raise InputError("this is a decision; give the file of the candidates that it was chosen from")
@@ -155,9 +149,7 @@ class DecisionRecord:
     Attributes:
         id, system: of the candidates' record.
         index: of the chosen candidate; None if the annotation is no candidate's.
-        score: in [0, 1].
-        mqm: the MQM score, in [-25, 0]; of the annotation, or the mean over the candidates.
-        annotation: the error spans, with confidence and category.
+        score, mqm: in [0, 1] and in [-25, 0]; of the annotation, or the mean over the candidates.
         texts: the words of each span.
         expected_utility: of the annotation; NaN if it is unknown (null in the file).
         valid, distinct, invalid: counts of candidates.
@@ -198,11 +190,7 @@ class DecisionRecord:
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:
-        """The record of one decoded line.
-
-        Raises:
-            InputError: says which key is wrong and what belongs there.
-        """
+        """The record of one decoded line; errors as of `CandidateRecord.from_json`."""
         record = _object(value)
         spans = _typed(record, "spans", list)
         omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
@@ -262,16 +250,9 @@ def read_candidates(path: str | Path) -> Iterator[CandidateRecord]:
 
 
 def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
-    """The record of one item of `raw_records`.
-
-    Raises:
-        InputError: begins with `where`.
-    """
+    """The record of one item of `raw_records`; an `InputError` begins with `where`."""
     with reading(where):
-        if isinstance(value, bytes):
-            return CandidateRecord.from_json(decoded(value))
-        system, number, candidates = value
-        return _released(system, number, candidates)
+        return CandidateRecord.from_json(decoded(value)) if isinstance(value, bytes) else _released(*value)
 
 
 def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
@@ -280,11 +261,15 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
     Reading and checking are separate, so that several processes can share the checking.
 
     Raises:
-        InputError: the file has one JSON value over several lines, as COMET writes it.
+        InputError: the file has one JSON value over several lines, as COMET writes it, or is another `*.gen.json`.
     """
     if plain_name(path).endswith(".gen.json"):
-        for system, number, candidates in _released_items(path):
-            yield f"{path}, system {system!r}, segment {number}", [system, number, candidates]
+        systems = read_json(path)
+        if not isinstance(systems, dict) or not all(isinstance(segments, list) for segments in systems.values()):
+            raise InputError(f"{path}: give the released code's {{system: [[[text, logprob, mt, src], ...], ...]}}")
+        for system, segments in systems.items():
+            for number, candidates in enumerate(segments, 1):
+                yield f"{path}, system {system!r}, segment {number}", [system, number, candidates]
         return
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
@@ -324,11 +309,7 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 
 
 def read_recalibration(path: str | Path) -> Recalibration:
-    """The recalibration in a file such as a model folder's `calibration.json`.
-
-    Raises:
-        InputError: no such file, or something else in it.
-    """
+    """The recalibration in a file such as a model folder's `calibration.json`."""
     value = read_json(Path(path).expanduser())
     with reading(str(path)):
         return Recalibration.from_json(value)
@@ -337,20 +318,6 @@ def read_recalibration(path: str | Path) -> Recalibration:
 def write_recalibration(path: str | Path, recalibration: Recalibration) -> None:
     """Write it, whole or not at all."""
     write_whole(path, json.dumps(recalibration.to_json(), indent=1) + "\n")
-
-
-def _released_items(path: str | Path) -> Iterator[tuple[str, int, Any]]:
-    """System, number from 1 and candidates of each segment of a `*.gen.json`, in order.
-
-    Raises:
-        InputError: it is no object with a list of segments a system.
-    """
-    systems = read_json(path)
-    if not isinstance(systems, dict) or not all(isinstance(segments, list) for segments in systems.values()):
-        raise InputError(f"{path}: give the released code's {{system: [[[text, logprob, mt, src], ...], ...]}}")
-    for system, segments in systems.items():
-        for number, candidates in enumerate(segments, 1):
-            yield system, number, candidates
 
 
 def _released(system: str, number: int, candidates: object) -> CandidateRecord:

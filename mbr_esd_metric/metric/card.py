@@ -130,8 +130,7 @@ class ModelCard:
     """Everything that a run depends on. The fields with a help text are the options of a model name.
 
     Attributes:
-        name: as the user wrote it, without the query.
-        description: one line for `mbr-esd models`.
+        name, description: as the user wrote it, without the query; and one line for `mbr-esd models`.
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
         context_length: the model's context in tokens; 0 if the card does not say.
@@ -231,12 +230,9 @@ class ModelCard:
     def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
         """The options for that engine, with an embedded model's folder and the servers of the environment filled in.
 
-        A server is asked for the model by the name under which it serves it; `replay` reads the file of candidates.
-
         Args:
             engine: its name.
-            fetch: download the weights of an embedded model if they are missing. They are not needed to find out what
-                works.
+            fetch: download the weights of an embedded model if they are missing.
 
         Raises:
             EngineError: the weights of an embedded model are missing and cannot be downloaded; or the card names no
@@ -252,16 +248,17 @@ class ModelCard:
             from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 
             model = str(embedded_weights(model)) if model in EMBEDDED else model
-        # The card's fields of the same name, but for those whose value depends on this machine.
-        local = ("revision", "weights_gb")
-        values = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if f.name not in local} | {
-            "model": _at_home(model),
-            "revision": revision,
-            "adapter": self.adapter and _at_home(self.adapter),
-            "server": self.servers,
-            "weights_gb": self.memory_gb,
-        }
-        options = EngineOptions(**values)
+        same = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if hasattr(self, f.name)}
+        options = EngineOptions(
+            **same
+            | {
+                "model": os.path.expanduser(model),
+                "revision": revision,
+                "adapter": self.adapter and os.path.expanduser(self.adapter),
+                "server": self.servers,
+                "weights_gb": self.memory_gb,
+            }
+        )
         if model:
             return options
         from mbr_esd_metric.generation.server.detection import only_model
@@ -277,11 +274,6 @@ class ModelCard:
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
 #: Fields that describe the model; no options.
 DESCRIBED = ("name", "description", "memory_gb", "context_length")
-
-
-def _at_home(name: str) -> str:
-    """The path with a leading ``~`` expanded; hub ids and other paths as they are."""
-    return str(Path(name).expanduser()) if name.startswith("~") else name
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
@@ -314,7 +306,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         raise useless(f"candidates={changes['candidates']}", f"engine={changes['engine']}; it is for engine=replay")
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
-    stored = _at_home(changes.get("candidates") or "")
+    stored = os.path.expanduser(changes.get("candidates") or "")
     if stored and Path(stored).is_file():  # the engine says what is wrong with another path
         from mbr_esd_metric.decoding.file import file_options
 
@@ -328,7 +320,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
 
 def settings(card: ModelCard) -> dict[str, object]:
-    """The settings of a card: its description, and the value of every option of a model name."""
+    """The description of a card, and the value of every option of a model name."""
     values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
     return values | card.decision.described()
 

@@ -199,17 +199,14 @@ _INHERENT = ("model", "adapter", "candidates")
 
 
 def spelled_out(name: str) -> list[str]:
-    """The models that a name joins, each with its own options and those at the end that it does not set.
-
-    The answer format of a file of candidates is the file's.
-    """
+    """The models that a name joins, each with its own options and those at the end that it does not set."""
     *others, last = joined_names(name)
     shared = [option for option in _options(last) if _key(option) not in _INHERENT]
     names = []
     for part in others:
         options = _options(part)
         keys = {_key(option) for option in options}
-        keys |= {"format"} if "candidates" in keys else set()
+        keys |= {"format"} if "candidates" in keys else set()  # the file says it
         options += [option for option in shared if _key(option) not in keys]
         names.append("?".join(filter(None, (part.partition("?")[0], "&".join(options)))))
     return [*names, last]

@@ -1,9 +1,7 @@
-"""Pairs of a source and a translation that look like mistakes in the data, which are counted and change no score; and
-the language pair that the texts look like.
+"""Pairs of a source and a translation that look like mistakes in the data, which are counted and change no score.
 
 translate-toolkit, where it is installed (extra `documents`), compares numbers, URLs, e-mail addresses, tags and
-placeholders. py3langid, where it is installed (extra `langid`), tells the languages. It only words a suggestion: a
-language pair in the prompt changes what a model answers, so the user gives it.
+placeholders.
 """
 
 from __future__ import annotations
@@ -11,16 +9,13 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from mbr_esd_metric.elicit.prompt import LANGUAGES
 from mbr_esd_metric.errors import first_of
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
-#: Characters whose language is told on each side; more changes no answer.
-_BEGINNING = 5000
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
@@ -107,13 +102,7 @@ def _checker() -> Any:
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
-    """One line for users with the number of such pairs of each kind, and the first of them; None if there are none.
-
-    Args:
-        data_warnings: of each pair, see `data_warning`.
-        labels: how messages name each pair.
-        blank: the option, which says how blank translations count.
-    """
+    """One line for users with the number of such pairs of each kind, and the first labels; None if there are none."""
     pairs: dict[str | None, list[str]] = defaultdict(list)
     for kind, label in zip(data_warnings, labels, strict=True):
         pairs[kind].append(label)
@@ -160,39 +149,3 @@ def _longest_run(text: str) -> int:
         run = run + 1 if word == last else 1
         last, longest = word, max(longest, run)
     return longest
-
-
-def suggested_lp(sources: Iterable[str], translations: Iterable[str]) -> str | None:
-    """A language pair such as "en-de"; None if the two sides look alike, or like no language that a prompt can name.
-
-    Raises:
-        ImportError: py3langid is not installed.
-    """
-    import py3langid
-
-    codes = [py3langid.classify(_beginning(texts))[0] for texts in (sources, translations)]
-    return "-".join(codes) if codes[0] != codes[1] and set(codes) <= LANGUAGES.keys() else None
-
-
-def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
-    """The note for a user whose prompt could name the languages and does not."""
-    note = "note: the prompt does not say of what languages the texts are"
-    if importlib.util.find_spec("py3langid") is None:
-        return (
-            f"{note}; name them in the model name, such as {name}?lp=en-de (pip install 'mbr-esd-metric[langid]', and "
-            "this note suggests the pair)"
-        )
-    lp = suggested_lp(sources, translations)
-    if lp is None:
-        return f"{note}; name them in the model name, such as {name}?lp=en-de"
-    source, target = (LANGUAGES[code] for code in lp.split("-"))
-    return f"{note}. They look like {source} and {target}: {name}?lp={lp} tells it"
-
-
-def _beginning(texts: Iterable[str]) -> str:
-    different: dict[str, None] = {}
-    for text in texts:
-        different[text] = None
-        if sum(map(len, different)) > _BEGINNING:
-            break
-    return "\n".join(different)[:_BEGINNING]

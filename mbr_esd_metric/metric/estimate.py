@@ -35,12 +35,8 @@ BYTES_A_TOKEN = 3.5
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How fast a model samples here.
-
-    Attributes:
-        first: seconds until the first segment had its candidates, with the loading of the model.
-        segments, candidates, seconds: sampled after that together, and how long it took.
-    """
+    """The seconds until the first segment had its candidates, with the loading of the model; and how many segments and
+    candidates were sampled after that, in how many seconds."""
 
     first: float
     segments: int
@@ -96,20 +92,15 @@ class Estimate:
     """The work that is left to do. With `n=auto` the numbers to sample are upper limits.
 
     Attributes:
-        name: of the model.
-        engine: the engine that would run.
         segments, pairs: the number of segments, and of distinct (source, translation) pairs that are not blank.
         candidates, stored: of all pairs, and those in the store.
         prompts, prompt_characters: the distinct prompts to read for the missing candidates, and their total length.
         tokens: the estimated number of tokens to generate.
         requests: HTTP requests of `engine=server`, or prompts for the other engines.
-        adaptive: whether sampling stops early.
         mean_tokens: of the stored candidates whose number of tokens is known; None if there are none.
         prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
         cost: the estimated cost at the card's price, and the most that it can be; None if it has none.
-        max_cost: the cost at which the run would stop, if any.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
-        timing: of segments sampled on trial; None without a trial.
         machine: GPUs and the line about them, if they were named or are on this machine.
     """
 
@@ -200,16 +191,12 @@ def _in_words(seconds: float) -> str:
 def estimates(
     card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
 ) -> list[Estimate]:
-    """`estimate` of each model that a card pools; one where nothing is.
+    """`estimate` of each model that a card pools; errors as there.
 
     Args:
-        card: one model or several.
-        segments: of the run.
+        card, segments: of the run.
         trial: segments to sample of each model, to measure the time; 0 samples none.
         machine: GPUs to estimate for; None takes those of this machine.
-
-    Raises:
-        OptionError, EngineError, StoreError: as `estimate`, and with a trial as `timed`.
     """
     counts = []
     machine = machine or Machine.local()
@@ -225,18 +212,8 @@ def estimates(
 
 
 def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
-    """Sample some segments, spread over all that lack candidates, and measure; they are kept.
-
-    Args:
-        card: one model.
-        segments: of a run.
-        trial: how many segments to sample, two or more: one until the model is at work, and the others to measure.
-
-    Returns:
-        None if fewer than two segments lack candidates.
-
-    Raises:
-        EngineError, OptionError, StoreError: as `pipeline.annotate`.
+    """Sample `trial` segments, spread over all that lack candidates, and measure; they are kept. One is until the model
+    is at work, and the others to measure; None if fewer than two lack candidates. Errors as of `pipeline.annotate`.
     """
     run = plan(card, units_of(card, segments).units)
     with CandidateStore.open(card.store) as store, Sampler(run, store) as sampler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
@@ -100,39 +100,14 @@ class DataFrame(Protocol):
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A score of one translation or many.
-
-    Attributes:
-        name: of the metric.
-        score: in [0, 1], higher is better; the mean of those of the translations.
-        mqm: the same as Score(E), in [-25, 0].
-        signature: everything that it depends on.
-    """
-
-    name: str
-    score: float
-    mqm: float
-    signature: str
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.score:.3f}"
-
-
 class Metric:
-    """A metric: a model card that scores samples.
-
-    Args:
-        card: see `mbr_esd_metric.metric.cards.load_card`.
-    """
+    """A metric: a model card (see `mbr_esd_metric.metric.cards.load_card`) that scores samples."""
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
 
     def annotate(self, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
-        """One decision for each segment, in order, and the run's signature; see
-        `mbr_esd_metric.metric.pipeline.annotate`."""
+        """See `mbr_esd_metric.metric.pipeline.annotate`."""
         return annotate(self.card, segments, progress=progress)
 
     def __repr__(self) -> str:
@@ -156,7 +131,7 @@ class Metric:
         num_workers: int | None = None,
         length_batching: bool = True,
     ) -> Prediction:
-        """Scores and error spans, with the arguments and the result of COMET's ``predict``.
+        """Scores and error spans, with the arguments and the result of COMET's ``predict``; NaN for no samples.
 
         Args:
             samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
@@ -167,9 +142,6 @@ class Metric:
             progress_bar: show progress on standard error.
             batch_size, devices, accelerator, num_workers, length_batching: not used; the model's name takes
                 ``concurrency=`` and ``vllm=``.
-
-        Returns:
-            A `Prediction`. Empty `samples` give empty lists and a system score of NaN.
 
         Raises:
             InputError: no samples, lists of different lengths, or a sample without "src" or "mt" or with a value that
@@ -188,25 +160,9 @@ class Metric:
         metric = self if gpus else Metric(replace(self.card, device="cpu"))
         return metric.predict_segments(segments, progress=progress_bar)
 
-    def corpus_score(self, hypotheses: Sequence[str], sources: Sequence[str]) -> Score:
-        """The mean score of translations, as sacreBLEU's metrics have it, with sources for references.
-
-        Raises:
-            InputError: lists of different lengths; and as `predict`.
-        """
-        return self._score({"src": sources, "mt": hypotheses})
-
-    def sentence_score(self, hypothesis: str, source: str) -> Score:
-        """The score of one translation; errors as `predict`."""
-        return self._score({"src": [source], "mt": [hypothesis]})
-
-    def _score(self, samples: Mapping[str, Sequence[str]]) -> Score:
-        result = self.predict(samples, progress_bar=False)
-        return Score(self.card.name, result.system_score, mean(result.metadata.mqm), result.metadata.signature)
-
     def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
         """`predict` of segments whose labels messages name; errors are the same."""
-        run = self.annotate(segments, progress=progress)
+        run = annotate(self.card, segments, progress=progress)
         decisions, options = run.decisions, self.card.decision
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
@@ -220,8 +176,7 @@ class Metric:
                 for decision in decisions
             ]
         metadata["mqm_scores"] = list(scores)
-        columns = ["mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"]
-        for name in columns:
+        for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
             if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or both):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
         metadata["data_warnings"] = [data_warning(s.source, s.translation) for s in segments]

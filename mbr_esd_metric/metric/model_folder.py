@@ -56,12 +56,7 @@ def folder_card(folder: Path) -> ModelCard:
 
 def _of_folder(folder: Path, key: str, value: str) -> str:
     """The value of an option in ``hparams.yaml``: the full path of a file in the folder (of examples with their
-    number); a hub id or a version of the prompt as it is.
-
-    Raises:
-        InputError: a path outside of the folder. The text of a prompt goes to a server, so a folder of unknown origin
-            could send any file. Only the base model may be elsewhere on this disk, as an absolute path.
-    """
+    number); a hub id or a version of the prompt as it is; `InputError` for a path outside of the folder."""
     path, number = shots_file(value) if key == "shots" else (value, 0)
     inside, home = folder / path, folder.resolve()
     target = inside.resolve()
@@ -69,6 +64,8 @@ def _of_folder(folder: Path, key: str, value: str) -> str:
     if inside.exists() and (target.is_relative_to(home) or linked):
         return f"{target}:{number}" if number else str(target)
     elsewhere = inside.exists() or Path(value).exists() or ".." in Path(value).parts
+    # The text of a prompt goes to a server, so a folder of unknown origin could send any file. Only the base model may
+    # be elsewhere on this disk, as an absolute path.
     allowed = {
         "model": not elsewhere or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,

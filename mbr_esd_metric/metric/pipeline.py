@@ -28,13 +28,7 @@ from mbr_esd_metric.metric.units import units_of
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The result of a run.
-
-    Attributes:
-        decisions: one for each segment, in order.
-        signature: of how they came about; "" where there are none.
-        summary: losses, and the options that help.
-    """
+    """The result of a run: a decision for each segment, in order; how they came about ("" for none); what was lost."""
 
     decisions: Sequence[Decision]
     signature: str
@@ -84,10 +78,7 @@ def sample(
         card: model and sampling; its decision rule plays no part, but that `greedy` decodes one candidate at
             temperature 0, and that `n=auto` is for a rule that tells when more would change nothing.
         segments: what to sample; a blank translation gets N times the answer without an error.
-        progress: show a bar on standard error.
-
-    Raises:
-        EngineError, StoreError: what was sampled before stays in the store.
+        progress, and what raises: as `annotate`.
     """
     card, *_ = cards = members(card)
     if any(one.decision.format != card.decision.format for one in cards):
@@ -113,13 +104,7 @@ def sample(
 
 @dataclass(frozen=True, slots=True)
 class SampledModel:
-    """A model of a run whose candidates are in its store.
-
-    Attributes:
-        plan: of the model.
-        store: with the candidates.
-        counts: how many candidates of each request count.
-    """
+    """A model of a run whose candidates are in its store, and how many of them count for each request."""
 
     plan: Plan
     store: CandidateStore
@@ -127,7 +112,7 @@ class SampledModel:
 
     @property
     def name(self) -> str:
-        """The model, as spans and tables name it."""
+        """As spans and tables name it."""
         return self.plan.card.title
 
     def candidates(self, number: int) -> list[Candidate]:
@@ -147,17 +132,15 @@ def _sampled_models(plans: Sequence[Plan], stores: ExitStack, progress: bool) ->
 
 
 def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str, int]:
-    """Sample what the store lacks; how many candidates of each request count.
-
-    With `n=auto` all segments go through a round together, and those whose decision is settled leave. Further
-    candidates in the store do not count, so that a run that is repeated comes to the same decisions.
-    """
+    """Sample what the store lacks; how many candidates of each request count."""
     card, requests = plan.card, plan.requests
     if not card.adaptive:
         sampler.sample(list(requests.values()))
         return dict.fromkeys(requests, card.samples)
     from mbr_esd_metric.metric.adaptive import rounds, settled
 
+    # All segments go through a round together, and those whose decision is settled leave. Further candidates in the
+    # store do not count, so that a run that is repeated comes to the same decisions.
     counts: dict[str, int] = {}
     for n in rounds(card.samples):
         left = [request for key, request in requests.items() if key not in counts]
@@ -171,12 +154,7 @@ def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str
 
 
 class CandidatePool:
-    """The candidates of a run, of one model or of several, and the decisions on them.
-
-    Args:
-        segments: of the run.
-        models: the first says how is decided.
-    """
+    """The candidates of a run, of one model or of several, of which the first says how is decided; the decisions."""
 
     def __init__(self, segments: Sequence[Segment], models: Sequence[SampledModel]) -> None:
         self._segments, self._models, self._card = segments, models, models[0].plan.card
@@ -187,11 +165,7 @@ class CandidatePool:
         self._single = self._without_logprobs = 0
 
     def decisions(self) -> list[Decision]:
-        """One for each segment.
-
-        Raises:
-            NoValidCandidateError: with the labels of segments that have no valid candidate.
-        """
+        """One for each segment; errors as of `annotate`."""
         options = self._card.decision
         blank = [blank_decision(one.source, one.translation, options) for one in self._segments]
         decide = self._over_all if options.whole_set else self._one_by_one
@@ -269,10 +243,7 @@ class CandidatePool:
 
 
 def _with_models(decision: Decision) -> Decision:
-    """The decision with each span's models in brackets after its category, as raters are named in reports.
-
-    So ratings in WMT's layout, reports and `mbr-esd show` say which models each chosen span came from.
-    """
+    """The decision with each span's models in brackets after its category, as raters are named in reports."""
     spans = [
         replace(span, category=f"{span.category or ''} ({', '.join(models)})".strip()) if models else span
         for span, models in zip(decision.annotation, decision.models, strict=True)

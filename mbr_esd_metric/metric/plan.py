@@ -18,7 +18,7 @@ from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
 from mbr_esd_metric.elicit.prompt import Context, Prompt
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
-from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Request, Sampling, engine_class
+from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Request, engine_class
 from mbr_esd_metric.metric.card import ModelCard
 
 
@@ -61,11 +61,6 @@ class Plan:
         """The engine."""
         return engine_class(self.engine)
 
-    @property
-    def sampling(self) -> Sampling:
-        """How candidates are drawn."""
-        return self.card.sampling
-
 
 def members(card: ModelCard) -> list[ModelCard]:
     """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file; one
@@ -75,16 +70,17 @@ def members(card: ModelCard) -> list[ModelCard]:
         InputError: such a file is malformed.
         EngineError: the server does not answer, or serves several models.
     """
-    return [_member(one) for one in (card, *card.others)]
+    cards = []
+    for one in (card, *card.others):
+        if one.candidates is not None:
+            from mbr_esd_metric.generation.engines.replay import ReplayEngine
 
-
-def _member(card: ModelCard) -> ModelCard:
-    if card.candidates is not None:
-        from mbr_esd_metric.generation.engines.replay import ReplayEngine
-
-        form = ReplayEngine.format(card.engine_options("replay"))
-        return card if form is None else replace(card, decision=replace(card.decision, format=form))
-    return card if card.model else replace(card, model=card.engine_options(choose_engine(card)).model)
+            form = ReplayEngine.format(one.engine_options("replay")) or one.decision.format
+            one = replace(one, decision=replace(one.decision, format=form))
+        elif not one.model:
+            one = replace(one, model=one.engine_options(choose_engine(one)).model)
+        cards.append(one)
+    return cards
 
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
@@ -103,9 +99,8 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 def choose_engine(card: ModelCard) -> str:
     """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers.
 
-    One that starts late (vLLM's CPU build with a small model) comes last. If the card names the engine, or the place
-    that it needs, it is not checked here: it says itself what it lacks, and a run whose candidates are all stored does
-    not need it at all.
+    One that starts late (vLLM's CPU build with a small model) comes last. One that the card names, or whose place it
+    names, is not checked: a run whose candidates are all stored does not need it.
 
     Raises:
         EngineError: no engine works; the message lists all of them, and what to do about each.
@@ -170,8 +165,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     """Choose the engine and fold identical segments; loads no model, and without segments fetches none.
 
     Raises:
-        OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there; says
-            what helps.
+        OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there.
     """
     engine = choose_engine(card)
     if card.adaptive:
@@ -236,11 +230,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
 
 
 def _check_abilities(card: ModelCard, answers: AnswerFormat, cls: type[Engine], options: EngineOptions) -> None:
-    """See that the engine can do what the card asks for.
-
-    Raises:
-        OptionError: it cannot; the message names the options and says what to do.
-    """
+    """See that the engine can do what the card asks for."""
     decision = card.decision
     if decision.decided_by.needs_logprobs or decision.weights == "model":
         reason = cls.lacks(options, logprobs=True, grammar=False)

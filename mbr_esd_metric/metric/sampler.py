@@ -20,7 +20,6 @@ from mbr_esd_metric.errors import say
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.generation.engine import Engine, Request
 from mbr_esd_metric.generation.store import CandidateStore
-from mbr_esd_metric.metric.data_warnings import language_note
 from mbr_esd_metric.metric.plan import Plan
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Sampler:
             bar.set_description("sampling", refresh=False)
         candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
-        for generated in self._engine.generate(parts, self._plan.sampling):
+        for generated in self._engine.generate(parts, self._plan.card.sampling):
             self._store.put(generated.key, generated.first, generated.samples)
             left[generated.key] -= len(generated.samples)
             bar.update(not left[generated.key])
@@ -138,6 +137,8 @@ class Sampler:
         if not (self._progress and self._plan.engine_class.stored and self._plan.prompt.names_languages):
             return
         if self._plan.card.lp is None:
+            from mbr_esd_metric.metric.languages import language_note
+
             texts = [one.source for one in requests], [one.translation for one in requests]
             print(language_note(self._plan.card.name, *texts), file=sys.stderr)
 

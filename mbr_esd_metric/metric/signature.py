@@ -79,7 +79,7 @@ def _model(run: Plan) -> dict[str, Any]:
 
 
 def _sampling(run: Plan) -> dict[str, Any]:
-    sampling, dtype = run.sampling, run.card.dtype
+    sampling, dtype = run.card.sampling, run.card.dtype
     fields: dict[str, Any] = {"temperature": float(sampling.temperature)}
     if not sampling.greedy:
         fields |= {"top_k": sampling.top_k, "seed": sampling.seed}

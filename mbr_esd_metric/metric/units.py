@@ -50,9 +50,7 @@ class Units:
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
-    """The units of these segments, as `unit` and `context` of the card say.
-
-    Stored candidates are of whole segments.
+    """The units of these segments, as `unit` and `context` of the card say; whole segments of stored candidates.
 
     Raises:
         OptionError: `context=document` without documents, or for a format whose model reads the two texts alone.
@@ -114,13 +112,10 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
 
 
 def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[Context]:
-    """The context of each part: its passage, and those that stand before it in `before`, which grows.
-
-    It begins anew when it is too long, so that the parts of one document have few different beginnings.
-    """
+    """The context of each part: its passage, and those that stand before it in `before`, which grows."""
     contexts: list[Context] = []
     for passage in _passages(texts):
-        if sum(map(_words, before)) > _PASSAGE:
+        if sum(map(_words, before)) > _PASSAGE:  # so that the parts of one document have few different beginnings
             del before[:-1]
         first = 1 + sum(len(one.sources) for one in before)
         before.append(passage)

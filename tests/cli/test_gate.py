@@ -103,9 +103,9 @@ def test_a_limit_is_a_score(files: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("count", range(1, 12))
 def test_a_score_at_the_limit_passes(count: int) -> None:
-    assert _checks({"mt.txt": sum([0.8] * count) / count}, 0.8)[0].problem is None
-    assert _checks({"mt.txt": 0.79999}, 0.8)[0].problem
-    assert _checks({"mt.txt": math.nan}, 0.0)[0].problem
+    assert _checks({"mt.txt": sum([0.8] * count) / count}, 0.8, "")[0].problem is None
+    assert _checks({"mt.txt": 0.79999}, 0.8, "")[0].problem
+    assert _checks({"mt.txt": math.nan}, 0.0, "")[0].problem
 
 
 def test_what_score_wrote_is_compared(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def test_serve_shows_no_key() -> None:
 
 
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
-    groups = [{card.name for card in cards} for _, cards in grouped(map(get_card, card_names()), 24.0)]
+    groups = [{card.name for card in cards} for cards in grouped(map(get_card, card_names()), 24.0).values()]
     assert sorted(name for group in groups for name in group) == sorted(card_names())
     any_model, own, here, larger, hosted = groups
     assert any_model == {"mbr-esd-server"}

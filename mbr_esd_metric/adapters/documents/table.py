@@ -14,7 +14,8 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import is_quoted, json_text, numbered_lines, open_binary, table_rows, whole_file
+from mbr_esd_metric.files.streams import json_text, numbered_lines, open_binary, whole_file
+from mbr_esd_metric.files.tables import is_quoted, table_rows
 
 #: Our name of a column -> what files call it.
 _NAMES = {

@@ -22,7 +22,8 @@ from mbr_esd_metric.adapters.qe_tsv import is_qe
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import is_quoted, numbered_lines
+from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.tables import is_quoted
 from mbr_esd_metric.files.untrusted import decoded, reading
 
 #: Kind -> a few words for `--help`.

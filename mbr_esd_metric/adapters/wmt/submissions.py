@@ -28,7 +28,8 @@ from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import one_line
 from mbr_esd_metric.core.annotation import Annotation, Severity, fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines, table_cells, write_whole
+from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.files.tables import table_cells
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
 
 _T = TypeVar("_T")
