@@ -31,7 +31,6 @@ SLOW = {
     "test_registration.py",
     "test_docs.py",
     "test_faults_lose_and_double_nothing",
-    "test_many_units_take_bounded_memory",
     "test_miniature.py",
     "test_model_class.py",
     "test_transformers_resume.py",

@@ -72,18 +72,23 @@ def single(path: Path) -> Path:
 
 
 def table(path: Path, *, overall: bool = True) -> Path:
-    header = ["doc_id", "segment_id", "source_lang", "target_lang", "set_id", "system_id", "source_segment"]
-    header += ["hypothesis_segment", "reference_segment", "domain_name", "method"]
-    header += ["start_indices", "end_indices", "error_types", "annotator", *(["overall"] if overall else [])]
-    rows = [header]
+    header = (
+        "doc_id segment_id source_lang target_lang set_id system_id source_segment hypothesis_segment "
+        "reference_segment domain_name method start_indices end_indices error_types annotator"
+    )
+    rows = [[*header.split(), *(["overall"] if overall else [])]]
     for segment, system, score, annotator, errors in GIVEN:
         row = ["d1", str(segment), "en", "cs", "official", system, SOURCES[segment], TEXTS[system][segment]]
-        row += [TEXTS["refA"][segment], "news", "ESA"]
         # Half-open, as the task's scorer takes it.
         ends = [str(e["end_i"] + 1) if e["end_i"] != "missing" else "missing" for e in errors]
-        row += [" ".join(str(e["start_i"]) for e in errors) or "-1", " ".join(ends) or "-1"]
-        row += [" ".join(e["severity"] for e in errors) or "no-error", annotator]
-        rows.append(row + ([str(score)] if overall else []))
+        spans = [[str(e["start_i"]) for e in errors], ends, [e["severity"] for e in errors]]
+        row += [
+            TEXTS["refA"][segment],
+            "news",
+            "ESA",
+            *map(" ".join, spans if errors else (["-1"], ["-1"], ["no-error"])),
+        ]
+        rows.append([*row, annotator, *([str(score)] if overall else [])])
     rows.append([*rows[1][:4], "challenge_x", *rows[1][5:]])
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -103,10 +108,6 @@ def test_one_segment_a_line(tmp_path: Path) -> None:
     check(data)
     assert data.segments[0].outputs == {system: rows[0] for system, rows in TEXTS.items()}
     assert list(data.left_out.values()) == [{"error that is missing from the translation: has no span": 1}]
-
-
-def test_one_annotation_a_line(tmp_path: Path) -> None:
-    check(read_esa([single(tmp_path / "wmt24_esa.jsonl")]))
 
 
 def test_a_table_of_the_task(tmp_path: Path) -> None:
@@ -133,8 +134,12 @@ def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) ->
 
 def test_several_files_are_one(tmp_path: Path) -> None:
     first, second = unified(tmp_path / "one.jsonl"), single(tmp_path / "two.jsonl")
+    check(read_esa([second]))
     data = read_esa([first, second])
     assert [len(each) for s in data.segments for each in s.ratings.values()] == [2] * 4
+    second.write_text(second.read_text(encoding="utf-8").replace("Spala.", "Spí."), encoding="utf-8")
+    with pytest.raises(InputError, match="another text of system Alpha"):
+        read_esa([first, second])
 
 
 @pytest.mark.parametrize(
@@ -152,10 +157,3 @@ def test_what_is_none_of_these_forms_is_refused(name: str, content: str, message
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_esa([tmp_path / name])
-
-
-def test_two_texts_for_one_translation_are_refused(tmp_path: Path) -> None:
-    first, second = single(tmp_path / "one.jsonl"), single(tmp_path / "two.jsonl")
-    second.write_text(second.read_text(encoding="utf-8").replace("Spala.", "Spí."), encoding="utf-8")
-    with pytest.raises(InputError, match="another text of system Alpha"):
-        read_esa([first, second])

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.mqm_tsv import carry_span, read_mqm, read_mqm_tsv
-from mbr_esd_metric.adapters.ratings import MqmData, read_mqm_json
+from mbr_esd_metric.adapters.mqm_tsv import carry_span, read_mqm
+from mbr_esd_metric.adapters.ratings import MqmData
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import write_whole
 
-HEADER_2020 = "system doc doc_id seg_id rater source target category severity"
-HEADER_2023 = "system doc docSegId globalSegId rater source target category severity metadata #doc"
+HEADER = "system doc doc_id seg_id rater source target category severity"
 
 
-def write(path: Path, header: str, *rows: str) -> Path:
-    """A TSV of rows whose cells are separated by a bar."""
+def read(folder: Path, *rows: str, header: str = HEADER) -> MqmData:
+    """The ratings in a TSV of rows whose cells are separated by a bar."""
     lines = [header.replace(" ", "\t"), *(row.replace("|", "\t") for row in rows)]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
+    (folder / "a.tsv").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return read_mqm(folder / "a.tsv")
 
 
 def spans(data: MqmData, index: int = 0) -> list[tuple[int, int, str]]:
@@ -30,78 +29,58 @@ def spans(data: MqmData, index: int = 0) -> list[tuple[int, int, str]]:
 
 
 def test_one_row_per_error_is_one_rating_per_rater(tmp_path: Path) -> None:
-    data = read_mqm_tsv(
-        write(
-            tmp_path / "a.tsv",
-            HEADER_2020,
-            "A|d|1|7|r1|Hello world|<v>Hallo</v> Welt|Style/Awkward|Minor",
-            "A|d|1|7|r1|Hello world|Hallo <v>Welt</v>|Accuracy/Mistranslation|Major",
-            "A|d|1|7|r2|Hello world|Hallo Welt|No-error|No-error",
-        )
+    data = read(
+        tmp_path,
+        "A|d|1|7|r1|Hello world|<v>Hallo</v> Welt|Style/Awkward|Minor",
+        "A|d|1|7|r1|Hello world|Hallo <v>Welt</v>|Accuracy/Mistranslation|Major",
+        "A|d|1|7|r2|Hello world|Hallo Welt|No-error|No-error",
     )
     first, second = data.ratings
-    assert (first.system, first.doc, first.doc_segment, first.segment, first.rater) == ("A", "d", "1", "7", "r1")
+    assert (first.system, first.doc, first.rater) == ("A", "d", "r1")
     assert (first.source, first.target) == ("Hello world", "Hallo Welt")
     assert spans(data) == [(0, 5, "minor"), (6, 10, "major")]
-    assert first.annotation == Annotation(
-        [{"start": 0, "end": 5, "severity": "minor"}, {"start": 6, "end": 10, "severity": "major"}]
-    )
-    assert second.errors == ()
-    assert second.score() == 0
+    assert first.annotation.key == ((0, 5, "minor"), (6, 10, "major"))
+    assert (second.errors, second.score()) == ((), 0)
     assert data.left_out == ()
 
 
 def test_a_table_of_several_language_pairs_says_them(tmp_path: Path) -> None:
     rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
-    data = read_mqm_tsv(write(tmp_path / "a.tsv", f"{HEADER_2020} lp", *rows))
+    data = read(tmp_path, *rows, header=f"{HEADER} lp")
     assert [(one.lp, one.target) for one in data.ratings] == [("en-de", "Eins"), ("en-es", "Uno")]
 
 
 @pytest.mark.parametrize(
-    ("header", "doc_segment", "segment"),
+    ("numbers", "doc_segment"),
     [
-        ("system doc doc_id seg_id rater source target category severity", "2", "9"),
-        ("system doc doc_id seg_id rater source target category severity comment", "2", "9"),
-        ("system doc docSegId globalSegId rater source target category severity metadata", "2", "9"),
-        ("system doc doc_seg_id global_seg_id rater source target category severity", "2", "9"),
+        ("doc_id seg_id", "2"),
+        ("docSegId globalSegId", "2"),
+        ("doc_seg_id global_seg_id", "2"),
+        ("seg_id", "9"),
     ],
 )
-def test_columns_have_had_several_names(tmp_path: Path, header: str, doc_segment: str, segment: str) -> None:
-    row = "A|d|2|9|r1|s|<v>t</v>|Other|Minor" + "|x" * (len(header.split()) - 9)
-    rating = read_mqm_tsv(write(tmp_path / "a.tsv", header, row)).ratings[0]
-    assert (rating.doc_segment, rating.segment) == (doc_segment, segment)
-    assert len(rating.errors) == 1
-
-
-def test_only_a_global_segment_column_is_enough(tmp_path: Path) -> None:
-    header = "system doc seg_id rater source target category severity"
-    rating = read_mqm_tsv(write(tmp_path / "a.tsv", header, "A|d|9|r1|s|t|No-error|No-error")).ratings[0]
-    assert (rating.doc_segment, rating.segment) == ("9", "9")
-
-
-def test_a_header_with_more_cells_than_the_rows(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", HEADER_2023, 'A|d|1|1|r1|s|<v>t</v>|Other|Major|{"timing": 1}')
-    data = read_mqm_tsv(path)
-    assert spans(data) == [(0, 1, "major")]
+def test_columns_have_had_several_names(tmp_path: Path, numbers: str, doc_segment: str) -> None:
+    header = f"system doc {numbers} rater source target category severity metadata #doc"  # of more cells than the rows
+    places = "2|9" if " " in numbers else "9"
+    data = read(tmp_path, f'A|d|{places}|r1|s|<v>t</v>|Other|Minor|{{"timing": 1}}', header=header)
+    (rating,) = data.ratings
+    assert (rating.doc_segment, rating.segment, len(rating.errors)) == (doc_segment, "9", 1)
     assert data.left_out == ()
 
 
 def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> None:
     row = 'A|d|1|1|r1|"s"|"Er sagte ""<v>ja</v>"""|Other|Minor'
-    quoted = read_mqm(write(tmp_path / "a.tsv", HEADER_2020, row))
+    quoted = read(tmp_path, row)
     assert quoted.ratings[0].target == 'Er sagte "ja"'
     assert spans(quoted) == [(10, 12, "minor")]
-    path = write(tmp_path / "b.tsv", HEADER_2020, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor')
-    assert read_mqm_tsv(path).ratings[0].target == '"Er sagte ""ja"""'
+    assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].target == '"Er sagte ""ja"""'
 
 
 def test_a_source_side_span_has_its_place_in_the_source(tmp_path: Path) -> None:
-    row = "A|d|1|1|r1|all <v>of it</v>|alles|Accuracy/Omission|Major"
-    data = read_mqm_tsv(write(tmp_path / "a.tsv", HEADER_2020, row))
-    (error,) = data.ratings[0].errors
+    (rating,) = read(tmp_path, "A|d|1|1|r1|all <v>of it</v>|alles|Accuracy/Omission|Major")
+    (error,) = rating.errors
     assert (error.side, error.start, error.end) == ("source", 4, 9)
-    assert len(data.ratings[0].annotation) == 0
-    assert data.ratings[0].score() == -5
+    assert (len(rating.annotation), rating.score()) == (0, -5)
 
 
 @pytest.mark.parametrize(
@@ -116,28 +95,18 @@ def test_a_source_side_span_has_its_place_in_the_source(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_without_a_usable_span_counts_in_the_score_only(tmp_path: Path, target: str, reason: str) -> None:
-    path = write(tmp_path / "a.tsv", HEADER_2020, f"A|d|1|1|r1|s|{target}|Other|Minor")
-    data = read_mqm_tsv(path)
+    data = read(tmp_path, f"A|d|1|1|r1|s|{target}|Other|Minor")
     (rating,) = data.ratings
-    assert rating.target == "t"
-    assert rating.score() == -1
-    assert len(rating.annotation) == 0
-    ((line, why),) = [(item.line, item.reason) for item in data.left_out]
-    assert line == 2
-    assert why.startswith(reason)
+    assert (rating.target, rating.score(), len(rating.annotation)) == ("t", -1, 0)
+    (note,) = data.left_out
+    assert note.line == 2
+    assert note.reason.startswith(reason)
     assert reason in data.report()
 
 
 def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
-    data = read_mqm_tsv(
-        write(
-            tmp_path / "a.tsv",
-            HEADER_2020,
-            "A|d|1|1|r1|s|t|Found|HOTW-test",
-            "A|d|1|1|r2|s|t",
-            "A|d|1|1|r3|s|t|No-error|No-error",
-        )
-    )
+    rows = ("A|d|1|1|r1|s|t|Found|HOTW-test", "A|d|1|1|r2|s|t", "A|d|1|1|r3|s|t|No-error|No-error")
+    data = read(tmp_path, *rows)
     assert [rating.rater for rating in data] == ["r3"]
     assert [(item.line, item.reason) for item in data.left_out] == [
         (2, "attention check, not a rating"),
@@ -146,16 +115,8 @@ def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
 
 
 def test_neutral_and_unknown_severities_have_no_penalty(tmp_path: Path) -> None:
-    data = read_mqm_tsv(
-        write(
-            tmp_path / "a.tsv",
-            HEADER_2020,
-            "A|d|1|1|r1|s|<v>t</v>|Style|Neutral",
-            "A|d|1|1|r1|s|<v>t</v>|Style|Trivial",
-        )
-    )
-    assert data.ratings[0].score() == 0
-    assert len(data.ratings[0].annotation) == 0
+    data = read(tmp_path, *(f"A|d|1|1|r1|s|<v>t</v>|Style|{severity}" for severity in ("Neutral", "Trivial")))
+    assert (data.ratings[0].score(), len(data.ratings[0].annotation)) == (0, 0)
     assert [item.reason for item in data.left_out] == ["severity 'trivial': has no penalty"]
 
 
@@ -169,30 +130,23 @@ def test_neutral_and_unknown_severities_have_no_penalty(tmp_path: Path) -> None:
     ],
 )
 def test_gold_scores_weigh_as_google_does(tmp_path: Path, category: str, severity: str, score: float) -> None:
-    path = write(tmp_path / "a.tsv", HEADER_2020, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}")
-    assert read_mqm_tsv(path).ratings[0].score() == score
+    assert read(tmp_path, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}").ratings[0].score() == score
 
 
 def test_gold_scores_have_no_floor_and_count_every_row(tmp_path: Path) -> None:
-    rows = ["A|d|1|1|r1|s|<v>t</v>|Other|Major"] * 6
-    rating = read_mqm_tsv(write(tmp_path / "a.tsv", HEADER_2020, *rows)).ratings[0]
-    assert rating.score() == -30
-    assert len(rating.annotation) == 6
-    assert mqm_score(rating.annotation) == -25
+    (rating,) = read(tmp_path, *["A|d|1|1|r1|s|<v>t</v>|Other|Major"] * 6)
+    assert (rating.score(), len(rating.annotation), mqm_score(rating.annotation)) == (-30, 6, -25)
     assert rating.annotation == Annotation([ErrorSpan(0, 1, "major")])
 
 
 def test_rows_whose_texts_differ_take_the_commonest(tmp_path: Path) -> None:
-    data = read_mqm_tsv(
-        write(
-            tmp_path / "a.tsv",
-            HEADER_2020,
-            "A|d|1|1|r1|s|ein <v>guter</v> Tag|Style|Minor",
-            "A|d|1|1|r1|s|ein guter <v>Tag</v>|Style|Minor",
-            "A|d|1|1|r1|s|ein guter,  <v>Tag</v>|Style|Major",
-            "A|d|1|1|r1|s|<v>ein</v> gutxr Tag|Style|Major",
-            "A|d|1|1|r1|s|ein <v>gutxr</v> Tag|Style|Major",
-        )
+    data = read(
+        tmp_path,
+        "A|d|1|1|r1|s|ein <v>guter</v> Tag|Style|Minor",
+        "A|d|1|1|r1|s|ein guter <v>Tag</v>|Style|Minor",
+        "A|d|1|1|r1|s|ein guter,  <v>Tag</v>|Style|Major",
+        "A|d|1|1|r1|s|<v>ein</v> gutxr Tag|Style|Major",
+        "A|d|1|1|r1|s|ein <v>gutxr</v> Tag|Style|Major",
     )
     assert data.ratings[0].target == "ein guter Tag"
     assert spans(data) == [(4, 9, "minor"), (10, 13, "minor"), (10, 13, "major"), (0, 3, "major")]
@@ -219,19 +173,19 @@ def test_spans_are_carried_between_forms_of_a_text(
         assert into[slice(*expected)] == text[start:end]
 
 
-def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_mqm_tsv(tmp_path / "none.tsv")
-    (tmp_path / "empty.tsv").write_bytes(b"")
-    with pytest.raises(InputError, match="empty"):
-        read_mqm_tsv(tmp_path / "empty.tsv")
-    with pytest.raises(InputError, match="line 1: no column 'severity'"):
-        read_mqm_tsv(write(tmp_path / "a.tsv", "system doc seg_id rater source target category", "A|d|1|r|s|t|x"))
-    with pytest.raises(InputError, match=r"no ratings.*1 rows.*attention check"):
-        read_mqm_tsv(write(tmp_path / "b.tsv", HEADER_2020, "A|d|1|1|r1|s|t|Found|HOTW-test"))
-    (tmp_path / "latin.tsv").write_bytes(HEADER_2020.replace(" ", "\t").encode() + b"\nA\xe4\n")
-    with pytest.raises(InputError, match="line 2: byte 0xe4 is not UTF-8"):
-        read_mqm_tsv(tmp_path / "latin.tsv")
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("system doc seg_id rater source target category", "A|d|1|r|s|t|x", "line 1: no column 'severity'"),
+        (HEADER, "A|d|1|1|r1|s|t|Found|HOTW-test", r"no ratings.*1 rows.*attention check"),
+    ],
+)
+def test_problems_are_errors_that_name_the_place(tmp_path: Path, header: str, row: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, row, header=header)
+    (tmp_path / "empty.tsv").touch()
+    with pytest.raises(InputError, match="the file is empty"):
+        read_mqm(tmp_path / "empty.tsv")
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -249,13 +203,12 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
     assert tuple(read_mqm(path)) == (rating,)
     assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
-    path = tmp_path / "bad.jsonl"
-    path.write_text(line + "\n" + line.replace('"end": 6', '"end": 7') + "\n")
+    write_whole(path, line + "\n" + line.replace('"end": 6', '"end": 7') + "\n")
     with pytest.raises(InputError, match=r"line 2: error span \[0, 7\)"):
-        read_mqm_json(path)
-    path.write_text(line.replace('"mt"', '"target"') + "\n")
+        read_mqm(path)
+    write_whole(path, line.replace('"mt"', '"target"') + "\n")
     with pytest.raises(InputError, match="line 1: no 'mt'"):
-        read_mqm_json(path)
+        read_mqm(path)
 
 
 def test_real_ted_talks(mqm_folder: Path) -> None:
@@ -297,7 +250,7 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     ]
     path = tmp_path / "marot.tsv"
     path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
-    data = read_mqm_tsv(path)
+    data = read_mqm(path)
     found = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
     assert found == [("r1", "eins", 1), ("r1", "zwei", 0)]
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]

@@ -88,10 +88,9 @@ def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: st
     assert second.target[second.errors[0].start : second.errors[0].end] == '"Ja"'
 
 
-@pytest.mark.parametrize("rows", [1, 200])
-def test_texts_without_blanks_show_nothing(tmp_path: Path, rows: int) -> None:
+def test_texts_without_blanks_show_nothing(tmp_path: Path) -> None:
     row = 'A\tdoc\t1\tr\tx\t"他说:""你好吗"",我不知道。"\t10\t13\tmajor'
-    (first, *_) = read_qe(write(tmp_path, "2022_en-zh.tsv.gz", rows * [row])).ratings
+    (first, *_) = read_qe(write(tmp_path, "2022_en-zh.tsv.gz", 200 * [row])).ratings
     assert [first.target[error.start : error.end] for error in first.errors] == ["不知道"]
 
 

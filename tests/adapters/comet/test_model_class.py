@@ -39,15 +39,7 @@ def model(files: Files) -> MbrEsdMetric:
 
 
 def test_predict(model: MbrEsdMetric) -> None:
-    result = model.predict(
-        samples=SAMPLES,
-        batch_size=8,
-        gpus=0,
-        progress_bar=False,
-        accelerator="cpu",
-        num_workers=0,
-        length_batching=True,
-    )
+    result = model.predict(samples=SAMPLES, batch_size=8, gpus=0, progress_bar=False, num_workers=0)
     assert type(result) is Prediction
     assert type(result.metadata) is Prediction
     assert result.scores == result["scores"] == [0.8, 0.96, 1.0]
@@ -201,16 +193,8 @@ def test_installed_and_uninstalled(files: Files, tmp_path: Path) -> None:
     python = str(tmp_path / "venv" / "bin" / "python")
     before = fingerprint(site / "comet")
     without_us = comet_score(python, files).err
-    pip(
-        "wheel",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        "--quiet",
-        "--wheel-dir",
-        "wheels",
-        str(source_tree()),
-    )
+    how = ("--no-index", "--no-deps", "--no-build-isolation", "--quiet")
+    pip("wheel", *how, "--wheel-dir", "wheels", str(source_tree()))
     [wheel] = Path("wheels").iterdir()
 
     pip("--python", python, "install", "--no-deps", "--no-index", "--quiet", str(wheel))
@@ -260,20 +244,9 @@ def pip(*words: str) -> None:
 
 def comet_score(python: str, files: Files) -> Outcome:
     """COMET's command, run for a model name that is nearly one of ours."""
+    words = ["-s", files.sources, "-t", files.translations, "--gpus", "0", "--model", "mbr-esd-dmo"]
     done = subprocess.run(
-        [
-            python,
-            "-m",
-            "comet.cli.score",
-            "-s",
-            files.sources,
-            "-t",
-            files.translations,
-            "--gpus",
-            "0",
-            "--model",
-            "mbr-esd-dmo",
-        ],
+        [python, "-m", "comet.cli.score", *words],
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,

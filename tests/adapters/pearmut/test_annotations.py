@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,14 @@ SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major
 
 def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
     document = Screen("d", (Item("1", SOURCE, outputs or {"X": Output(TEXT, SPANS)}),))
-    made = campaign([document], [], CampaignPlan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
-    return made
+    return campaign([document], [], CampaignPlan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
 
 
-def ratings_of(made: dict[str, Any], log: list[dict[str, Any]]) -> Answers:
-    return ratings_of_campaign(Campaign.of(made), log)
+def ratings_of(made: dict[str, Any], *log: dict[str, Any]) -> Answers:
+    return ratings_of_campaign(Campaign.of(made, made.get("lp")), log)
 
 
-def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score: int | None = 70) -> dict[str, Any]:
+def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score: Any = 70) -> dict[str, Any]:
     items = made["data"][0][0]
     (code,) = items[0]["tgt"]
     actions = [{"time": 0.0, "action": "load"}]
@@ -54,7 +54,7 @@ def test_what_is_left_out_is_shown_as_missing_and_keeps_its_place_in_the_source(
     before = made["data"][0][0][0]["error_spans"]["system1"]
     behind = utf16_units(TEXT, len(TEXT))
     assert [(s["start_i"], s["end_i"]) for s in before] == [(3, 4), (behind, behind)]
-    (rating,) = ratings_of(made, [_log(made, before, 2.0)]).ratings
+    (rating,) = ratings_of(made, _log(made, before, 2.0)).ratings
     assert rating.rating.errors == (
         MqmError("minor", "", "target", 3, 4),
         MqmError("major", "Accuracy/Omission", "source", 7, 10),
@@ -76,25 +76,24 @@ def test_fates() -> None:
         ([new], ["deleted", "deleted"], 1),
         ([], ["deleted", "deleted"], 0),
     ):
-        (rating,) = ratings_of(made, [_log(made, spans, 1.0)]).ratings
+        (rating,) = ratings_of(made, _log(made, spans, 1.0)).ratings
         assert [one.fate for one in rating.suggested or ()] == fates
         assert rating.added == added
 
 
 def test_times_of_all_visits_count_and_a_pause_at_most_a_minute() -> None:
     made = _made()
-    again = ratings_of(made, [_log(made, [], 2.0, 1000.0), _log(made, [], 5.0, score=30)])
+    again = ratings_of(made, _log(made, [], 2.0, 1000.0), _log(made, [], 5.0, score=30))
     (rating,) = again.ratings
-    assert rating.seconds == 2.0 + 61.0 + 5.0
-    assert rating.score == 30
+    assert (rating.seconds, rating.score) == (2.0 + 61.0 + 5.0, 30)
     assert again.left_out == {"answer that the same person gave anew: the last one counts": 1}
 
 
 def test_a_reset_forgets() -> None:
     made = _made()
     reset = {"user_id": "anna", "annotation": "__RESET__"}
-    assert ratings_of(made, [_log(made, [], 2.0), reset]).ratings == ()
-    (rating,) = ratings_of(made, [_log(made, [], 2.0), reset, _log(made, [], 3.0)]).ratings
+    assert ratings_of(made, _log(made, [], 2.0), reset).ratings == ()
+    (rating,) = ratings_of(made, _log(made, [], 2.0), reset, _log(made, [], 3.0)).ratings
     assert rating.seconds == 3.0
 
 
@@ -115,7 +114,7 @@ def test_mqm_has_the_categories_that_scores_weigh() -> None:
         "Accuracy",
         None,
     ]
-    (rating,) = ratings_of(made, [_log(made, before[:2], 1.0, score=None)]).ratings
+    (rating,) = ratings_of(made, _log(made, before[:2], 1.0, score=None)).ratings
     assert rating.score is None
     assert rating.rating.score() == -0.1 - 25
 
@@ -127,7 +126,7 @@ def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2: not JSON.*remove the line"):
         read_log(tmp_path / "log.jsonl", "c")
     with pytest.raises(InputError, match="annotation 1 of c: no 'annotation'"):
-        ratings_of(_made(), [{"user_id": "anna"}])
+        ratings_of(_made(), {"user_id": "anna"})
     with pytest.raises(InputError, match="campaign c: no 'data'"):
         Campaign.of({"campaign_id": "c"})
     with pytest.raises(InputError, match="no campaign there"):
@@ -149,19 +148,12 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
     assert read_campaign(tmp_path) == (made, [])
 
 
-@pytest.mark.parametrize("score", ["NaN", "1_000", "٣", 10**400, True])
-def test_a_score_is_a_number(score: Any) -> None:
-    made = _made()
-    with pytest.raises(InputError, match="is no finite number"):
-        ratings_of(made, [_log(made, [], 1.0, score=score)])
-
-
 @pytest.mark.parametrize("place", [-1, 1.5, "3", None, True])
 def test_a_place_is_a_unit_of_the_text(place: Any) -> None:
     made = _made()
     for span in ({"start_i": place, "end_i": 4}, {"start_i": 3, "end_i": place}):
         with pytest.raises(InputError, match="not a place in the text"):
-            ratings_of(made, [_log(made, [{**span, "severity": "major"}], 1.0)])
+            ratings_of(made, _log(made, [{**span, "severity": "major"}], 1.0))
 
 
 @pytest.mark.parametrize("log", [5, None, "abc", {}])
@@ -174,6 +166,7 @@ def test_annotations_are_a_list(tmp_path: Path, log: object) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        *(({"score": score}, "is no finite number") for score in ("NaN", "1_000", "٣", 10**400, True)),
         ({"score": None}, "screen 0 of anna in c: no score, and the campaign asks for one"),
         ({"score": 1e9}, "score 1e+09; people's scores go from 0 to 100"),
         ({"spans": [{"start_i": 3, "end_i": 10**9, "severity": "major"}]}, "ends at unit 1000000000"),
@@ -183,19 +176,17 @@ def test_annotations_are_a_list(tmp_path: Path, log: object) -> None:
     ],
 )
 def test_what_is_read_is_checked_against_the_campaign(change: dict[str, Any], said: str) -> None:
-    made = json.loads(json.dumps(_made()))
-    entry = json.loads(json.dumps(_log(made, change.get("spans", []), 1.0)))
+    made = _made()
+    entry = deepcopy(_log(made, change.get("spans", []), 1.0, score=change.get("score", 70)))
     entry["user_id"] = change.get("user_id", "anna")
     entry["item"][0].update({key: value for key, value in change.items() if key in ("src", "tgt")})
-    if "score" in change:
-        entry["annotation"][0]["system1"]["score"] = change["score"]
     with pytest.raises(InputError, match=re.escape(said)):
-        ratings_of(made, [entry])
+        ratings_of(made, entry)
 
 
 def _theirs(protocol: str, **info: Any) -> dict[str, Any]:
     """A campaign that was not made here: dynamic, with names, a tutorial, a check that comes at random."""
-    items = [
+    items: list[list[dict[str, Any]]] = [
         [{"src": f"Source {n} {i}", "tgt": {"X": f"Eins {n} {i}", "Y 2": f"Zwei {n} {i}"}} for i in range(2)]
         for n in range(2)
     ]
@@ -204,6 +195,7 @@ def _theirs(protocol: str, **info: Any) -> dict[str, Any]:
     check = [{"src": "c", "tgt": {"1st": "gut", "2nd": "gtu"}, "validation": {"1st": {"score_greaterthan": "2nd"}}}]
     return {
         "campaign_id": "theirs",
+        "lp": "en-de",
         "info": {"assignment": "dynamic", "protocol": protocol, "users": ["u"], **info},
         "data": items,
         "data_welcome": [[{"src": "t", "tgt": {"X": "t"}}]],
@@ -211,8 +203,13 @@ def _theirs(protocol: str, **info: Any) -> dict[str, Any]:
     }
 
 
-def _entry(screen: int | str, items: list[dict[str, Any]], answers: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"user_id": "u", "item_i": screen, "item": items, "annotation": answers, "actions": []}
+def _entry(screen: int | str, items: list[dict[str, Any]], *answers: dict[str, Any]) -> dict[str, Any]:
+    return {"user_id": "u", "item_i": screen, "item": items, "annotation": list(answers), "actions": []}
+
+
+def _of(items: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
+    """The items with the translations of one system."""
+    return [{**item, "tgt": {system: item["tgt"][system]}} for item in items]
 
 
 def _said(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[str, Any]:
@@ -222,32 +219,25 @@ def _said(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[str
 
 def test_campaigns_of_others() -> None:
     made = _theirs("cESA", special_tokens=["[missing]", "[instructions fault]"])
-    one = [{**item, "tgt": {"X": item["tgt"]["X"]}} for item in made["data"][1]]
-    two = [{**item, "tgt": {"Y 2": item["tgt"]["Y 2"]}} for item in made["data"][1]]
     end = len("Eins 1 0")
     log = [
-        _entry("welcome_0", made["data_welcome"][0], [{"X": _said(1)}]),
-        _entry("random_0", made["data_random"][0], [{"1st": _said(60), "2nd": _said(60)}]),
-        _entry(1, one, [{"X": _said(80, (0, 3), (end, end))}, {"X": _said(90, (end + 1, end + 1))}]),
-        _entry(1, two, [{"Y 2": _said(70)}, {"Y 2": _said(75)}]),
-        _entry(0, made["data"][0], [{"X": _said(10), "Y 2": _said(20)}, {"X": _said(30), "Y 2": _said(40)}]),
+        _entry("welcome_0", made["data_welcome"][0], {"X": _said(1)}),
+        _entry("random_0", made["data_random"][0], {"1st": _said(60), "2nd": _said(60)}),
+        _entry(
+            1, _of(made["data"][1], "X"), {"X": _said(80, (0, 3), (end, end))}, {"X": _said(90, (end + 1, end + 1))}
+        ),
+        _entry(1, _of(made["data"][1], "Y 2"), {"Y 2": _said(70)}, {"Y 2": _said(75)}),
+        _entry(0, made["data"][0], {"X": _said(10), "Y 2": _said(20)}, {"X": _said(30), "Y 2": _said(40)}),
     ]
     with pytest.raises(OptionError, match="does not say its language pair; give it with --lp"):
         Campaign.of(made)
-    found = ratings_of_campaign(Campaign.of(made, "en-de"), log)
+    found = ratings_of(made, *log)
     assert found.left_out == {"tutorial": 1}
     assert found.checks == {"u": (0, 1)}
-    places = {(r.rating.system, r.rating.doc, r.rating.segment): r.score for r in found.ratings}
-    assert places == {
-        ("X", "news_###_doc", "1"): 80,
-        ("X", "news_###_doc", "2"): 90,
-        ("Y 2", "news_###_doc", "1"): 70,
-        ("Y 2", "news_###_doc", "2"): 75,
-        ("X", "document 1", "1"): 10,
-        ("Y 2", "document 1", "1"): 20,
-        ("X", "document 1", "2"): 30,
-        ("Y 2", "document 1", "2"): 40,
-    }
+    places = {(r.score, r.rating.system, r.rating.doc, r.rating.segment) for r in found.ratings}
+    scores = {("X", "news_###_doc"): (80, 90), ("Y 2", "news_###_doc"): (70, 75)}
+    scores |= {("X", "document 1"): (10, 30), ("Y 2", "document 1"): (20, 40)}
+    assert places == {(score, *key, str(n)) for key, pair in scores.items() for n, score in enumerate(pair, 1)}
     assert found.ratings[0].rating.errors == (
         MqmError("minor", "", "target", 0, 4),
         MqmError("minor", "Accuracy/Omission", "source"),
@@ -258,8 +248,7 @@ def test_campaigns_of_others() -> None:
 def test_protocols(tmp_path: Path) -> None:
     """Direct assessment has no errors, which is not the same as none; sliders take the place of the score."""
     made = _theirs("DA")
-    answers = [{"X": _said(10), "Y 2": _said(20)}] * 2
-    found = ratings_of_campaign(Campaign.of(made, "en-de"), [_entry(0, made["data"][0], answers)]).ratings
+    found = ratings_of(made, _entry(0, made["data"][0], *[{"X": _said(10), "Y 2": _said(20)}] * 2)).ratings
     assert not found[0].marked
     write_person_ratings(tmp_path / "r.jsonl", found)
     assert read_person_ratings(tmp_path / "r.jsonl") == found
@@ -269,16 +258,15 @@ def test_protocols(tmp_path: Path) -> None:
     assert [one.errors for one in segment.ratings["X"]] == [None]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
-    answers = [{"X": _said(None, sliders={"fluency": 5, "adequacy": 3})} for _ in range(2)]
-    one = [{**item, "tgt": {"X": item["tgt"]["X"]}} for item in made["data"][0]]
-    assert ratings_of_campaign(Campaign.of(made, "en-de"), [_entry(0, one, answers)]).ratings[0].score == 75
+    answer = {"X": _said(None, sliders={"fluency": 5, "adequacy": 3})}
+    assert ratings_of(made, _entry(0, _of(made["data"][0], "X"), answer, answer)).ratings[0].score == 75
     with pytest.raises(InputError, match="protocol 'ranking'; read are ESA, cESA, MQM, DA"):
         Campaign.of(_theirs("ranking"), "en-de")
 
 
 def test_ratings_that_cannot_stand_in_one_table() -> None:
     made = _made()
-    (one,) = ratings_of(made, [_log(made, [], 1.0)]).ratings
+    (one,) = ratings_of(made, _log(made, [], 1.0)).ratings
     for change, said in (
         ({"lp": "en-zh"}, "ratings of en-de and of en-zh"),
         ({"target": "Another"}, "two translations of segment 1 of d by X"),
@@ -293,7 +281,7 @@ def test_ratings_that_cannot_stand_in_one_table() -> None:
 @pytest.mark.parametrize(("key", "value"), [("score", 1e9), ("score", -1), ("seconds", -0.5)])
 def test_ratings_out_of_range(tmp_path: Path, key: str, value: float) -> None:
     made = _made()
-    (one,) = ratings_of(made, [_log(made, [], 1.0)]).ratings
+    (one,) = ratings_of(made, _log(made, [], 1.0)).ratings
     (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
     with pytest.raises(InputError, match="line 1: "):
         read_person_ratings(tmp_path / "r.jsonl")

@@ -71,42 +71,30 @@ def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("errors", "faults"),
     [
         # What is left out, and a span without characters.
+        (((0, 3, "minor", "style"), (4, 4, "major", "other")), {"omission": "minor", "instruction_fault": None}),
         (
-            {
-                "errors": [
-                    {"start": 0, "end": 3, "severity": "minor", "category": "style"},
-                    {"start": 4, "end": 4, "severity": "major", "category": "other"},
-                ],
-                "omission": "minor",
-                "instruction_fault": None,
-            },
-            {"errors": [], "omission": "major", "instruction_fault": None},
+            ((0, 2, "minor", "instruction_fault"), (2, 3, "major", "instruction fault/register")),
+            {"omission": None, "instruction_fault": "major"},
         ),
-        # Instructions that were not followed.
-        (
-            {
-                "errors": [
-                    {"start": 0, "end": 2, "severity": "minor", "category": "instruction_fault"},
-                    {"start": 2, "end": 3, "severity": "major", "category": "instruction fault/register"},
-                ],
-                "omission": None,
-                "instruction_fault": "major",
-            },
-            {"errors": [], "omission": None, "instruction_fault": None},
-        ),
+        ((), {"omission": "major", "instruction_fault": None}),
     ],
 )
-def test_spans_of_wmt26_come_back(tmp_path: Path, first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_spans_of_wmt26_come_back(
+    tmp_path: Path, errors: tuple[tuple[Any, ...], ...], faults: dict[str, str | None]
+) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
     where = ["--test-set", f"{tmp_path}/data/wmt26", "--lp", "eng_Latn-deu_Latn"]
     assert main(["wmt", "import", str(test), *where[:2]]) == 0
+    keys = ("start", "end", "severity", "category")
+    first = {"errors": [dict(zip(keys, error, strict=True)) for error in errors], **faults}
+    second = {"errors": [], "omission": None, "instruction_fault": None}
     predicted = {
         "task1_pred": dict(zip(SYSTEMS, (first, second), strict=True)),
-        "task2_pred": {SYSTEMS[0]: 60.0, SYSTEMS[1]: 0.0},
-        "task3_pred": {SYSTEMS[0]: 0, SYSTEMS[1]: int(second["omission"] is None)},
+        "task2_pred": dict(zip(SYSTEMS, (60.0, 0.0), strict=True)),
+        "task3_pred": dict(zip(SYSTEMS, (0, 1), strict=True)),
     }
     names = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()[:-1]]
     path, back = tmp_path / "given.jsonl", tmp_path / "back.jsonl"

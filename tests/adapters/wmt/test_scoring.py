@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,42 @@ def test_set(tmp_path: Path) -> TestSet:
         files.write_text(layout.output(system), texts)
     files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, -1, 0], "B": [-5, 0, None]})
     return load_test_set(tmp_path, "tiny", "en-de")
+
+
+@pytest.fixture
+def score(
+    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """`mbr-esd wmt score` of the test set: its status and what it prints."""
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+
+    def run(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main(["wmt", "score", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--quiet", *words])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def replayed(test_set: TestSet, systems: str, *answers: Sequence[str] | None) -> str:
+    """A model with these answers, each the words of its errors or no JSON, to every translation of these systems."""
+    keys = ("error_span", "category", "sub_category", "severity")
+    texts = tuple(
+        render_answer([dict(zip(keys, (word, "style", "", "major"), strict=True)) for word in words])
+        if words is not None
+        else "no JSON"
+        for words in answers
+    )
+    given = CandidateColumns(texts, (-1.0,) * len(texts), (False,) * len(texts))
+    records = [
+        CandidateRecord(str(n), source, text, given, system)
+        for system in systems
+        for n, (source, text) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1)
+        if text
+    ]
+    path = test_set.layout.data / "candidates.jsonl"
+    write_records(path, records)
+    return f"mbr-esd-demo?engine=replay&candidates={path}&n={len(texts)}"
 
 
 class Counting(Scorer):
@@ -180,107 +216,60 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
-def test_the_empty_annotation(test_set: TestSet) -> None:
-    score_test_set(test_set, make_scorer("empty"))
-    metric = test_set.metric("empty-src")
-    assert not metric.scores.any()
-    assert metric.ratings is not None
-    assert metric.ratings.annotations["refA"] == (Annotation(),) * 3
+def test_invalid_candidates_are_counted(test_set: TestSet, score: Callable[..., tuple[int, str, str]]) -> None:
+    words = ["--all", "--exclude", "refA", "--model", replayed(test_set, "AB", None, ["nirgends"])]
+    first, second, third = score(*words, "empty")[2].splitlines()
+    assert "of 10 candidates 5 could not be read; of 5 error spans 5 not found in the translation" in first
+    assert second.startswith("5 of 5 error spans that candidates marked are not in the translation")
+    assert third.startswith("all 5 segments have the score 1.0000")
+    assert score(*words)[::2] == (0, "")
 
 
-def test_invalid_candidates_are_counted(
-    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
-    keys = ("error_span", "category", "sub_category", "severity")
-    texts = ("not JSON", render_answer([dict(zip(keys, ("nirgends", "style", "", "major"), strict=True))]))
-    records = [
-        CandidateRecord(str(number), source, text, CandidateColumns(texts, (-1.0, -2.0), (False, False)))
-        for number, source in enumerate(test_set.sources)
-        for text in dict.fromkeys(translations[number] for translations in TEXTS.values())
-        if text
-    ]
-    write_records(tmp_path / "candidates.jsonl", records)
-    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=2"
-    command = ["wmt", "score", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--quiet"]
-    assert main([*command, "--all", "--model", model, "empty"]) == 0
-    # Three systems with three translations, one of which was not supplied.
-    said = "of 16 candidates 8 could not be read; of 8 error spans 8 not found in the translation"
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == f"tiny en-de, {model}: {said}"
-    assert lines[1].startswith("8 of 8 error spans that candidates marked are not in the translation")
-    assert lines[2].startswith("all 8 segments have the score 1.0000")
-    assert len(lines) == 3
-    assert main([*command, "--all", "--model", model]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_only_the_chosen_systems_are_scored(test_set: TestSet, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["wmt", "score", "--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
-    command += ["--model", "empty", "--quiet"]
+def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Callable[..., tuple[int, str, str]]) -> None:
     stored = test_set.layout.metric_scores("empty-src", "seg")
-    assert main([*command, "--systems", "refA"]) == 0  # it has no gold
+    assert score("--model", "empty", "--systems", "refA")[0] == 0  # it has no gold
     assert list(files.read_scores(stored)) == ["refA"]
-    assert main([*command, "--exclude", "A", "refA"]) == 0
+    assert score("--model", "empty", "--exclude", "A", "refA")[0] == 0
     assert sorted(files.read_scores(stored)) == ["B", "refA"]  # what was there stays
-    assert main([*command, "--exclude", "A", "refA"]) == 0
-    assert "is there already" in capsys.readouterr().out
-    assert main([*command, "--exclude", "A", "B", "refA"]) == 1
-    assert "no system is left for empty-src; there are A, B, refA" in capsys.readouterr().err
-    assert main(command) == 0
+    assert "is there already" in score("--model", "empty", "--exclude", "A", "refA")[1]
+    status, _, err = score("--model", "empty", "--exclude", "A", "B", "refA")
+    assert (status, "no system is left for empty-src; there are A, B, refA" in err) == (1, True)
+    assert score("--model", "empty")[0] == 0
     assert sorted(files.read_scores(stored)) == ["A", "B", "refA"]
 
 
 def test_systems_without_candidates_can_be_left_out(
-    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    test_set: TestSet, score: Callable[..., tuple[int, str, str]]
 ) -> None:
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
-    records = [
-        CandidateRecord(str(number), source, text, CandidateColumns((render_answer([]),), (-1.0,), (False,)), system)
-        for system in ("A", "B")
-        for number, (source, text) in enumerate(zip(test_set.sources, TEXTS[system], strict=True))
-        if text
-    ]
-    write_records(tmp_path / "candidates.jsonl", records)
-    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=1"
-    command = ["wmt", "score", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--quiet"]
-    assert main([*command, "--all", "--model", model]) == 1
-    assert "; to score the other systems: --exclude refA" in capsys.readouterr().err
-    assert main([*command, "--all", "--model", model, "--exclude", "refA"]) == 0
-    assert "scored for 2 systems\n" in capsys.readouterr().out
+    model = replayed(test_set, "AB", [])
+    status, _, err = score("--all", "--model", model)
+    assert (status, "; to score the other systems: --exclude refA" in err) == (1, True)
+    status, out, _ = score("--all", "--model", model, "--exclude", "refA")
+    assert (status, "scored for 2 systems\n" in out) == (0, True)
 
 
 def test_candidates_of_what_is_rated_are_enough(
-    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    test_set: TestSet,
+    score: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
-    data = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
-    keys = ("error_span", "category", "sub_category", "severity")
-    answer = render_answer([dict(zip(keys, ("schläft", "style", "", "major"), strict=True))])
-    records = [
-        CandidateRecord(str(n), source, text, CandidateColumns((answer,), (-1.0,), (False,)), system)
-        for system, count in (("A", 3), ("B", 2))
-        for n, (source, text) in enumerate(zip(test_set.sources[:count], TEXTS[system][:count], strict=True), 1)
-    ]
-    write_records(tmp_path / "candidates.jsonl", records)
-    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path / 'candidates.jsonl'}&n=1"
-    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model]) == 0
-    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in capsys.readouterr().out
+    words = ["--name", "ours", "--model", replayed(test_set, "AB", ["schläft"])]
+    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words)[1]
     stored = [score for _, score in files.read_scores(test_set.layout.metric_scores("ours-src", "seg"))["B"]]
     assert [score is None for score in stored] == [False, False, True]
     # What is there is scored again where all is wanted.
-    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model]) == 0
-    assert "ours-src is there already, on the 5 of 6" in capsys.readouterr().out
-    assert main(["wmt", "score", *data, "--quiet", "--name", "ours", "--model", model, "--all"]) == 1
-    assert main(["decide", str(tmp_path / "candidates.jsonl"), "-o", str(tmp_path / "d.jsonl"), "--quiet"]) == 0
+    assert "ours-src is there already, on the 5 of 6" in score(*words)[1]
+    assert score(*words, "--all")[0] == 1
+    decisions = tmp_path / "d.jsonl"
+    assert main(["decide", str(tmp_path / "candidates.jsonl"), "-o", str(decisions), "--quiet"]) == 0
     capsys.readouterr()
-    board = ["leaderboard", *data, "--k", "0", "--metric", "ours"]
-    assert main([*board, f"theirs={tmp_path / 'd.jsonl'}", "--table", "json"]) == 0
-    told = capsys.readouterr().out
-    assert "theirs covers 5 of 6 translations of en-de, all that have gold" in told
-    (tmp_path / "d.jsonl").write_text((tmp_path / "d.jsonl").read_text().replace("schläft", "wacht"))
-    assert main([*board, f"theirs={tmp_path / 'd.jsonl'}"]) == 1
+    board = ["leaderboard", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--k", "0", "--metric", "ours"]
+    assert main([*board, f"theirs={decisions}", "--table", "json"]) == 0
+    assert "theirs covers 5 of 6 translations of en-de, all that have gold" in capsys.readouterr().out
+    decisions.write_text(decisions.read_text().replace("schläft", "wacht"))
+    assert main([*board, f"theirs={decisions}"]) == 1
     assert "decision 1: segment 1 of A has other words than 'wacht' there" in capsys.readouterr().err
 
 
@@ -313,18 +302,14 @@ def test_xcomet_spans_become_annotations() -> None:
     assert [s.severity for s in xcomet_annotation(spans, "ab cd", 0.7)] == ["major"]
 
 
-def test_problems_say_what_to_do(test_set: TestSet, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_say_what_to_do(score: Callable[..., tuple[int, str, str]]) -> None:
     with pytest.raises(OptionError, match="BLEU needs a reference"):
         make_scorer("BLEU", reference=None)
     with pytest.raises(OptionError, match="did you mean 'mbr-esd-llama'"):
         make_scorer("mbr-esd-lama")
-    command = ["wmt", "score", "--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
-    assert main([*command, "--model", "empty", "BLEU", "--quiet"]) == 0
-    assert "tiny en-de: BLEU-refA scored for 2 systems" in capsys.readouterr().out
-    assert main([*command, "--model", "empty", "BLEU", "--name", "x"]) == 1
-    assert "--name names one metric" in capsys.readouterr().err
-    assert main([*command, "--model", "BLEU", "--name", "x"]) == 1
-    assert "--name x changes nothing with --model BLEU; leave it out" in capsys.readouterr().err
+    assert "tiny en-de: BLEU-refA scored for 2 systems" in score("--model", "empty", "BLEU")[1]
+    assert "--name names one metric" in score("--model", "empty", "BLEU", "--name", "x")[2]
+    assert "--name x changes nothing with --model BLEU; leave it out" in score("--model", "BLEU", "--name", "x")[2]
     for name in ("foo/bar", "a b", ""):
         with pytest.raises(OptionError, match=f"--name {name}: .*file's name"):
             make_scorer("mbr-esd-demo", name=name)
@@ -342,14 +327,8 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
         warnings.simplefilter("always")
         names = [written.name for written in score_test_set(test_set, scorer)]
     assert [str(warning.message) for warning in said] == []
-    assert names == [
-        "toy-Reg-refA",
-        "toy-ESD-refA",
-        "toy-ESD-Conf-refA",
-        "toy-QE-Reg-src",
-        "toy-QE-ESD-src",
-        "toy-QE-ESD-Conf-src",
-    ]
+    variants = ("Reg", "ESD", "ESD-Conf")
+    assert names == [f"toy-{one}-refA" for one in variants] + [f"toy-QE-{one}-src" for one in variants]
     import comet
 
     model = comet.load_from_checkpoint(str(checkpoint)).half()
@@ -369,9 +348,8 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
             assert esd.scores[0, segment] == mqm_score(kept or ())
             confident = [s for s in kept or () if (s.confidence or math.nan) >= 0.7]
             assert sure.ratings.annotations["A"][segment] == Annotation(confident)
-    assert (
-        len([w for w in score_test_set(test_set, make_scorer(str(checkpoint), reference="refA")) if not w.scored]) == 6
-    )
+    again = score_test_set(test_set, make_scorer(str(checkpoint), reference="refA"))
+    assert [written.scored for written in again] == [False] * 6
     without = make_scorer(str(checkpoint), name="other", reference=None)
     assert sorted(without.signatures) == ["other-QE-ESD-Conf-src", "other-QE-ESD-src", "other-QE-Reg-src"]
 
@@ -391,25 +369,18 @@ def test_a_checkpoint_where_comet_is_not_installed(tmp_path: Path, monkeypatch: 
 
 
 def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
-    test_set: TestSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    test_set: TestSet, tmp_path: Path, score: Callable[..., tuple[int, str, str]]
 ) -> None:
-    command = ["wmt", "score", "--test-set", f"{test_set.layout.data}/tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
-    assert main([*command, "--model", model, "--dry-run"]) == 0
-    assert "5 translations of 2 systems" in capsys.readouterr().out  # those with gold
-    command.append("--all")
-    assert main([*command, "--model", "BLEU", model, "--dry-run"]) == 0
-    shown = capsys.readouterr().out
+    assert "5 translations of 2 systems" in score("--model", model, "--dry-run")[1]  # those with gold
+    shown = score("--all", "--model", "BLEU", model, "--dry-run")[1]
     assert "tiny en-de: BLEU, 9 translations of 3 systems" in shown
     # One is missing, and one is said by two systems.
     assert "distinct pairs       7" in shown
     assert f"candidates           {7 * 8}" in shown
-    assert "engine=server" in shown
-    assert not list(test_set.layout.data.rglob("*.seg.score.part"))
     assert not test_set.layout.metric_scores("BLEU-refA", "seg").exists()
-    assert main([*command, "--model", model, "--systems", "A", "--dry-run"]) == 0
-    assert "3 translations of 1 system" in capsys.readouterr().out
-    assert main([*command, "--model", "BLEU", "--dry-run", "2"]) == 1
+    assert "3 translations of 1 system" in score("--all", "--model", model, "--systems", "A", "--dry-run")[1]
+    assert score("--all", "--model", "BLEU", "--dry-run", "2")[0] == 1
 
 
 def test_a_tokeniser_that_is_missing_stops_nothing_else(
@@ -424,12 +395,10 @@ def test_a_tokeniser_that_is_missing_stops_nothing_else(
 
     bleu = metrics.BLEU
     monkeypatch.setattr(metrics, "BLEU", without_mecab)
-    for pair in ("en-ja", "en-de"):
-        write_folder(tmp_path, "made", pair)
-    where = ["--test-set", f"{tmp_path}/made", "--lp", "en-ja", "en-de", "--reference", "refA"]
+    write_folder(tmp_path, "made", "en-ja")
+    where = ["--test-set", f"{tmp_path}/made", "--lp", "en-ja", "--reference", "refA"]
     assert main(["wmt", "score", *where, "--model", "BLEU", "chrF", "empty", "--quiet"]) == 1
     said = capsys.readouterr()
-    done = {line.split()[1:3][0].rstrip(":") + " " + line.split()[2] for line in said.out.splitlines()}
-    assert done == {"en-ja chrF-refA", "en-ja empty-src", "en-de BLEU-refA", "en-de chrF-refA", "en-de empty-src"}
+    assert [line.split()[2] for line in said.out.splitlines()] == ["chrF-refA", "empty-src"]
     assert "not scored: BLEU in en-ja: BLEU of ja needs a tokeniser" in said.err
     assert "pip install 'sacrebleu[ja]'" in said.err
