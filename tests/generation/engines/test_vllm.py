@@ -51,7 +51,8 @@ pytestmark = [
         reason="no vLLM here (scripts/environment.sh new), and MBR_ESD_VLLM_PYTHON names no python that has it",
     ),
 ]
-CARD = "mbr-esd-demo?dtype=float32&vllm=max_model_len:2048&max_tokens=56"
+PLAIN = "mbr-esd-demo?dtype=float32&max_tokens=56"
+CARD = f"{PLAIN}&vllm=max_model_len:2048"
 SEGMENTS = [
     Segment("The cat sat on the old mat.", "Der Hund sass auf der neuen Matte.", "segment 1"),
     Segment("I like tea.", "Ich mag Kaffee.", "segment 2"),
@@ -149,7 +150,7 @@ def engine(server: RealServer) -> ServerEngine:
 @pytest.fixture(scope="module")
 def here() -> Iterator[TransformersEngine]:
     pytest.importorskip("torch")
-    loaded = TransformersEngine(load_card(CARD).engine_options("transformers"))
+    loaded = TransformersEngine(load_card(PLAIN).engine_options("transformers"))
     yield loaded
     loaded.close()
 
