@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation
@@ -209,7 +210,10 @@ def test_greedy_answers_are_the_same_everywhere(server: RealServer, here: Transf
 def test_log_probabilities_are_before_temperature_and_top_k(
     server: RealServer, here: TransformersEngine, in_process: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the server and vLLM in process sampled at temperature 2 with top-k 10, token by token under transformers."""
+    """What the server and vLLM in process sampled at temperature 2 with top-k 10, token by token under transformers.
+
+    Where the grammar leaves one text, llguidance leaves one tokenization of it, and transformers all of them.
+    """
     request = wanted(16)[0]
     replies: list[Any] = []
     read = client.read_reply
@@ -225,7 +229,9 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     }
     for name, (tokens, reported) in drawn.items():
         assert len({tuple(one) for one in tokens}) > 8
-        assert reported == pytest.approx(_logprobs_here(here, request, tokens, monkeypatch), abs=TOLERANCE), name
+        higher = np.array(reported) - np.array(_logprobs_here(here, request, tokens, monkeypatch))
+        assert higher.min() >= -TOLERANCE, name
+        assert np.sum(higher <= TOLERANCE) >= 14, name
 
 
 def _logprobs_here(
