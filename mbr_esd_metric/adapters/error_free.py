@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
@@ -22,19 +22,6 @@ from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, Judged, gold_labels
 
 
-@dataclass(slots=True)
-class _Rated:
-    """People's ratings of one translation: whether somebody marked an error, and their scores, if they gave any."""
-
-    rating: MqmRating
-    marked: bool = False
-    scores: list[float] = field(default_factory=list)
-
-    @property
-    def clean(self) -> bool:
-        return not self.marked and (not self.scores or fmean(self.scores) >= ESA_THRESHOLD)
-
-
 def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[Judged], list[bool]]:
     """The translations of a metric's files that people rated.
 
@@ -42,11 +29,9 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
         ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
     """
-    people: dict[SegmentKey, _Rated] = {}
+    people: dict[SegmentKey, list[tuple[MqmRating, float | None]]] = defaultdict(list)
     for one, score in (pair for path in ratings for pair in _ratings(path)):
-        rated = people.setdefault(SegmentKey(one.system, one.source, one.target), _Rated(one))
-        rated.marked |= any(fold_severity(error.severity) is not None for error in one.errors)
-        rated.scores += [] if score is None else [score]
+        people[SegmentKey(one.system, one.source, one.target)].append((one, score))
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
     join = Join(people.items(), {row.place.system for row in rows})
     judged, labels = [], []
@@ -54,9 +39,11 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         human = join.find(row.place)
         score = row.score if row.score is not None or row.annotation is None else mqm_score(row.annotation)
         if human is not None and score is not None:
-            length = len(row.place.translation)
-            judged.append(Judged(score, row.annotation, length, human.rating.lp or "", human.rating.doc))
-            labels.append(human.clean)
+            first, length = human[0][0], len(row.place.translation)
+            judged.append(Judged(score, row.annotation, length, first.lp or "", first.doc))
+            marked = any(fold_severity(error.severity) is not None for one, _ in human for error in one.errors)
+            scores = [value for _, value in human if value is not None]
+            labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))
     if not judged:
         raise InputError(f"no translation of {', '.join(metrics)} is rated in {', '.join(ratings)}")
     return judged, labels

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
@@ -71,22 +71,22 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     path = Path(path)
     left_out: list[LeftOut] = []
     rows = _rows(path, lp, left_out)
-    other = [row for row in rows if lp and row.lp != lp]
-    if other and len(other) == len(rows):
-        raise InputError(f"{path}: nothing of {lp}; there is: {', '.join(sorted({str(row.lp) for row in rows}))}")
-    left_out += [LeftOut(row.line, "row of another language pair") for row in other]
-    rows = [row for row in rows if not lp or row.lp == lp]
-    reading = _reading(rows)
+    wanted = [row for row in rows if not lp or row.rating.lp == lp]
+    if rows and not wanted:
+        raise InputError(
+            f"{path}: nothing of {lp}; there is: {', '.join(sorted({str(row.rating.lp) for row in rows}))}"
+        )
+    left_out += [LeftOut(row.rating.line, "row of another language pair") for row in rows if lp and row.rating.lp != lp]
+    reading = _reading(wanted)
     ratings = []
-    for row in rows:
+    for row in wanted:
         errors = _errors(row, reading, left_out)
         if errors is not None:
-            system, doc, segment, rater = row.names
             if row.text != row.target:
                 of = "quoted" if reading.quoted else "unquoted"
                 why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
-                left_out.append(LeftOut(row.line, why))
-            ratings.append(MqmRating(system, doc, segment, segment, rater, row.source, row.text, errors, row.lp))
+                left_out.append(LeftOut(row.rating.line, why))
+            ratings.append(replace(row.rating, errors=errors))
     if not ratings:
         raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
     return MqmData(path, tuple(ratings), tuple(left_out))
@@ -111,18 +111,19 @@ def unquoted(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row: system, document, segment and rater; texts; offsets and severities as they stand.
+    """A row: its rating, without errors; the target, and offsets and severities, as they stand.
 
-    The target is as it stands too, `text` the same without the quotes of CSV, as the source is.
+    The rating has the text of the target without the quotes of CSV, as of the source.
     """
 
-    line: int
-    names: tuple[str, str, str, str]
-    lp: str | None
-    source: str
+    rating: MqmRating
     target: str
-    text: str
     columns: tuple[str, str, str]
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+        return self.rating.target
 
     def spans(self) -> list[tuple[int, int, str]]:
         """Start, end and severity of each error, as they stand."""
@@ -168,9 +169,9 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
-            pair, names = lp, (cells[0], cells[1], cells[2], cells[3])
+            pair, (system, doc, segment, rater) = lp, cells[:4]
         elif len(cells) == _WITH_LP:
-            pair, names = cells[0], (UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER)
+            pair, system, doc, segment, rater = cells[0], UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
@@ -179,7 +180,8 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             left_out.append(LeftOut(number, "row without a source or a translation"))
             continue
         text = unquoted(target).rstrip()
-        rows.append(_Row(number, names, pair, source, target, text, (cells[-3], cells[-2], cells[-1])))
+        rating = MqmRating(system, doc, segment, segment, rater, source, text, (), pair, number)
+        rows.append(_Row(rating, target, (cells[-3], cells[-2], cells[-1])))
     return rows
 
 
@@ -244,7 +246,7 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
     """The errors of a row; None if they do not fit together, which is noted."""
-    line, cells, target = row.line, row.columns, row.text
+    line, cells, target = row.rating.line, row.columns, row.text
     if cells[2].split() == ["no-error"]:
         return ()
     try:

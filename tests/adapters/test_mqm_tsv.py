@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData
+from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
@@ -211,32 +215,15 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path, suffix: str) -> None:
         read_mqm(path)
 
 
-def test_real_ted_talks(mqm_folder: Path) -> None:
-    data = read_mqm(mqm_folder / "mqm_ted_ende.tsv")
-    assert len(data) == 529 * 14
-    assert sum(len(rating.errors) for rating in data) == 4031
-    sides = Counter(error.side for rating in data for error in rating.errors)
-    assert sides == {"target": 4016, "source": 14, None: 1}
-    assert [item.line for item in data.left_out] == [6444]
-    for rating in data:
-        rating.annotation.check_length(len(rating.target))
-
-
 def test_real_three_rater_set(mqm_folder: Path) -> None:
     data = read_mqm(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv")
-    assert len(data) == 104 * 10 * 3
     assert Counter(item.reason.split(":")[0] for item in data.left_out) == {
         "attention check, not a rating": 245,
         "span of white space at the end": 1,
     }
     raters = Counter((r.system, r.doc, r.segment) for r in data)
-    assert set(raters.values()) == {3}
-
-
-def test_real_biomedical_set(bio_mqm: Path) -> None:
-    data = read_mqm(bio_mqm)
-    assert Counter(rating.lp for rating in data) == {"de-en": 11444, "en-de": 9578}
-    assert data.left_out == ()
+    assert (len(raters), set(raters.values())) == (104 * 10, {3})
+    assert sum(len(rating.omissions) for rating in data) == 206
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -254,3 +241,47 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     found = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
     assert found == [("r1", "eins", 1), ("r1", "zwei", 0)]
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]
+
+
+def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_others(tmp_path: Path) -> None:
+    """Errors of the source itself are not."""
+    (rating,) = read(
+        tmp_path,
+        "A|d|1|1|r|A big dog <v>barks at night</v>.|Ein Hund.|Accuracy/Omission|Major",
+        "A|d|1|1|r|A <v>big</v> dog barks at night.|Ein Hund.|Omission|Minor",
+        "A|d|1|1|r|A big <v>dog</v> barks at night.|Ein Hund.|Source issue|Major",
+        "A|d|1|1|r|A big dog barks at night.|Ein <v>Hund</v>.|Accuracy/Omission|Minor",
+        "A|d|1|1|r|A <v>big</v> dog barks at night.|Ein Hund.|Omission|Neutral",
+    )
+    omissions = [(s.side, s.start, s.end, s.severity) for s in rating.omissions]
+    assert omissions == [("source", 2, 5, "minor"), ("source", 10, 24, "major")]
+    assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
+    assert rating.score() == -12.0  # of all rows, the source issue among them, as ever
+    write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
+    ((_, stored),) = read_ratings(tmp_path / "ratings")["sys"]
+    assert stored is not None
+    assert list(stored.annotation) == [*rating.annotation, *rating.omissions]
+
+
+def test_what_a_metric_says_is_left_out_is_stored_and_read(tmp_path: Path) -> None:
+    said = Annotation(
+        [ErrorSpan(0, 3, "minor"), ErrorSpan(50, 60, "major", "accuracy/omission", 0.25, "source")]
+    ).missing(["minor"])
+    write_ratings(tmp_path / "ratings", {"sys": [said, None]})
+    (_, stored), (_, none) = read_ratings(tmp_path / "ratings")["sys"]
+    assert none is None
+    assert stored is not None
+    assert (stored.annotation, list(stored.annotation)) == (said, list(said))
+    # The translation has ten characters; the source may have more.
+    assert fitted(stored.annotation, 10) == said
+    # WMT25's format has no place for an omission.
+    assert write_spans(said) == ("0 missing missing", "3 missing missing", "minor major minor")
+    assert read_spans(*write_spans(said)) == Annotation([ErrorSpan(0, 3, "minor")]).missing(["major", "minor"])
+
+
+def test_omissions_of_comets_json_are_of_the_source(tmp_path: Path) -> None:
+    span = {"text": "x", "confidence": 0.5, "severity": "major", "start": 1, "end": 4, "category": "omission"}
+    row = {"src": "the source", "mt": "0123", "errors": [span], "omissions": [span | {"start": 4, "end": 10}]}
+    (tmp_path / "scores.json").write_text(json.dumps({"mt.txt": [row]}), encoding="utf-8")
+    (one,) = read_comet_json(tmp_path / "scores.json")
+    assert [(s.side, s.start, s.end) for s in one.annotation or ()] == [("translation", 1, 4), ("source", 4, 10)]

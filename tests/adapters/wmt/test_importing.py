@@ -213,15 +213,6 @@ def test_real_biomedical_set_imports(bio_mqm: Path, tmp_path: Path) -> None:
     assert np.isfinite(test_set.gold).sum() > 4000
 
 
-def test_command_line_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = str(tmp_path / "none.tsv")
-    command = ["wmt", "import", missing, "--test-set", f"{tmp_path}/t", "--lp", "en-de"]
-    assert main(command) == 1
-    assert capsys.readouterr().err == f"mbr-esd wmt import: error: {missing}: no such file or directory\n"
-    assert main([*command, "--rename", "ab"]) == 1
-    assert "--rename ab: write OLD=NEW" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"])
 def test_a_name_out_of_data_never_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
     for ratings in (data(rating("A", "1", rater=name)), data(rating("A", "1"), rating(name, "2"))):
