@@ -76,8 +76,9 @@ def decoded(text: str | bytes, *, writable: bool = False) -> Any:
 
 def read_json(path: str | Path, *, writable: bool = False) -> Any:
     """The value of a JSON file, plain or compressed; errors as of `decoded`, with the path."""
+    text = "\n".join(line for _, line in numbered_lines(path))
     with reading(str(path)):
-        return decoded("\n".join(line for _, line in numbered_lines(path)), writable=writable)
+        return decoded(text, writable=writable)
 
 
 def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:

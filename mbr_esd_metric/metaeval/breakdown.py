@@ -66,13 +66,7 @@ def breakdown(
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
     spans: dict[Key, SpanScores] = {}
     if data.human and of_spans:
-        evaluator = SpanEvaluator(data.human, data.lengths, of_spans, raters)
-        for entry in data.entries:
-            if entry.spans is not None:
-                try:
-                    spans[entry.key] = evaluator.evaluate(entry.spans)
-                except InputError as error:
-                    raise InputError(f"{entry.name} in {data.lp}: {error}") from None
+        spans = data.span_scores(SpanEvaluator(data.human, data.lengths, of_spans, raters))
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)

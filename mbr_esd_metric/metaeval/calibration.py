@@ -14,6 +14,7 @@ it is. (`precision_recall` has curves of the span measures of leaderboards, in w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -39,15 +40,13 @@ class Predicted:
     Attributes:
         confidence: c of each predicted span, in [0, 1], shape (n,).
         confirmed: y of each predicted span, in [0, 1], shape (n,).
-        weight: of each predicted span, shape (n,).
         found: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
         found_weight: of each of these things, shape (m,).
-        segment: the number of the translation that the predicted span is about, shape (n,).
+        segment: the place of its translation, counted over all systems one after the other, shape (n,).
     """
 
     confidence: Floats
     confirmed: Floats
-    weight: Floats
     found: Floats
     found_weight: Floats
     segment: npt.NDArray[np.intp]
@@ -58,7 +57,7 @@ class Predicted:
     def recalibrated(self, by: Recalibration) -> Predicted:
         """The same predicted spans with recalibrated confidences; things without a predicted span stay without one."""
         found = np.where(self.found < 0, -1.0, by.of(np.maximum(self.found, 0)))
-        return Predicted(by.of(self.confidence), self.confirmed, self.weight, found, self.found_weight, self.segment)
+        return Predicted(by.of(self.confidence), self.confirmed, found, self.found_weight, self.segment)
 
 
 def predicted_spans(
@@ -83,43 +82,41 @@ def predicted_spans(
     if level not in CALIBRATION_LEVELS:
         raise unknown("level", level, CALIBRATION_LEVELS)
     sizes = np.asarray(lengths, dtype=np.int64)
-    rows: list[tuple[float, float, float, int]] = []
+    rows: list[tuple[float, float, int]] = []
     found: list[tuple[float, float]] = []
-    rated = 0
-    for system, row in enumerate(predicted):
-        for segment, cell in enumerate(row):
-            given = [spans for rater in human if (spans := rater[system][segment]) is not None]
-            raters = [as_annotation(spans).on("translation") for spans in given]
-            if not raters:
-                continue
-            where = place(system, segment)
-            if cell is None:
-                raise InputError(f"no prediction for {where}, which is rated")
-            cell = as_annotation(cell).on("translation")
-            at, length = rated, int(sizes[system, segment])
-            rated += 1
-            try:
-                marked = np.array([_covered(rater, length) for rater in raters], dtype=np.float64)
-                confidence = _confidences(cell, length)
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from None
-            share = marked.mean(0)
-            if level == "span":
-                for span in cell:
-                    rows.append((float(span.confidence or 0), float(share[span.start : span.end].mean()), 1.0, at))
-                for rater in raters:
-                    for span in rater:
-                        weight = 1 / (span.end - span.start) / len(raters)
-                        found += [(c, weight) for c in confidence[span.start : span.end].tolist()]
-            else:
-                for c, y in zip(confidence[confidence >= 0].tolist(), share[confidence >= 0].tolist(), strict=True):
-                    rows.append((c, y, 1.0, at))
-                found += zip(confidence[share > 0].tolist(), share[share > 0].tolist(), strict=True)
+    rated = False
+    for (system, segment), size in np.ndenumerate(sizes):
+        given = [spans for rater in human if (spans := rater[system][segment]) is not None]
+        raters = [as_annotation(spans).on("translation") for spans in given]
+        if not raters:
+            continue
+        where, at, length = place(system, segment), system * sizes.shape[1] + segment, int(size)
+        rated = True
+        cell = predicted[system][segment]
+        if cell is None:
+            raise InputError(f"no prediction for {where}, which is rated")
+        annotation = as_annotation(cell).on("translation")
+        try:
+            marked = np.array([_covered(rater, length) for rater in raters], dtype=np.float64)
+            confidence = _confidences(annotation, length)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        share = marked.mean(0)
+        if level == "span":
+            for span in annotation:
+                rows.append((float(span.confidence or 0), float(share[span.start : span.end].mean()), at))
+            for span in (span for rater in raters for span in rater):
+                weight = 1 / (span.end - span.start) / len(raters)
+                found += [(c, weight) for c in confidence[span.start : span.end].tolist()]
+        else:
+            over = confidence >= 0
+            rows += [(c, y, at) for c, y in zip(confidence[over].tolist(), share[over].tolist(), strict=True)]
+            found += zip(confidence[share > 0].tolist(), share[share > 0].tolist(), strict=True)
     if not rated:
         raise InputError("no rater has rated any translation")
-    confidence, confirmed, weight, number = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    confidence, confirmed, number = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     highest, mass = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return Predicted(confidence, confirmed, weight, highest, mass, number.astype(np.intp))
+    return Predicted(confidence, confirmed, highest, mass, number.astype(np.intp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +125,8 @@ class Bin:
 
     Attributes:
         low, high: confidences in [low, high), in the last bin up to 1.
-        count: how many they are.
-        confidence, confirmed: their means; NaN in an empty bin.
+        count: how many they are, at least 1.
+        confidence, confirmed: their means.
     """
 
     low: float
@@ -140,7 +137,7 @@ class Bin:
 
 
 def reliability(predicted: Predicted, bins: int = 10) -> list[Bin]:
-    """The predicted spans in bins of equal width.
+    """The predicted spans in bins of equal width, without the empty ones.
 
     Raises:
         OptionError: fewer than one bin.
@@ -148,19 +145,18 @@ def reliability(predicted: Predicted, bins: int = 10) -> list[Bin]:
     if bins < 1:
         raise OptionError(f"{bins} bins are too few; give 1 or more")
     at = np.minimum((predicted.confidence * bins + 1e-12).astype(np.intp), bins - 1)
-    count = np.bincount(at, minlength=bins)
-    mass = np.bincount(at, predicted.weight, bins)
-    safe = np.where(mass > 0, mass, np.nan)
-    c = np.bincount(at, predicted.weight * predicted.confidence, bins) / safe
-    y = np.bincount(at, predicted.weight * predicted.confirmed, bins) / safe
-    return [Bin(k / bins, (k + 1) / bins, int(count[k]), float(c[k]), float(y[k])) for k in range(bins)]
+    filled, of, count = np.unique(at, return_inverse=True, return_counts=True)
+    c = np.bincount(of, predicted.confidence) / count
+    y = np.bincount(of, predicted.confirmed) / count
+    edges = ((k / bins, (k + 1) / bins) for k in filled.tolist())
+    return [Bin(*edge, *means) for edge, *means in zip(edges, count.tolist(), c.tolist(), y.tolist(), strict=True)]
 
 
 def calibration_error(predicted: Predicted, bins: int = 10) -> float:
     """The expected calibration error, in [0, 1], lower is better; NaN without any predicted span."""
     if not len(predicted):
-        return float("nan")
-    parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted, bins) if b.count]
+        return math.nan
+    parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted, bins)]
     return sum(parts) / len(predicted)
 
 
@@ -187,16 +183,12 @@ class ThresholdCurve:
     @property
     def average_precision(self) -> float:
         """The area under precision over recall, as steps; NaN without any predicted span."""
-        if not len(self.threshold):
-            return float("nan")
-        return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
+        return _area(self.recall, self.precision)
 
     @property
     def mean_risk(self) -> float:
         """The area under risk over coverage, as steps; lower is better; NaN without any predicted span."""
-        if not len(self.threshold):
-            return float("nan")
-        return float((np.diff(self.coverage, prepend=0.0) * self.risk).sum())
+        return _area(self.coverage, self.risk)
 
     @property
     def best_f1(self) -> float:
@@ -206,20 +198,23 @@ class ThresholdCurve:
         return float(f1.max(initial=0.0))
 
 
+def _area(x: Floats, y: Floats) -> float:
+    return float((np.diff(x, prepend=0.0) * y).sum()) if len(x) else math.nan
+
+
 def threshold_curve(predicted: Predicted) -> ThresholdCurve:
     """Precision, recall and coverage at each threshold."""
     threshold, of = np.unique(-predicted.confidence, return_inverse=True)
     threshold = -threshold
-    mass = np.bincount(of, predicted.weight, len(threshold)).cumsum()
-    right = np.bincount(of, predicted.weight * predicted.confirmed, len(threshold)).cumsum()
+    count = np.bincount(of, minlength=len(threshold)).cumsum()
+    right = np.bincount(of, predicted.confirmed, len(threshold)).cumsum()
     order = np.argsort(-predicted.found, kind="stable")
     covered = np.concatenate([[0.0], predicted.found_weight[order].cumsum()])
     # A thing that humans mark is found if its confidence reaches the threshold.
     reached = covered[np.searchsorted(-predicted.found[order], -threshold, "right")]
     total = predicted.found_weight.sum()
     recall = reached / total if total else np.zeros_like(reached)
-    whole = mass[-1] if len(mass) else 1.0
-    return ThresholdCurve(threshold, right / np.where(mass > 0, mass, 1.0), recall, mass / whole)
+    return ThresholdCurve(threshold, right / count, recall, count / max(len(predicted), 1))
 
 
 def _covered(annotation: Annotation, length: int) -> npt.NDArray[np.bool_]:

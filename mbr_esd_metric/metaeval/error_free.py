@@ -32,9 +32,9 @@ from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.files.untrusted import decoded, finite, reading
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix
+from mbr_esd_metric.files.untrusted import finite, read_json, reading
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, middle
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, confidence_of
 
 #: The least score of an ESA annotation without error.
 ESA_THRESHOLD = 85.0
@@ -152,9 +152,12 @@ def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
         InputError: for shapes that differ, no rating, or a prediction that is missing where gold has one.
     """
     gold, values = _paired(labels, predicted)
-    positive, yes = gold > 0.5, values > 0.5
-    cells = (positive & yes, ~positive & yes, positive & ~yes, ~positive & ~yes)
-    return ErrorFree(*(int(cell.sum()) for cell in cells))
+    return ErrorFree(*(int(cell.sum()) for cell in _cells(gold > 0.5, values > 0.5)))
+
+
+def _cells(gold: BoolMatrix, yes: BoolMatrix) -> tuple[BoolMatrix, ...]:
+    """Where each of the counts of `ErrorFree` is."""
+    return (gold & yes, ~gold & yes, gold & ~yes, ~gold & ~yes)
 
 
 def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
@@ -174,13 +177,11 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
     tp = np.append(0, np.cumsum(positive[order])[last])
     fp = np.append(0, np.cumsum(~positive[order])[last])
     clean, others = int(positive.sum()), int((~positive).sum())
-    results = [ErrorFree(int(t), int(f), clean - int(t), others - int(f)) for t, f in zip(tp, fp, strict=True)]
+    results = [ErrorFree(t, f, clean - t, others - f) for t, f in zip(tp.tolist(), fp.tolist(), strict=True)]
     best = max(range(len(results)), key=lambda at: results[at].mcc)
     thresholds = np.append(np.inf, ranked[last])
-    auc = math.nan
-    if clean and others:
-        wide, high = np.diff(fp), (tp[1:] + tp[:-1]) / 2
-        auc = float((wide * high).sum() / (clean * others))
+    area = float((np.diff(fp) * (tp[1:] + tp[:-1]) / 2).sum())
+    auc = area / (clean * others) if clean and others else math.nan
     return Calibrated(float(thresholds[best]), results[best], auc)
 
 
@@ -224,11 +225,10 @@ class Judged:
         for span in self.annotation.on("translation"):
             part = marked[span.start : span.end]
             np.maximum(part, 1.0 if span.severity == "major" else 0.5, out=part)
-        sure = [1.0 if span.confidence is None else span.confidence for span in self.annotation]
         return signals | {
             "span score": mqm_score(self.annotation),
             "span mass": float(marked.mean()),
-            "confidence": max(sure, default=0.0),
+            "confidence": max(map(confidence_of, self.annotation), default=0.0),
         }
 
 
@@ -254,7 +254,7 @@ class ErrorFreeModel:
     bias: float
     languages: Mapping[str, float]
     threshold: float
-    scores: tuple[float, float]
+    scores: tuple[float, ...]
     aim: str
     learnt_on: str
 
@@ -344,22 +344,16 @@ class ErrorFreeModel:
             raise InputError("not what `mbr-esd calibrate --error-free` saves")
         lists = {key: tuple(map(finite, value[key])) for key in ("mean", "scale", "weights", "scores")}
         signals = tuple(map(str, value["signals"]))
-        if signals not in (_WITH_SPANS, _WITHOUT) or any(
-            len(lists[key]) != len(signals) for key in ("mean", "scale", "weights")
-        ):
+        if signals not in (_WITH_SPANS, _WITHOUT) or [*map(len, lists.values())] != [*[len(signals)] * 3, 2]:
             raise InputError("its signals are not those of this version; learn it again")
-        low, high = lists["scores"]
         return cls(
-            signals,
-            lists["mean"],
-            lists["scale"],
-            lists["weights"],
-            finite(value["bias"]),
-            {str(pair): finite(weight) for pair, weight in value["languages"].items()},
-            finite(value["threshold"]),
-            (low, high),
-            str(value["aim"]),
-            str(value["learnt_on"]),
+            signals=signals,
+            bias=finite(value["bias"]),
+            languages={str(pair): finite(weight) for pair, weight in value["languages"].items()},
+            threshold=finite(value["threshold"]),
+            aim=str(value["aim"]),
+            learnt_on=str(value["learnt_on"]),
+            **lists,
         )
 
 
@@ -369,12 +363,9 @@ def read_error_free(path: str | Path) -> ErrorFreeModel:
     Raises:
         InputError: no such file, or something else in it.
     """
+    value = read_json(Path(path).expanduser())
     with reading(str(path)):
-        try:
-            content = Path(path).expanduser().read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror})") from None
-        return ErrorFreeModel.from_json(decoded(content))
+        return ErrorFreeModel.from_json(value)
 
 
 def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
@@ -441,12 +432,10 @@ def cross_validated(
 
 
 def _interval(gold: BoolMatrix, yes: BoolMatrix, document: npt.NDArray[np.intp], seed: int) -> tuple[float, float]:
-    cells = (gold & yes, ~gold & yes, gold & ~yes, ~gold & ~yes)
-    counts = np.stack([np.bincount(document, cell) for cell in cells], axis=1)
+    counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
     draws = np.random.default_rng(seed).integers(0, len(counts), (_DRAWS, len(counts)))
     values = [ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws]
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return middle(values)
 
 
 def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) -> float:
@@ -454,15 +443,15 @@ def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) 
     ranked = np.unique(values)
     if precision is None:
         best = best_threshold(gold, values).threshold
+        if math.isinf(best):
+            return float(ranked[-1]) + 1.0
     else:
-        # The lowest value with that precision.
-        reached = [v for v in ranked.tolist() if gold[values >= v].mean() >= precision]
-        best = min(reached, default=math.inf)
-    if math.isinf(best):
-        if precision is not None:
-            most = max(float(gold[values >= value].mean()) for value in ranked.tolist())
+        precisions = {value: float(gold[values >= value].mean()) for value in ranked.tolist()}
+        reached = [value for value, share in precisions.items() if share >= precision]
+        if not reached:
+            most = max(precisions.values())
             raise InputError(f"no threshold has a precision of {precision:g}; the highest is {most:.3f}")
-        return float(ranked[-1]) + 1.0
+        best = min(reached)
     below = ranked[ranked < best]
     return float((best + below[-1]) / 2) if len(below) else float(best)
 

@@ -21,13 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
+from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.acc_eq import calibrated, gold_pairs
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, matched, place
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, CorpusMeasure, span_measure
+from mbr_esd_metric.metaeval.span_measures import (
+    CORPUS_MEASURES,
+    DEFAULT_MEASURES,
+    corpus_precision,
+    corpus_recall,
+    span_measure,
+)
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanEvaluator, SpanScores
 
 #: 0.0, 0.1, ..., 1.0
@@ -112,12 +118,10 @@ class Evaluator:
 
 def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper") -> FloatMatrix:
     """Score(E) of each translation, (systems, segments), NaN for None. E is a set: a repeated span counts once."""
-    return np.array([[np.nan if spans is None else _score(spans, weights) for spans in row] for row in predicted])
-
-
-def _score(spans: AnnotationLike, weights: str | MqmWeights) -> float:
-    annotation = as_annotation(spans)
-    return mqm_score(annotation.with_spans(annotation), weights)
+    annotations = [[None if spans is None else as_annotation(spans) for spans in row] for row in predicted]
+    return np.array(
+        [[np.nan if a is None else mqm_score(a.with_spans(a), weights) for a in row] for row in annotations]
+    )
 
 
 def lambda_sweep(
@@ -137,7 +141,16 @@ def lambda_sweep(
     for threshold in lambdas:
         if not 0 <= threshold <= 1:
             raise OptionError(f"lambda is {threshold}; a confidence, and so its threshold, is in [0, 1]")
-    annotations = _with_confidence(predicted)
+    annotations = [[None if cell is None else as_annotation(cell) for cell in row] for row in predicted]
+    for system, row in enumerate(annotations):
+        for segment, annotation in enumerate(row):
+            for span in annotation or ():
+                if span.confidence is None or not 0 <= span.confidence <= 1:
+                    raise InputError(
+                        f"{place(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
+                        f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
+                        "writes it"
+                    )
     return {
         threshold: evaluator.evaluate([[_above(cell, threshold) for cell in row] for row in annotations])
         for threshold in lambdas
@@ -149,20 +162,6 @@ def _above(annotation: Annotation | None, threshold: float) -> Annotation | None
         return None
     spans = [span for span in annotation if (span.confidence or 0.0) >= threshold]
     return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
-
-
-def _with_confidence(predicted: AnnotationMatrix) -> list[list[Annotation | None]]:
-    annotations = [[None if cell is None else as_annotation(cell) for cell in row] for row in predicted]
-    for system, row in enumerate(annotations):
-        for segment, annotation in enumerate(row):
-            for span in annotation or ():
-                if span.confidence is None or not 0 <= span.confidence <= 1:
-                    raise InputError(
-                        f"{place(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
-                        f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
-                        "writes it"
-                    )
-    return annotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +221,8 @@ def precision_recall_curve(
         InputError: for what does not fit, see `spans.evaluate_spans`.
         OptionError: an unknown measure, or one that is no corpus measure.
     """
-    one = span_measure(measure)
-    if not isinstance(one, CorpusMeasure):
+    if span_measure(measure).name not in CORPUS_MEASURES:
         raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")
     thresholds, sums = SpanEvaluator(human, lengths, [measure], raters).sums(measure, predicted)
-    values = (thresholds, one.precision(sums), one.recall(sums), one.value(sums))
+    values = (thresholds, corpus_precision(sums), corpus_recall(sums), CORPUS_MEASURES[measure].value(sums))
     return PrecisionRecallCurve(measure, tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))

@@ -182,6 +182,9 @@ def compute_leaderboard(
         for key in keys
     ]
     constant = {one.lp: constant_metrics(one.gold, one.scores) for one in sets}
+    comparisons = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
+    if len(sets) > 1:
+        comparisons = {"average": averaged, **comparisons}
     rows.sort(key=lambda row: (-row.average.values["spa"] if row.average else 1.0, row.name, row.uses_reference))
     return Leaderboard(
         test_set,
@@ -193,15 +196,8 @@ def compute_leaderboard(
         settings.alpha,
         str(settings),
         (*(note for one in sets for note in one.notes), *constant_notes(constant, settings.exact)),
-        _comparisons(sets, evaluated, averaged) if settings.draws else {},
+        comparisons if settings.draws else {},
     )
-
-
-def _comparisons(
-    sets: Sequence[MetricSet], evaluated: Sequence[_Evaluated], averaged: Mapping[str, Comparison]
-) -> dict[str, Mapping[str, Comparison]]:
-    each = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
-    return {"average": averaged, **each} if len(each) > 1 else each
 
 
 def signature_field(signature: str | None, name: str) -> str | None:
@@ -247,11 +243,8 @@ class _Evaluated:
         human = None
         if data.human:
             evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.aggregation)
-            for key, entry in entries.items():
-                if entry.spans is not None:
-                    spans[key] = _evaluated_spans(evaluator, entry, data.lp)
-            nothing = evaluator.evaluate([[()] * len(row) for row in data.lengths]).counts
-            human = (nothing.gold_major, nothing.gold_minor)
+            spans = data.span_scores(evaluator)
+            human = evaluator.gold_counts
         if spans:
             named = {_text(key): found for key, found in spans.items()}
             comparisons |= {measure: _of_spans(named, measure, settings) for measure in settings.measures}
@@ -263,13 +256,6 @@ def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: Leaderboa
     ranking = rank_spans(spans, measure, settings.draws, settings.seed, alpha=settings.alpha)
     draws = (settings.draws, settings.seed, settings.bootstrap)
     return Comparison(ranking, resampled(spans, measure, *draws) if settings.draws else None)
-
-
-def _evaluated_spans(evaluator: SpanEvaluator, entry: MetricEntry, lp: str) -> SpanScores:
-    try:
-        return evaluator.evaluate(entry.spans or ())
-    except InputError as error:
-        raise InputError(f"{entry.name} in {lp}: {error}") from None
 
 
 def _text(key: Key) -> str:
@@ -369,23 +355,18 @@ def _daggers(
     others = [rival for rival in rivals if rival != key]
     if not others or len(others) < len(rivals) or not settings.draws:
         return frozenset()
-    found = []
-    for measure in (*STATISTICS, *settings.measures):
-        if all(
-            key in one.entries and rival in one.entries and _beats(one, measure, key, rival, settings)
-            for one in evaluated
-            for rival in others
-        ):
-            found.append(measure)
-    return frozenset(found)
+    return frozenset(
+        measure
+        for measure in (*STATISTICS, *settings.measures)
+        if all(_beats(one, measure, _text(key), _text(rival), settings.alpha) for one in evaluated for rival in others)
+    )
 
 
-def _beats(one: _Evaluated, measure: str, key: Key, rival: Key, settings: LeaderboardSettings) -> bool:
-    if measure in STATISTICS:
-        ranking = one.comparisons[measure].ranking
-        i, j = ranking.names.index(_text(key)), ranking.names.index(_text(rival))
-        return i < j and bool(ranking.p_values[i, j] <= settings.alpha)
-    if key not in one.spans or rival not in one.spans:
+def _beats(one: _Evaluated, measure: str, name: str, rival: str, alpha: float) -> bool:
+    comparison = one.comparisons.get(measure)
+    if comparison is None or not {name, rival} <= {*comparison.ranking.names}:
         return False
-    bootstrap = one.comparisons[measure].resampled
-    return bootstrap is not None and bootstrap.p_value(_text(rival), _text(key)) <= settings.alpha
+    if comparison.resampled is not None:
+        return comparison.resampled.p_value(rival, name) <= alpha
+    i, j = map(comparison.ranking.names.index, (name, rival))
+    return i < j and bool(comparison.ranking.p_values[i, j] <= alpha)

@@ -6,7 +6,7 @@ has a finite score wherever gold has one. Higher is better in both, as gold MQM 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,6 +41,12 @@ class Matched:
 def place(system: int, segment: int) -> str:
     """How messages name a cell of a matrix: both numbers counted from 1, as in a file."""
     return f"system {system + 1}, segment {segment + 1}"
+
+
+def middle(values: FloatVector | Sequence[float]) -> tuple[float, float]:
+    """The middle 95% of resampled values."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> Matched:

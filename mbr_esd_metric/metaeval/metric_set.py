@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.spa import constant_metrics
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores
 
 #: Base name, and whether a reference was used. Entries of several language pairs with the same key share a row.
 Key = tuple[str, bool]
@@ -65,6 +66,17 @@ class MetricSet:
     def scores(self) -> list[tuple[str, Floats]]:
         """Base name and scores of each metric."""
         return [(entry.name, entry.scores) for entry in self.entries]
+
+    def span_scores(self, evaluator: SpanEvaluator) -> dict[Key, SpanScores]:
+        """The evaluation of each metric that has error spans; errors name the metric."""
+        found = {}
+        for entry in self.entries:
+            if entry.spans is not None:
+                try:
+                    found[entry.key] = evaluator.evaluate(entry.spans)
+                except InputError as error:
+                    raise InputError(f"{entry.name} in {self.lp}: {error}") from None
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ and F1 is their harmonic mean. The severity plays no part. Omissions without a p
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
     Raises:
         InputError: shapes that differ, a rated translation without prediction, or no rating at all.
     """
-    counts = dict.fromkeys(OmissionScores.__dataclass_fields__, 0)
+    counts: Counter[str] = Counter()
     for rater, matrix in enumerate(gold, 1):
         if [len(row) for row in matrix] != [len(row) for row in predicted]:
             raise InputError(f"rater {rater} has another number of systems or segments than the prediction")
@@ -81,8 +82,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                 prediction = predicted[system][segment]
                 if prediction is None:
                     raise InputError(f"no prediction for {place(system, segment)}, which is rated")
-                for name, count in _counted(as_annotation(prediction), as_annotation(human)).items():
-                    counts[name] += count
+                counts.update(_counted(as_annotation(prediction), as_annotation(human)))
     if not counts["rated"]:
         raise InputError("no rater has rated any translation")
     return OmissionScores(**counts)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, Missing
-from mbr_esd_metric.metaeval.significance import Contest, DrawsDone, EarlyStop, PermBoth, Statistic, prepare
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing
+from mbr_esd_metric.metaeval.significance import Contest, DrawsDone, EarlyStop, Statistic, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Ranking:
     values: tuple[float, ...]
     ranks: tuple[int, ...]
     p_values: FloatMatrix
-    draws: Mapping[tuple[str, str], npt.NDArray[np.float64]] = field(repr=False, compare=False)
+    draws: Mapping[tuple[str, str], FloatVector] = field(repr=False, compare=False)
 
     def value(self, name: str) -> float:
         """The statistic of one metric."""
@@ -84,19 +84,24 @@ def rank_contest(
 ) -> Ranking:
     """The ranking of metrics that are prepared for tests; arguments as of `rank_metrics`."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
-    tests: dict[tuple[str, str], PermBoth] = {}
-    if k:
-        # The test asks whether the better one beats the other.
-        outcomes = contest.tests([(b, a) for a, b in combinations(values, 2)], k, seed, stop, progress)
-        tests = {(a, b): outcome for (b, a), outcome in outcomes.items()}
-    p_values = _upper(values, {pair: test.p_value for pair, test in tests.items()})
-    return Ranking(
-        tuple(values),
-        tuple(values.values()),
-        assign_ranks(p_values, alpha),
-        p_values,
-        {pair: test.draws for pair, test in tests.items()},
-    )
+    pairs = list(combinations(values, 2)) if k else []
+    # The test asks whether the better one beats the other.
+    tests = contest.tests([(b, a) for a, b in pairs], k, seed, stop, progress) if k else {}
+    p_values = {(a, b): tests[b, a].p_value for a, b in pairs}
+    return _ranked(values, p_values, {(a, b): tests[b, a].draws for a, b in pairs}, alpha)
+
+
+def _ranked(
+    values: Mapping[str, float],
+    p_values: Mapping[tuple[str, str], float],
+    draws: Mapping[tuple[str, str], FloatVector],
+    alpha: float,
+) -> Ranking:
+    index = {name: i for i, name in enumerate(values)}
+    matrix = np.zeros((len(index), len(index)))
+    for (a, b), p_value in p_values.items():
+        matrix[index[a], index[b]] = p_value
+    return Ranking(tuple(values), tuple(values.values()), assign_ranks(matrix, alpha), matrix, draws)
 
 
 def average_ranking(
@@ -126,10 +131,10 @@ def average_ranking(
         raise InputError("no metric is in all of the rankings")
     means = {name: sum(w * r.value(name) for w, r in zip(weights, rankings, strict=True)) for name in common}
     values = dict(sorted(means.items(), key=lambda item: -item[1]))
-    draws: dict[tuple[str, str], npt.NDArray[np.float64]] = {}
+    draws: dict[tuple[str, str], FloatVector] = {}
     if all(ranking.draws for ranking in rankings):
         for pair in combinations(values, 2):
-            single = [_draws(ranking, pair) for ranking in rankings]
+            single = [r.draws[pair] if pair in r.draws else -r.draws[pair[1], pair[0]] for r in rankings]
             longest = max(map(len, single))
             draws[pair] = np.sum(
                 [w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)], axis=0
@@ -138,8 +143,7 @@ def average_ranking(
     reached = {
         pair: float((drawn >= values[pair[0]] - values[pair[1]] - 1e-12).mean()) for pair, drawn in draws.items()
     }
-    p_values = _upper(values, reached)
-    return Ranking(tuple(values), tuple(values.values()), assign_ranks(p_values, alpha), p_values, draws)
+    return _ranked(values, reached, draws, alpha)
 
 
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:
@@ -158,17 +162,3 @@ def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:
             first = j
         ranks.append(ranks[-1] + (first == j) if ranks else 1)
     return tuple(ranks)
-
-
-def _upper(names: Mapping[str, float], values: Mapping[tuple[str, str], float]) -> FloatMatrix:
-    index = {name: i for i, name in enumerate(names)}
-    matrix = np.zeros((len(index), len(index)))
-    for (a, b), value in values.items():
-        matrix[index[a], index[b]] = value
-    return matrix
-
-
-def _draws(ranking: Ranking, pair: tuple[str, str]) -> npt.NDArray[np.float64]:
-    if pair in ranking.draws:
-        return ranking.draws[pair]
-    return -ranking.draws[pair[1], pair[0]]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class ScoreStatistic:
             return acc_eq(gold, metric).accuracy
         if self.level == "sys":
             return self.of_systems([(system_means(gold), system_means(metric))])
-        return correlation(gold, metric, _coefficient(self.kind), self.by).value
+        return correlation(gold, metric, cast(Coefficient, self.kind), self.by).value
 
     def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
         """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs.
@@ -99,7 +99,7 @@ class ScoreStatistic:
         if self.kind == "accuracy":
             return pairwise_accuracy(scores).accuracy
         ((gold, metric),) = scores
-        return system_correlation(gold, metric, _coefficient(self.kind)).value
+        return system_correlation(gold, metric, cast(Coefficient, self.kind)).value
 
 
 #: Every statistic by name.
@@ -159,22 +159,18 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: boo
 def _pair(statistic: ScoreStatistic, data: ScoredSet, metric: Scores) -> tuple[FloatMatrix, FloatMatrix] | None:
     """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
     if statistic.of_means:
-        both = [_of_systems(scores) for scores in (data.gold, metric)]
+        x, y = (
+            system_means(one.segments) if one.systems is None and one.segments is not None else one.systems
+            for one in (data.gold, metric)
+        )
     elif statistic.level == "doc":
-        both = list(_of_documents(data, metric))
+        x, y = _of_documents(data, metric)
     else:
-        both = [data.gold.segments, metric.segments]
-    x, y = both
+        x, y = data.gold.segments, metric.segments
     if x is None or y is None:
         return None
     rated = ~np.isnan(x) if x.ndim == 1 else ~np.isnan(x).all(axis=1)
     return x[rated], y[rated]
-
-
-def _of_systems(scores: Scores) -> FloatVector | None:
-    if scores.systems is not None or scores.segments is None:
-        return scores.systems
-    return system_means(scores.segments)
 
 
 def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, FloatMatrix | None]:
@@ -194,13 +190,6 @@ def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, 
         for matrix in (rated, scores)
     ]
     return means[0] if data.gold.documents is None else data.gold.documents, means[1]
-
-
-def _coefficient(kind: str) -> Coefficient:
-    for coefficient in COEFFICIENTS:
-        if coefficient == kind:
-            return coefficient
-    raise unknown("correlation", kind, COEFFICIENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +226,10 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
     """The tasks of a year, for these language pairs.
 
     Raises:
-        InputError: no language pair.
         OptionError: an unknown task set.
     """
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
-    if not sets:
-        raise InputError("a set of tasks needs a language pair")
     return TASK_SETS[name](tuple(one.lp for one in sets))
 
 

@@ -24,14 +24,14 @@ Only the sums count, so a bootstrap or a selection of segments does not need the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.kernels import severity_vector
-from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import get_similarity, similarity_names
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import OptionError, unknown
@@ -40,114 +40,61 @@ from mbr_esd_metric.metaeval.matrices import FloatMatrix
 #: The measures that tables show by default, in this order.
 DEFAULT_MEASURES = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus", "f1-corpus")
 
-
 #: Suffixes of the parts of a measure.
 PARTS = ("precision", "recall")
 
 
-class SpanMeasure(ABC):
+@dataclass(frozen=True, slots=True)
+class SpanMeasure:
     """One measure, in [0, 1], higher is better.
 
     Attributes:
         name: as `span_measure` takes it.
+        statistics: of a prediction, a gold annotation and the length of the translation. For a mean over translations,
+            the value and 1; for a measure of the corpus, the credit of the prediction, the most that it could be, and
+            the same for gold.
+        value: the measure, shape (...), of sums of statistics, shape (..., width).
         width: the number of statistics of a translation.
     """
 
     name: str
-    width: int
-
-    @abstractmethod
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        """The statistics of one translation of `length` characters."""
-
-    @abstractmethod
-    def value(self, sums: FloatMatrix) -> FloatMatrix:
-        """The measure, shape (...), of sums of statistics, shape (..., width)."""
+    statistics: Callable[[Annotation, Annotation, int], tuple[float, ...]]
+    value: Callable[[FloatMatrix], FloatMatrix]
+    width: int = 4
 
 
-class SegmentMean(SpanMeasure):
-    """The mean of a similarity over translations."""
-
-    width = 2
-
-    def __init__(self, similarity: Similarity) -> None:
-        self.name = str(similarity)
-        self._similarity = similarity
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        return (self._similarity.scalar(predicted, gold, length), 1.0)
-
-    def value(self, sums: FloatMatrix) -> FloatMatrix:
-        return _ratio(sums[..., 0], sums[..., 1])
+def corpus_precision(sums: FloatMatrix) -> FloatMatrix:
+    """The share of the prediction that is right, of the sums of a corpus measure; 1 if nothing is predicted."""
+    return _ratio(sums[..., 0], sums[..., 1])
 
 
-class SegmentPart(SegmentMean):
-    """The mean of a similarity's precision or recall over translations."""
-
-    def __init__(self, similarity: Similarity, part: str) -> None:
-        super().__init__(similarity)
-        self.name = f"{similarity}-{part}"
-        self._index = PARTS.index(part)
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        parts = self._similarity.precision_recall(predicted, gold, length)
-        assert parts is not None, self.name
-        return (parts[self._index], 1.0)
+def corpus_recall(sums: FloatMatrix) -> FloatMatrix:
+    """The share of the gold spans that is found, of the sums of a corpus measure; 1 if there are none."""
+    return _ratio(sums[..., 2], sums[..., 3])
 
 
-class CorpusMeasure(SpanMeasure):
-    """A measure that is made of the precision and the recall of a corpus.
-
-    A translation has four statistics: the credit of the prediction, the most that it could be, and the same for gold.
-    """
-
-    width = 4
-
-    def precision(self, sums: FloatMatrix) -> FloatMatrix:
-        """The share of the prediction that is right; 1 if nothing is predicted."""
-        return _ratio(sums[..., 0], sums[..., 1])
-
-    def recall(self, sums: FloatMatrix) -> FloatMatrix:
-        """The share of the gold spans that is found; 1 if there are none."""
-        return _ratio(sums[..., 2], sums[..., 3])
+def _harmonic_mean(sums: FloatMatrix) -> FloatMatrix:
+    precision, recall = corpus_precision(sums), corpus_recall(sums)
+    total = precision + recall
+    return np.asarray(2 * precision * recall / np.where(total > 0, total, 1.0))
 
 
-class CorpusMpp(CorpusMeasure):
-    """MPP of a corpus: credits and numbers of spans are added up for each of the two sides."""
-
-    name = "mpp-corpus"
-
-    def __init__(self) -> None:
-        self._mpp = Mpp()
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        counts = self._mpp.counts(predicted, gold)
-        return (counts.precision_credit, counts.candidate_mass, counts.recall_credit, counts.support_mass)
-
-    def value(self, sums: FloatMatrix) -> FloatMatrix:
-        precision, recall = self.precision(sums), self.recall(sums)
-        total = precision + recall
-        return np.asarray(2 * precision * recall / np.where(total > 0, total, 1.0))
+_MPP = Mpp()
 
 
-class CorpusOverlap(CorpusMeasure):
-    """A measure where both sides earn the same: twice the credit over what both could earn.
+def _mpp(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
+    counts = _MPP.counts(predicted, gold)
+    return (counts.precision_credit, counts.candidate_mass, counts.recall_credit, counts.support_mass)
 
-    Args:
-        name: of the measure.
-        counts: of a prediction, a gold annotation and the length: credit, and what each side could earn.
-    """
 
-    def __init__(self, name: str, counts: Callable[[Annotation, Annotation, int], tuple[float, float, float]]) -> None:
-        self.name = name
-        self._counts = counts
+def _overlap(name: str, counts: Callable[[Annotation, Annotation, int], tuple[float, float, float]]) -> SpanMeasure:
+    """Twice the credit over what both sides could earn, where both earn the same; `counts` gives these three."""
 
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        credit, most_c, most_s = self._counts(predicted, gold, length)
+    def statistics(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
+        credit, most_c, most_s = counts(predicted, gold, length)
         return (credit, most_c, credit, most_s)
 
-    def value(self, sums: FloatMatrix) -> FloatMatrix:
-        return _ratio(sums[..., 0] + sums[..., 2], sums[..., 1] + sums[..., 3])
+    return SpanMeasure(name, statistics, lambda sums: _ratio(sums[..., 0] + sums[..., 2], sums[..., 1] + sums[..., 3]))
 
 
 def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
@@ -156,29 +103,14 @@ def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> t
     return float(np.minimum(v_c, v_s).sum()), float(v_c.sum()), float(v_s.sum())
 
 
-class CorpusPart(SpanMeasure):
-    """The precision or the recall of a corpus measure."""
-
-    def __init__(self, whole: CorpusMeasure, part: str) -> None:
-        self.name = f"{whole.name}-{part}"
-        self.width = whole.width
-        self._whole = whole
-        self._part = whole.precision if part == "precision" else whole.recall
-
-    def statistics(self, predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-        return self._whole.statistics(predicted, gold, length)
-
-    def value(self, sums: FloatMatrix) -> FloatMatrix:
-        return self._part(sums)
-
-
-_CORPUS: Mapping[str, CorpusMeasure] = {
+#: The measures of a corpus, each made of its precision and its recall.
+CORPUS_MEASURES: Mapping[str, SpanMeasure] = {
     measure.name: measure
     for measure in (
-        CorpusMpp(),
-        CorpusOverlap("softdice-corpus", _soft_dice_counts),
-        CorpusOverlap("f1-corpus", wmt23_counts),
-        CorpusOverlap("f1-wmt25-corpus", wmt25_counts),
+        SpanMeasure("mpp-corpus", _mpp, _harmonic_mean),
+        _overlap("softdice-corpus", _soft_dice_counts),
+        _overlap("f1-corpus", wmt23_counts),
+        _overlap("f1-wmt25-corpus", wmt25_counts),
     )
 }
 
@@ -189,23 +121,28 @@ def span_measure(name: str) -> SpanMeasure:
     Raises:
         OptionError: an unknown name, with the nearest ones; a part of a measure that has none.
     """
-    whole, part = split_part(name)
-    if whole in _CORPUS:
-        return CorpusPart(_CORPUS[whole], part) if part else _CORPUS[whole]
-    if not ({"+", "*"} & set(whole) or whole in similarity_names()):
-        raise unknown("span measure", name, [*_CORPUS, *similarity_names()])
-    similarity = get_similarity(whole)
-    if not part:
-        return SegmentMean(similarity)
-    if similarity.precision_recall(EMPTY, EMPTY, 1) is None:
-        raise OptionError(f"{name}: {whole} is not made of precision and recall")
-    return SegmentPart(similarity, part)
-
-
-def split_part(name: str) -> tuple[str, str]:
-    """A measure's name without its part, and the part: "precision", "recall" or ""."""
     whole, _, part = name.rpartition("-")
-    return (whole, part) if part in PARTS and whole else (name, "")
+    if part not in PARTS or not whole:
+        whole, part = name, ""
+    if whole in CORPUS_MEASURES:
+        measure = CORPUS_MEASURES[whole]
+        value = {"": measure.value, "precision": corpus_precision, "recall": corpus_recall}[part]
+        return replace(measure, name=name, value=value)
+    if not ({"+", "*"} & set(whole) or whole in similarity_names()):
+        raise unknown("span measure", name, [*CORPUS_MEASURES, *similarity_names()])
+    similarity = get_similarity(whole)
+    if part and similarity.precision_recall(EMPTY, EMPTY, 1) is None:
+        raise OptionError(f"{name}: {whole} is not made of precision and recall")
+
+    def statistics(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
+        if not part:
+            return (similarity.scalar(predicted, gold, length), 1.0)
+        parts = similarity.precision_recall(predicted, gold, length)
+        assert parts is not None
+        return (parts[PARTS.index(part)], 1.0)
+
+    full = f"{similarity}-{part}" if part else str(similarity)
+    return SpanMeasure(full, statistics, lambda sums: _ratio(sums[..., 0], sums[..., 1]), width=2)
 
 
 def expanded(names: Sequence[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, middle
 from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
 from mbr_esd_metric.metaeval.significance import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.span_measures import span_measure
@@ -34,9 +34,6 @@ from mbr_esd_metric.metaeval.spans import SpanScores
 #: What a resample draws.
 Units = Literal["segment", "instance"]
 UNITS: tuple[Units, ...] = ("segment", "instance")
-
-#: The middle of the resamples that an interval covers.
-_LEVELS = (0.025, 0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Resampled:
 
     def interval(self, name: str) -> tuple[float, float]:
         """The middle 95% of a metric's values."""
-        return _middle(self.values[name])
+        return middle(self.values[name])
 
     def p_value(self, a: str, b: str) -> float:
         """The share of resamples in which metric b is not better than metric a: small if b is better."""
@@ -60,7 +57,7 @@ class Resampled:
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """The middle 95% of metric a's value minus metric b's."""
-        return _middle(self.values[a] - self.values[b])
+        return middle(self.values[a] - self.values[b])
 
 
 class SpanContest(Contest):
@@ -168,8 +165,3 @@ def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -
     if units == "instance":
         return {name: values[rated[first]] for name, values in statistics.items()}
     return {name: np.nansum(values, axis=0)[rated_units] for name, values in statistics.items()}
-
-
-def _middle(values: FloatVector) -> tuple[float, float]:
-    low, high = np.quantile(values, _LEVELS)
-    return float(low), float(high)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
@@ -144,10 +144,11 @@ class SpanEvaluator:
                     self._gold.setdefault(cell, []).append(annotation)
         if not self._gold:
             raise InputError("no rater has rated any translation")
-        self._gold_counts = [
-            sum(sum(rater.count(severity) for rater in raters) / len(raters) for raters in self._gold.values())
-            for severity in ("major", "minor")
-        ]
+        #: Major and minor spans of the raters; if several rated a translation, their mean.
+        self.gold_counts = (self._gold_count("major"), self._gold_count("minor"))
+
+    def _gold_count(self, severity: Severity) -> float:
+        return sum(sum(one.count(severity) for one in raters) / len(raters) for raters in self._gold.values())
 
     def evaluate(self, predicted: AnnotationMatrix) -> SpanScores:
         """See `evaluate_spans`."""
@@ -163,7 +164,7 @@ class SpanEvaluator:
             name: float(measure.value(np.nansum(statistics[name], axis=(0, 1))))
             for name, measure in self._measures.items()
         }
-        counts = SpanCounts(float(major), float(minor), *self._gold_counts)
+        counts = SpanCounts(float(major), float(minor), *self.gold_counts)
         return SpanScores(values, counts, len(self._gold), statistics)
 
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:

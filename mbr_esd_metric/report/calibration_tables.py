@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,32 +43,17 @@ def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[s
 
 
 def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
-    """The predicted, recalibrated by what the other half of the sources teaches; by itself where a half is empty."""
+    """The predicted, recalibrated by what the other half teaches of the sources, one for each translation; by itself
+    where a half is empty."""
     half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
     of = half[predicted.segment]
     confidence = predicted.confidence.copy()
     for part in (0, 1):
         learn = of != part
         if learn.any():
-            confidence[of == part] = Recalibration.fit(predicted.confidence[learn], predicted.confirmed[learn]).of(
-                predicted.confidence[of == part]
-            )
-    return Predicted(
-        confidence, predicted.confirmed, predicted.weight, predicted.found, predicted.found_weight, predicted.segment
-    )
-
-
-def rated_sources(table: RatingTable, name: str) -> list[str]:
-    """The sources of the rows that both a human and this column say something of, in order."""
-    humans = [column for column in table.columns if column.human]
-    column = next(column for column in table.columns if column.name == name)
-    return [
-        text.source
-        for at, text in enumerate(table.rows)
-        if (rating := column.ratings[at]) is not None
-        and rating.annotation is not None
-        and any((o := h.ratings[at]) is not None and o.annotation is not None for h in humans)
-    ]
+            learnt = Recalibration.fit(predicted.confidence[learn], predicted.confirmed[learn])
+            confidence[of == part] = learnt.of(predicted.confidence[of == part])
+    return replace(predicted, confidence=confidence)
 
 
 def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Table:
@@ -76,7 +62,7 @@ def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Ta
     for level in CALIBRATION_LEVELS:
         for name, found in predicted_of(table, level).items():
             curve = threshold_curve(found)
-            crossed = cross_fitted(found, rated_sources(table, name))
+            crossed = cross_fitted(found, [text.source for text in table.rows])
             again = {Column("ece_recalibrated", "ECE, recalibrated"): found.recalibrated(by)} if by else {}
             rows.append(
                 {
@@ -114,7 +100,6 @@ def reliability_tables(table: RatingTable) -> list[Table]:
                 Column("confirmed", "confirmed"): b.confirmed,
             }
             for b in reliability(found)
-            if b.count
         ]
         tables.append(table_of(f"{name}: reliability per span", rows))
     return tables
@@ -129,7 +114,7 @@ def calibration_curves(table: RatingTable) -> Mapping[str, Sequence[Curve]]:
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
     for name, found in predicted_of(table).items():
-        full = [b for b in reliability(found) if b.count]
+        full = reliability(found)
         panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
         curve = threshold_curve(found)
         at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
@@ -154,7 +139,7 @@ def calibration_html(table: RatingTable) -> str:
         return ""
     parts = ['<details id="calibration"><summary>Calibration: how often is a span confirmed by a human?</summary>']
     for name, of in found.items():
-        full = [b for b in reliability(of) if b.count]
+        full = reliability(of)
         dots = "".join(
             f'<circle cx="{20 + 160 * b.confidence:.1f}" cy="{180 - 160 * b.confirmed:.1f}" '
             f'r="{2 + 6 * (b.count / len(of)) ** 0.5:.1f}" fill="currentColor"/>'

@@ -21,7 +21,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name, short_names
-from mbr_esd_metric.files.records import CandidateRecord, read_decisions
+from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
 from mbr_esd_metric.report.distribution import distribution
@@ -83,38 +83,36 @@ def read_table(
     inputs: list[RatingInput] = []
     candidates: list[CandidateInput] = []
     texts: dict[tuple[str, str], Text] = {}
-    decisions: list[Source] = []
     notes: list[str] = []
     if test_set is not None:
         for row in _texts(test_set):
             texts[row.system, row.id] = row
         inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
-    if "decisions" not in kinds.values():
+    with_decisions = "decisions" in kinds.values()
+    if not with_decisions:
         sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
     sampled: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         summary, of_source, decided = candidate_inputs(source)
         candidates.append(summary)
-        if "decisions" not in kinds.values():
+        if not with_decisions:
             inputs.append(decided)
         for key, text in of_source.items():
             first = sampled.setdefault(key, source.path)
-            if texts.get(key) != text and first != source.path and "decisions" in kinds.values():
+            if texts.get(key) != text and first != source.path and with_decisions:
                 raise InputError(
                     f"{source.path}: segment {text.id} has another text than in {first}, and decisions name segments "
                     "by system and id only; give ids that differ, or only the candidates of the decisions"
                 )
             texts[key] = text
-    for source in tell_apart([source for source in sources if kinds[source.path] != "candidates"]):
-        kind = kinds[source.path]
-        if kind == "mqm":
+    others = tell_apart([source for source in sources if kinds[source.path] != "candidates"])
+    for source in others:
+        if kinds[source.path] == "mqm":
             inputs += mqm_inputs(source)
-        elif kind == "comet":
+        elif kinds[source.path] == "comet":
             inputs.append(comet_input(source))
-        else:
-            decisions.append(source)
-    inputs += [decision_input(source, texts) for source in decisions]
+    inputs += [decision_input(source, texts) for source in others if kinds[source.path] == "decisions"]
     return replace(join(sorted(inputs, key=lambda one: not one.human), candidates), notes=notes)
 
 
@@ -204,7 +202,7 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, st
     ratings = []
     options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
-        text = _text(record)
+        text = Text(record.id, record.system or "", record.src, record.mt)
         if texts.get((text.system, text.id), text) != text:
             raise InputError(
                 f"{source.path}: {record.label} is there twice, with two translations; give each segment of a system "
@@ -288,7 +286,3 @@ def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float
 
 def _without_endings(file: str) -> str:
     return file.split(".")[0]
-
-
-def _text(record: CandidateRecord) -> Text:
-    return Text(record.id, record.system or "", record.src, record.mt)

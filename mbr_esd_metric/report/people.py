@@ -16,6 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, MqmRating, PersonRating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
+from mbr_esd_metric.metaeval.matrices import middle
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 #: Resamples of an interval.
@@ -190,8 +191,7 @@ def agreement(ratings: Iterable[PersonRating]) -> list[float]:
 
 def _interval(values: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
     means = values[rng.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    return middle(means)
 
 
 def _people(ratings: Sequence[PersonRating]) -> Table:

@@ -7,6 +7,7 @@ different names for segments; `files.join` says how they are joined.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -192,7 +193,7 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
             replace(said, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
             for said, at in strips
         ],
-        _unmatched(placed, len(rows)),
+        _unmatched(placed),
     )
 
 
@@ -220,12 +221,7 @@ def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:
     return list(taken)
 
 
-def _unmatched(placed: Sequence[tuple[str, Sequence[int]]], rows: int) -> list[tuple[str, int]]:
-    counts = [0] * rows
-    for _, at in placed:
-        for row in at:
-            counts[row] += 1
-    if len(placed) < 2:
-        return []
-    alone = [(name, sum(counts[row] == 1 for row in at)) for name, at in placed]
-    return [(name, count) for name, count in alone if count]
+def _unmatched(placed: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[str, int]]:
+    inputs = Counter(row for _, at in placed for row in at)
+    alone = [(name, sum(inputs[row] == 1 for row in at)) for name, at in placed]
+    return [(name, count) for name, count in alone if count and len(placed) > 1]

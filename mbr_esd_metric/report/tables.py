@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.errors import unknown
@@ -130,7 +131,7 @@ def blocks(table: Table, width: int) -> list[Table]:
     The columns before the first group come again in each block; a row without a value in a block is not in it. The
     title is that of the first, notes and the columns behind the groups are those of the last.
     """
-    pieces = [list(range(start, end)) for start, end, _ in _groups(table)]
+    pieces = [at for _, at in _groups(table)]
     labels = pieces.pop(0) if table.columns and not table.columns[0].group else []
     if len(pieces) > 1 and not table.columns[-1].group:
         pieces[-2:] = [pieces[-2] + pieces[-1]]
@@ -173,17 +174,19 @@ def of_columns(table: Table, at: Sequence[int]) -> Table:
 def _text(table: Table) -> str:
     titles = [column.title for column in table.columns]
     groups = _groups(table)
-    if any(name for *_, name in groups):
-        heads = {start: name for start, _, name in groups}
+    if any(name for name, _ in groups):
+        heads = {at[0]: name for name, at in groups}
         titles = [f"{heads.get(at, '')}\n{title}" for at, title in enumerate(titles)]
-    lines = [*([table.title, ""] if table.title else []), _tabulated(table, titles, "simple")]
-    return "\n".join([*lines, *([""] if table.notes else []), *table.notes]) + "\n"
+    return _framed(table.title, _tabulated(table, titles, "simple"), table.notes)
 
 
 def _markdown(table: Table) -> str:
-    lines = [*([f"**{table.title}**", ""] if table.title else []), _tabulated(table, _titles(table), "pipe")]
-    notes = (f"- {_escaped_markdown(note)}" for note in table.notes)
-    return "\n".join([*lines, *([""] if table.notes else []), *notes]) + "\n"
+    notes = [f"- {_escaped_markdown(note)}" for note in table.notes]
+    return _framed(table.title and f"**{table.title}**", _tabulated(table, _titles(table), "pipe"), notes)
+
+
+def _framed(title: str, body: str, notes: Sequence[str]) -> str:
+    return "\n".join([*([title, ""] if title else []), body, *([""] if notes else []), *notes]) + "\n"
 
 
 def _latex(table: Table) -> str:
@@ -220,32 +223,25 @@ def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
 def _tsv(table: Table) -> str:
     """Full values. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``, ``KEY_dagger``,
     ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
-    extra = [_extras(table, i) for i in range(len(table.columns))]
+    fields = _fields(table)
     file = io.StringIO()
     out = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
-    names = [f"{column.group}:{column.key}".removeprefix(":") for column in table.columns]
-    out.writerow(one for name, more in zip(names, extra, strict=True) for one in (name, *(f"{name}_{e}" for e in more)))
+    out.writerow(f"{group}:{key}".removeprefix(":") for _, group, key, _ in fields)
     for row in table.rows:
-        line: list[str] = []
-        for cell, more in zip(row, extra, strict=True):
-            values = (cell.value, *(_extra(cell, suffix) for suffix in more))
-            shown = (int(value) if isinstance(value, bool) else value for value in values)
-            line += ["" if value is None else " ".join(str(value).split()) for value in shown]
-        out.writerow(line)
+        values = [of(row[at]) for at, _, _, of in fields]
+        shown = (int(value) if isinstance(value, bool) else value for value in values)
+        out.writerow("" if value is None else " ".join(str(value).split()) for value in shown)
     return file.getvalue()
 
 
 def _json(table: Table) -> str:
     """An object with title, rows (an object each, groups nested) and notes; full values."""
-    extra = [_extras(table, i) for i in range(len(table.columns))]
+    fields = _fields(table)
     rows = []
     for row in table.rows:
         item: dict[str, Any] = {}
-        for cell, column, more in zip(row, table.columns, extra, strict=True):
-            place = item.setdefault(column.group, {}) if column.group else item
-            place[column.key] = cell.value
-            for suffix in more:
-                place[f"{column.key}_{suffix}"] = _extra(cell, suffix)
+        for at, group, key, of in fields:
+            (item.setdefault(group, {}) if group else item)[key] = of(row[at])
         rows.append(item)
     content = {"title": table.title, "rows": rows, "notes": list(table.notes), **table.beside}
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -280,18 +276,26 @@ def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark
     return text + escaped(DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 
-def _extras(table: Table, index: int) -> list[str]:
-    cells = [row[index] for row in table.rows]
-    found = ["rank"] if any(cell.rank is not None for cell in cells) else []
-    found += ["dagger"] if any(cell.dagger for cell in cells) else []
-    found += ["status"] if any(cell.status is not None for cell in cells) else []
-    return found + (["low", "high"] if any(cell.interval is not None for cell in cells) else [])
+#: Suffix of a field -> what a cell has beside its value.
+_BESIDE: Mapping[str, Callable[[Cell], Value]] = {
+    "rank": lambda cell: cell.rank,
+    "dagger": lambda cell: cell.dagger,
+    "status": lambda cell: cell.status,
+    "low": lambda cell: cell.interval[0] if cell.interval else None,
+    "high": lambda cell: cell.interval[1] if cell.interval else None,
+}
 
 
-def _extra(cell: Cell, suffix: str) -> Value:
-    if suffix in ("low", "high"):
-        return None if cell.interval is None else cell.interval[suffix == "high"]
-    return {"rank": cell.rank, "dagger": cell.dagger, "status": cell.status}[suffix]
+def _fields(table: Table) -> list[tuple[int, str, str, Callable[[Cell], Value]]]:
+    """What programs read: number of the column, its group, the field's key, and the field of a cell."""
+    found: list[tuple[int, str, str, Callable[[Cell], Value]]] = []
+    for at, column in enumerate(table.columns):
+        found.append((at, column.group, column.key, lambda cell: cell.value))
+        for suffix, of in _BESIDE.items():
+            values = [of(row[at]) for row in table.rows]
+            if any(value is not None and value is not False for value in values):
+                found.append((at, column.group, f"{column.key}_{suffix}", of))
+    return found
 
 
 def _best(table: Table) -> list[set[int]]:
@@ -309,15 +313,9 @@ def _best(table: Table) -> list[set[int]]:
     return found
 
 
-def _groups(table: Table) -> list[tuple[int, int, str]]:
-    """(first column, one past the last, name) of each run of columns in one group."""
-    groups: list[tuple[int, int, str]] = []
-    for i, column in enumerate(table.columns):
-        if groups and groups[-1][2] == column.group:
-            groups[-1] = (groups[-1][0], i + 1, column.group)
-        else:
-            groups.append((i, i + 1, column.group))
-    return groups
+def _groups(table: Table) -> list[tuple[str, list[int]]]:
+    """(name, numbers of the columns) of each run of columns in one group."""
+    return [(name, list(at)) for name, at in groupby(range(len(table.columns)), lambda i: table.columns[i].group)]
 
 
 def _escaped_markdown(text: str) -> str:

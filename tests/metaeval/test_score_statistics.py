@@ -112,8 +112,6 @@ def test_what_cannot_be_computed_is_refused() -> None:
         wmt_tasks("wmt21", [data])
     with pytest.raises(InputError, match="one language pair"):
         evaluate(score_statistic("spa"), [data, data])
-    with pytest.raises(InputError, match="needs a language pair"):
-        wmt_tasks("wmt23", [])
 
 
 def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
