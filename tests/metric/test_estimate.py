@@ -67,6 +67,8 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
         model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
         assert main(["score", *files, "--model", model, "--dry-run"]) == 0
         assert "time                 not known; --dry-run 4 samples" in capsys.readouterr().out
+        assert main(["score", *files, "--model", f"mbr-esd-small?store={tmp_path}/small", "--dry-run"]) == 0
+        assert "time                 about 40 s for 1,000" in capsys.readouterr().out
         assert not server.bodies
         assert main(["score", *files, "--model", model, "--dry-run", "4"]) == 0
         shown = capsys.readouterr().out
