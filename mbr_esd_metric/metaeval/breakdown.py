@@ -50,16 +50,12 @@ def breakdown(
         data: the metrics of one language pair.
         labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
-        raters: what several raters of one translation count.
-        exact: for SPA, see `spa`.
+        raters, exact: as in `spans` and `spa`.
 
     Raises:
-        InputError: a number of labels that differs from the number of segments, or spans that do not fit.
+        InputError: spans that do not fit.
         OptionError: an unknown measure.
     """
-    segments = data.gold.shape[1]
-    if len(labels) != segments:
-        raise InputError(f"{len(labels)} labels for {segments} segments; give one each")
     for name in measures:
         if name in SCORE_STATISTICS and SCORE_STATISTICS[name].level == "doc":
             raise OptionError(f"{name}: a part is not divided into documents; --statistics alone compares them")

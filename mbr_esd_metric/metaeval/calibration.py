@@ -66,18 +66,12 @@ def predicted_spans(
     lengths: npt.ArrayLike,
     level: CalibrationLevel = "span",
 ) -> Predicted:
-    """The predicted spans of a metric about every translation that somebody rated.
-
-    Args:
-        predicted: systems x segments of spans with confidences; needed wherever a rater has one.
-        human: annotations of one or more raters, systems x segments each; None where that rater did not rate.
-        lengths: systems x segments, characters of each translation.
-        level: "span" or "character".
+    """The predicted spans of a metric about every translation that somebody rated; arguments as of `evaluate_spans`.
 
     Raises:
         InputError: a rated translation without prediction, a span without confidence or past the end of its
             translation, no rating at all; names system and segment (from 1).
-        OptionError: another level.
+        OptionError: another level than "span" and "character".
     """
     if level not in CALIBRATION_LEVELS:
         raise unknown("level", level, CALIBRATION_LEVELS)

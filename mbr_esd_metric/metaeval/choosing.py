@@ -53,12 +53,9 @@ def choosing_rules() -> list[str]:
 def choose_all(
     sampled: SampledMatrix, options: DecisionOptions, size: int | None = None
 ) -> list[list[Annotation | None]]:
-    """The choice of a rule for each translation, None if there are no candidates.
+    """The choice of one of `choosing_rules` for each translation, None if there are no candidates.
 
-    Args:
-        sampled: systems x segments.
-        options: how to decide; the rule is one of `choosing_rules`, and "map" needs log-probabilities.
-        size: use only the first `size` candidates; None uses all.
+    `size` uses only the first candidates of each; the rule "map" needs log-probabilities.
 
     Raises:
         InputError: a translation has fewer candidates than `size`, or no valid one; names it.
@@ -66,11 +63,11 @@ def choose_all(
     """
     if options.rule not in choosing_rules():
         raise unknown("rule", options.rule, choosing_rules())
-    prefixes = _each(sampled, lambda cell: replace(cell, candidates=_prefix(cell.candidates, size)))
+    prefixes = _each(sampled, lambda cell, *_: replace(cell, candidates=_prefix(cell.candidates, size)))
     if not options.whole_set:
         return _each(
             prefixes,
-            lambda cell: decide_segment(cell.candidates, cell.translation, options, source=cell.source).annotation,
+            lambda cell, *_: decide_segment(cell.candidates, cell.translation, options, source=cell.source).annotation,
         )
     cells = [
         (cell, cell.label or place(i, j))
@@ -81,7 +78,7 @@ def choose_all(
     pairs = [(cell.candidates, cell.translation) for cell, _ in cells]
     sources = [cell.source for cell, _ in cells if cell.source is not None] or None
     chosen = iter(decide_corpus(pairs, options, sources=sources, labels=[label for _, label in cells]).decisions)
-    return _each(prefixes, lambda _: next(chosen).annotation)
+    return _each(prefixes, lambda *_: next(chosen).annotation)
 
 
 def oracle(
@@ -92,35 +89,31 @@ def oracle(
 ) -> list[list[Annotation | None]]:
     """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
 
-    Args:
-        sampled: systems x segments; needed wherever somebody rated.
-        human: annotations of one or more raters, systems x segments each; of several raters the mean counts.
-        utility: the similarity that is maximised.
-        size: use only the first `size` candidates; None uses all.
+    Of several raters the mean counts. `size` uses only the first candidates of each.
 
     Raises:
         InputError: a rated translation without a valid candidate, or with fewer than `size`; names it.
         OptionError: for an unknown utility.
     """
     options = DecisionOptions("oracle", get_similarity(utility))
-    references: list[list[list[AnnotationLike]]] = [
-        [[rater[i][j] or () for rater in human if rater[i][j] is not None] for j in range(len(row))]
-        for i, row in enumerate(sampled)
-    ]
+
+    def chosen(cell: Sampled, i: int, j: int) -> Annotation | None:
+        if not (references := _references(human, i, j)):
+            return None
+        candidates = _prefix(cell.candidates, size)
+        return decide_segment(
+            candidates, cell.translation, options, source=cell.source, references=references
+        ).annotation
+
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):
-            if cell is None and references[i][j]:
+            if cell is None and _references(human, i, j):
                 raise InputError(f"no candidates for {place(i, j)}, which is rated")
-    rated = [[cell if references[i][j] else None for j, cell in enumerate(row)] for i, row in enumerate(sampled)]
-    raters = iter([given for row in references for given in row if given])
-    return _each(
-        rated,
-        lambda cell: (
-            decide_segment(
-                _prefix(cell.candidates, size), cell.translation, options, source=cell.source, references=next(raters)
-            ).annotation
-        ),
-    )
+    return _each(sampled, chosen)
+
+
+def _references(human: Sequence[AnnotationMatrix], i: int, j: int) -> list[AnnotationLike]:
+    return [annotation for rater in human if (annotation := rater[i][j]) is not None]
 
 
 def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candidate]:
@@ -131,8 +124,8 @@ def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candi
     return candidates[:size]
 
 
-def _each(sampled: SampledMatrix, of: Callable[[Sampled], _T]) -> list[list[_T | None]]:
-    """Apply `of` to every cell in order; None where there is no cell. Errors name the cell."""
+def _each(sampled: SampledMatrix, of: Callable[[Sampled, int, int], _T]) -> list[list[_T | None]]:
+    """`of` of every cell and its place, in order; None where there is no cell. Errors name the cell."""
     matrix: list[list[_T | None]] = []
     for system, row in enumerate(sampled):
         matrix.append([])
@@ -141,7 +134,7 @@ def _each(sampled: SampledMatrix, of: Callable[[Sampled], _T]) -> list[list[_T |
                 matrix[-1].append(None)
                 continue
             try:
-                matrix[-1].append(of(cell))
+                matrix[-1].append(of(cell, system, segment))
             except (InputError, NoValidCandidateError) as error:
                 raise type(error)(f"{cell.label or place(system, segment)}: {error}") from None
     return matrix

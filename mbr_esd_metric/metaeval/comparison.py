@@ -46,19 +46,10 @@ def sampled_score(
     resamples: int,
     rng: np.random.Generator,
 ) -> SampledScore:
-    """The score of a segment, and its variance between draws.
+    """The score of a segment, and its variance between draws of N from its N candidates, with replacement.
 
-    Args:
-        decision: of the segment.
-        candidates: N of them; with a single one the variance is 0, because a greedy decision does not vary. So is that
-            of a blank translation, which no candidate decides, and of a rule over the whole test set.
-        source, translation: s and t.
-        options: rule and score.
-        resamples: how often N candidates are drawn from the N, with replacement.
-        rng: the generator that draws them.
-
-    Raises:
-        InputError: as `decide`.
+    The variance is 0 with a single candidate, because a greedy decision does not vary; for a blank translation, which
+    no candidate decides; and for a rule over the whole test set.
     """
     score = decision.score
     if options.whole_set or blank_decision(source, translation, options) is not None:
@@ -136,10 +127,7 @@ class SystemPair:
 
 
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
-    """Compare two systems segment by segment.
-
-    Args:
-        a, b: of the same segments in the same order.
+    """Compare two systems segment by segment; both have the same segments in the same order.
 
     Raises:
         InputError: fewer than two segments, or different numbers of them.

@@ -118,17 +118,10 @@ def gold_labels(
         gold: systems x segments, NaN if unrated, higher is better.
         human: error spans of the raters, systems x segments each; without any rater the score alone decides.
         threshold: of the score, such as 85 for ESA, and 0 for MQM.
-
-    Raises:
-        InputError: for spans that are not systems x segments as gold is.
     """
     scores = np.asarray(gold, dtype=np.float64)
     labels: FloatMatrix = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
-    for number, matrix in enumerate(human, 1):
-        if len(matrix) != len(labels) or any(len(row) != labels.shape[1] for row in matrix):
-            raise InputError(
-                f"rater {number} is not {labels.shape[0]} systems x {labels.shape[1]} segments, as gold is"
-            )
+    for matrix in human:
         marked = np.array([[spans is not None and not as_annotation(spans).clean for spans in row] for row in matrix])
         labels = np.where(marked & ~np.isnan(labels), 0.0, labels)
     return labels
@@ -142,11 +135,7 @@ def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
 
 
 def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
-    """Compare two matrices of 1 and 0.
-
-    Args:
-        labels: of `gold_labels`, NaN if unrated.
-        predicted: the same of a metric, with a value wherever gold has one.
+    """Compare labels of `gold_labels` with those of a metric, which has one wherever gold has one.
 
     Raises:
         InputError: for shapes that differ, no rating, or a prediction that is missing where gold has one.
@@ -161,14 +150,8 @@ def _cells(gold: BoolMatrix, yes: BoolMatrix) -> tuple[BoolMatrix, ...]:
 
 
 def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
-    """The threshold of a score with the highest MCC; of several such thresholds the highest.
-
-    Args:
-        labels, scores: as for `error_free`, scores higher for better translations.
-
-    Raises:
-        InputError: as for `error_free`.
-    """
+    """The threshold of a score with the highest MCC, of several such thresholds the highest; errors as of
+    `error_free`."""
     gold, values = _paired(labels, scores)
     positive = gold > 0.5
     order = np.argsort(-values, kind="stable")
@@ -293,14 +276,10 @@ class ErrorFreeModel:
         learnt_on: str = "",
         thresholds: FloatVector | None = None,
     ) -> ErrorFreeModel:
-        """Learn from rated translations.
+        """Learn from rated translations, and from whether each is without error.
 
-        Args:
-            judged: the metric's output.
-            labels: whether each is without error.
-            precision: that the threshold has to reach; without, it has the highest MCC.
-            learnt_on: the data, in words.
-            thresholds: probabilities to choose the threshold on; by default those of the model itself.
+        The threshold has the highest MCC, or is the lowest one with that precision; on `thresholds`, probabilities from
+        elsewhere, if given, else on those of the model itself.
 
         Raises:
             InputError: only one kind of translation, or no threshold with that precision.

@@ -150,12 +150,8 @@ def compute_leaderboard(
 ) -> Leaderboard:
     """Evaluate every metric in every language pair, rank, average, and test against rivals.
 
-    Args:
-        test_set: its name, for the title.
-        sets: one or more.
-        settings: tests and measures.
-        progress: called with the number of further draws of SPA's tests that are done, and with the number of all of
-            them. These draws take nearly all of the time.
+    `progress` is called with the number of further draws of SPA's tests that are done, and with the number of all of
+    them. These draws take nearly all of the time.
 
     Raises:
         InputError: no language pair, or data that do not fit; see `metaeval`.
@@ -247,15 +243,13 @@ class _Evaluated:
             human = evaluator.gold_counts
         if spans:
             named = {_text(key): found for key, found in spans.items()}
-            comparisons |= {measure: _of_spans(named, measure, settings) for measure in settings.measures}
+            for measure in settings.measures:
+                ranking = rank_spans(named, measure, settings.draws, settings.seed, alpha=settings.alpha)
+                draws = (settings.draws, settings.seed, settings.bootstrap)
+                bootstrap = resampled(named, measure, *draws) if settings.draws else None
+                comparisons[measure] = Comparison(ranking, bootstrap)
         results = {key: _result(_text(key), comparisons, spans.get(key), settings) for key in entries}
         return cls(entries, comparisons, spans, results, human)
-
-
-def _of_spans(spans: Mapping[str, SpanScores], measure: str, settings: LeaderboardSettings) -> Comparison:
-    ranking = rank_spans(spans, measure, settings.draws, settings.seed, alpha=settings.alpha)
-    draws = (settings.draws, settings.seed, settings.bootstrap)
-    return Comparison(ranking, resampled(spans, measure, *draws) if settings.draws else None)
 
 
 def _text(key: Key) -> str:
@@ -266,11 +260,10 @@ def _text(key: Key) -> str:
 def _result(
     name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: LeaderboardSettings
 ) -> Result:
-    ranked = {what: one for what, one in comparisons.items() if name in one.ranking.names}
-    values = {what: one.ranking.value(name) for what, one in ranked.items()}
+    values = {what: one.ranking.value(name) for what, one in comparisons.items() if name in one.ranking.names}
     # As evaluated: sums in another order differ in the last bit.
     values |= spans.values if spans else {}
-    ranks, intervals = _tested(name, ranked) if settings.draws else ({}, {})
+    ranks, intervals = _tested(name, comparisons) if settings.draws else ({}, {})
     return Result(values, ranks, spans.counts if spans else None, intervals)
 
 
@@ -298,29 +291,24 @@ def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str,
     total = None
     if len(counts) == len(present):
         total = SpanCounts(*(sum(getattr(c, f.name) for c in counts) for f in fields(SpanCounts)))
-    ranked = {what: one for what, one in averaged.items() if name in one.ranking.names}
-    ranks, intervals = _tested(name, ranked)
-    return Result(
-        {what: sum(r.values[what] for r in present) / len(present) for what in shared}, ranks, total, intervals
-    )
+    values = {what: sum(result.values[what] for result in present) / len(present) for what in shared}
+    ranks, intervals = _tested(name, averaged)
+    return Result(values, ranks, total, intervals)
 
 
 def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:
     """Clusters and intervals of one metric; the only one with error spans has no cluster in their measures."""
+    ranked = {what: one for what, one in comparisons.items() if name in one.ranking.names}
     ranks = {
-        what: one.ranking.rank(name)
-        for what, one in comparisons.items()
-        if what in STATISTICS or len(one.ranking.names) > 1
+        what: one.ranking.rank(name) for what, one in ranked.items() if what in STATISTICS or len(one.ranking.names) > 1
     }
-    bootstraps = {what: one.resampled for what, one in comparisons.items() if one.resampled is not None}
-    return ranks, {what: one.interval(name) for what, one in bootstraps.items()}
+    return ranks, {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
 
 
 def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
     """The signature of a metric; those of the language pairs where they differ."""
     found = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
-    texts = [text for text in found if text is not None]
-    return " ; ".join(texts) if texts else None
+    return " ; ".join(text for text in found if text is not None) or None
 
 
 def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]) -> list[Key]:

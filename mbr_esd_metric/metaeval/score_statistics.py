@@ -130,10 +130,7 @@ def score_statistic(name: str) -> ScoreStatistic:
 def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: bool = False) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every language pair.
 
-    Args:
-        statistic: what to compute.
-        sets: one; several for the accuracy of systems, whose pairs are counted together.
-        exact: for SPA, see `spa`.
+    The accuracy of systems takes several sets, whose pairs are counted together. `exact` is for SPA.
 
     Raises:
         InputError: several language pairs for another statistic, or scores that do not fit.
@@ -234,12 +231,7 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
 
 
 def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
-    """Evaluate every metric in every task, and average.
-
-    Args:
-        tasks: of `wmt_tasks`, or made otherwise; weights add up to 1.
-        sets: those of the tasks.
-        exact: for SPA, see `spa`.
+    """Evaluate every metric in every task, and average by weights that add up to 1; `exact` is for SPA.
 
     Raises:
         InputError: scores that do not fit.

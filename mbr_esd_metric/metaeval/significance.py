@@ -132,10 +132,7 @@ class Contest(ABC):
     ) -> dict[MetricPair, PermBoth]:
         """`perm_both` for each pair (a, b) by name; all share their draws, as they share the seed.
 
-        Args:
-            pairs: of names in `values`.
-            k, seed, stop: as for `perm_both`.
-            progress: called with numbers of draws that were made, or that are not needed; they add up to k for a pair.
+        `progress` is called with numbers of draws that were made, or are not needed; they add up to k for a pair.
         """
         if k < 1:
             raise OptionError(f"k is {k}; a permutation test needs at least one draw")

@@ -27,7 +27,7 @@ The distribution of S follows from its characteristic function ``prod cos(d * th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -74,20 +74,11 @@ def constant_metrics(gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix
     return [name for name, scores in metrics if np.ptp(scores[rated]) == 0]
 
 
-def constant_notes(constant: Mapping[str, Iterable[str]], exact: bool) -> list[str]:
-    """One line for a whole board, or none, on the metrics that say the same of everything.
-
-    Args:
-        constant: language pair -> names of such metrics.
-        exact: which SPA the board has.
-    """
-    pairs: dict[str, list[str]] = {}
-    for pair, names in constant.items():
-        for name in names:
-            pairs.setdefault(name, []).append(pair)
+def constant_notes(constant: Mapping[str, Sequence[str]], exact: bool) -> list[str]:
+    """One line for a whole board, or none, on the metrics that say the same of everything, by language pair."""
     where: dict[str, list[str]] = {}
-    for name, lps in pairs.items():
-        where.setdefault(", ".join(lps), []).append(name)
+    for name in dict.fromkeys(name for names in constant.values() for name in names):
+        where.setdefault(", ".join(lp for lp, names in constant.items() if name in names), []).append(name)
     if not where:
         return []
     why = "all its p-values are 1/2" if exact else "depends on the order of the systems"

@@ -61,11 +61,7 @@ class Resampled:
 
 
 class SpanContest(Contest):
-    """Metrics by one span measure; a draw swaps whole segments.
-
-    Args:
-        scores: metric -> its spans against the same raters.
-        measure: one that all of them have.
+    """Metrics by one span measure, against the same raters; a draw swaps whole segments.
 
     Raises:
         InputError: metrics that are not evaluated on the same translations.
@@ -100,16 +96,9 @@ class SpanContest(Contest):
 def rank_spans(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, *, alpha: float = 0.05
 ) -> Ranking:
-    """Order metrics by a span measure, test every pair with all k draws, and put them in clusters.
+    """Order metrics by a span measure, test every pair with all k draws (0 tests nothing), and put them in clusters.
 
-    Args:
-        scores, measure: as for `SpanContest`.
-        k: draws of each test; 0 tests nothing.
-        seed: of the draws, which all pairs share.
-        alpha: two metrics differ if the p-value is at most this.
-
-    Raises:
-        InputError, OptionError: as `SpanContest`.
+    Arguments as of `rank_metrics`, scores and errors as of `SpanContest`.
     """
     return rank_contest(SpanContest(scores, measure), k, seed, alpha=alpha, stop=None)
 
@@ -117,17 +106,10 @@ def rank_spans(
 def resampled(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> Resampled:
-    """Paired bootstrap of several metrics.
-
-    Args:
-        scores, measure: as for `SpanContest`.
-        k: the number of resamples.
-        seed: of the resamples.
-        units: what a resample draws.
+    """Paired bootstrap of several metrics: k resamples of the units; scores and errors as of `SpanContest`.
 
     Raises:
-        InputError: as `SpanContest`.
-        OptionError: an unknown measure, or k < 1.
+        OptionError: also k < 1.
     """
     if k < 1:
         raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
@@ -147,9 +129,7 @@ def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
 def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
     """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
 
-    Args:
-        statistics: metric -> (systems, segments, width), NaN if unrated.
-        units: segments, or instances: each translation alone.
+    `statistics` are (systems, segments, width), NaN if unrated.
 
     Raises:
         InputError: metrics that are not rated on the same translations, or no rating.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -20,13 +22,9 @@ from mbr_esd_metric.report.rating_table import AnnotationCount, Distribution, Te
 def distribution(
     text: Text, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
 ) -> Distribution:
-    """Count the candidates of one segment.
+    """Count the candidates of one segment; invalid ones are counted but not used.
 
-    Args:
-        text: the translation.
-        candidates: as sampled; invalid ones are counted but not used.
-        options: how a candidate is read.
-        most: number of annotations to keep, the most frequent first; ties in order of appearance.
+    The `most` most frequent annotations are kept, the most frequent first; ties in order of appearance.
     """
     length = len(text.translation)
     try:
@@ -47,22 +45,9 @@ def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
     """(width, candidates that mark these characters, candidates that mark them as major), over all L characters of the
     translation."""
     table = AnnotationTable([annotation.on("translation") for annotation in hypotheses.annotations], length)
-    found: list[tuple[int, int, int]] = []
-
-    def add(width: int, marked: int, major: int) -> None:
-        if width and found and found[-1][1:] == (marked, major):
-            found[-1] = (found[-1][0] + width, marked, major)
-        elif width:
-            found.append((width, marked, major))
-
-    bounds = table.bounds.tolist()
-    if not bounds:
-        return [(length, 0, 0)] if length else []
     counts = hypotheses.counts.astype(np.float64)
-    add(bounds[0], 0, 0)
-    for width, marked, major in zip(
-        np.diff(table.bounds).tolist(), (counts @ table.marked).tolist(), (counts @ table.major).tolist(), strict=True
-    ):
-        add(width, round(marked), round(major))
-    add(length - bounds[-1], 0, 0)
-    return found
+    # No candidate marks anything before the first bound or after the last.
+    marked, major = ([0, *map(round, (counts @ rows).tolist()), 0] for rows in (table.marked, table.major))
+    widths = np.diff([0, *table.bounds.tolist(), length]).tolist()
+    pieces = [piece for piece in zip(widths, marked, major, strict=False) if piece[0]]
+    return [(sum(width for width, *_ in same), *key) for key, same in groupby(pieces, itemgetter(1, 2))]

@@ -83,10 +83,8 @@ def evaluation_table(
     Args:
         title, labels: above the table, and the first columns.
         found: language pair -> row -> evaluation; the cells of a pair that lacks a row are empty.
-        pairs: the language pairs, in order.
-        measuring: how the evaluations were made.
-        notes: below the table, between that of exact SPA and that of rows with one score for everything.
-        named: what that last note calls a row.
+        pairs, measuring: the language pairs, in order, and how the evaluations were made.
+        notes: below the table, before that on rows with one score for everything, which `named` names.
         rated: whether a column says how many translations were rated.
     """
     rows: list[TableRow] = []
@@ -125,11 +123,7 @@ def evaluation_panels(
 ) -> dict[str, list[Curve]]:
     """Panel of a plot -> its curves: SPA, acc_eq, the span measures where all have them, and the numbers of spans.
 
-    Args:
-        measures: of error spans.
-        lines: label of a curve -> its points.
-        spans: whether there is a panel for the numbers of spans.
-        guides: the same of what the lines are compared with.
+    Lines are label -> points; guides are what the lines are compared with.
     """
     panels: dict[str, list[Curve]] = {}
     guides = guides or {}
@@ -198,10 +192,7 @@ def precision_recall_table(
 def precision_recall_panels(
     curves: Mapping[tuple[str, str], Mapping[str, PrecisionRecallCurve]],
 ) -> dict[str, Sequence[Curve]]:
-    """One panel for each measure. A metric without any span has no curve.
-
-    Args:
-        curves: (language pair, measure) -> metric -> its curve.
+    """One panel for each measure, of (language pair, measure) -> metric -> curve. A metric without any span has none.
 
     Raises:
         InputError: no metric has a span.

@@ -236,14 +236,10 @@ def mqm_inputs(source: Source) -> list[RatingInput]:
     for text, ratings in by_text.items():
         for number, (rater, annotation) in enumerate(sorted(ratings, key=lambda pair: pair[0]), 1):
             name = named.get(rater) or (f"human {number}" if each > 1 else "human")
-            signed = (
-                annotation
-                if named
-                else Annotation.of_rater(
-                    replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation
-                )
-            )
-            inputs.setdefault(name, []).append(SegmentRating(text, signed))
+            if rater not in named:
+                signed = (replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation)
+                annotation = Annotation.of_rater(signed)
+            inputs.setdefault(name, []).append(SegmentRating(text, annotation))
     prefix = f"{source.name} " if source.name else ""
     return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
 

@@ -45,11 +45,9 @@ def row_name(metric: Key) -> str:
 def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     """One row for each metric, with measures and span counts for the average and for each language pair.
 
-    Where no metric samples candidates, people read a table without their number N.
-
-    Args:
-        board: what `compute_leaderboard` returned.
-        signatures: "column" for a column of their own, as programs read it, "notes" for lines below the table.
+    Signatures have a "column", as programs read it, or "notes" below the table. Where no metric samples candidates,
+    people
+    read a table without their number N.
     """
     several, column = len(board.lps) > 1, signatures == "column"
     sampled = column or any(row.samples is not None for row in board.rows)
@@ -149,11 +147,7 @@ def correlation_table(
 ) -> Table:
     """One row for each metric; the statistics of each language pair, and of several their mean first.
 
-    Args:
-        title: above the table.
-        lps, statistics: in the order of the columns.
-        values: (language pair, name of the statistic) -> metric -> value.
-        notes: below the table.
+    `values` are those of (language pair, name of the statistic), by metric.
     """
     several = len(lps) > 1
     keys = dict.fromkeys(key for column in values.values() for key in column)
@@ -187,11 +181,7 @@ def overall_table(
 ) -> Table:
     """One row for each metric: the overall score, then the value of each task; metrics that miss a task come last.
 
-    Args:
-        title: above the table.
-        found: what `overall` returned.
-        ranks: metric -> significance cluster, where they were tested.
-        notes: below the table.
+    `ranks` are significance clusters, where metrics were tested.
     """
     ranks = ranks or {}
     columns = [

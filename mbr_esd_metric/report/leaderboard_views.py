@@ -123,13 +123,7 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
 
 
 def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> Table:
-    """Each metric, by its spans and by its score.
-
-    Args:
-        test_set: one language pair.
-        metrics: full or base names; none for all.
-        raters: sets of human ratings.
-    """
+    """Each metric, by its spans and by its score; metrics by full or base names, none for all."""
     gold = test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
     labels = gold_labels(test_set.gold, list(test_set.human(raters).values()), least)
@@ -199,12 +193,7 @@ def breakdown_table(
 ) -> Table:
     """One row for each part and metric; within a part the best by the first statistic or measure comes first.
 
-    Args:
-        test_set: one language pair.
-        by: the parts.
-        statistics: of scores, before the measures of error spans.
-        measuring: which raters, measures and SPA.
-        metrics: full or base names; none for all.
+    Statistics of scores come before the measures of error spans; metrics by full or base names, none for all.
     """
     names = [*statistics, *measuring.measures]
     data = stored_metrics(test_set, metrics, measuring.raters)

@@ -29,9 +29,7 @@ _Key = tuple[str, ...]
 def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> list[Table]:
     """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
 
-    Args:
-        ratings: of any number of people.
-        paths: the files that they were read from; the note under the comparison names them by their content.
+    The note under the comparison names the files that ratings were read from by their content.
 
     Raises:
         InputError: ratings that cannot stand in one table.
@@ -121,14 +119,11 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
     if not spans:
         return None
     groups: dict[str, list[Fate]] = {"all": [one.fate for one in spans]}
-    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
-        inside = [
-            one.fate
-            for one in spans
-            if one.span.confidence is not None and min(int(one.span.confidence * 5), 4) == round(low * 5)
-        ]
+    for fifth in range(5):
+        sure = [one for one in spans if one.span.confidence is not None]
+        inside = [one.fate for one in sure if min(int((one.span.confidence or 0.0) * 5), 4) == fifth]
         if inside:
-            groups[f"confidence {low:.1f} to {low + 0.2:.1f}"] = inside
+            groups[f"confidence {fifth / 5:.1f} to {(fifth + 1) / 5:.1f}"] = inside
     shares: dict[Fate, Column] = {
         fate: Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")
     }

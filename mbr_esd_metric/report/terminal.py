@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
+from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import printable
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
@@ -124,13 +124,8 @@ def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
     for span in annotation:
         whole, where = (text.translation, "") if span.side == "translation" else (text.source, "source ")
         place = f"{where}[{span.start}, {span.end})"
-        yield "  ".join([span.severity, place, *_details(span), visible(whole[span.start : span.end])])
+        details = [visible(span.category)] if span.category else []
+        details += [f"confidence {span.confidence:.2f}"] if span.confidence is not None else []
+        yield "  ".join([span.severity, place, *details, visible(whole[span.start : span.end])])
     for severity in annotation.unplaced:
         yield f"{severity}  omission without a place"
-
-
-def _details(span: ErrorSpan) -> Iterator[str]:
-    if span.category:
-        yield visible(span.category)
-    if span.confidence is not None:
-        yield f"confidence {span.confidence:.2f}"

@@ -98,18 +98,17 @@ def _clean(text: str) -> str:
 
 def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
     count: list[int | None] = []
-    own: list[float | None] = []
     parts = {
         row: [(one.start, one.end, one.score) for one in rating.parts]
         for row, rating in enumerate(column.ratings)
         if rating is not None and rating.parts
     }
+    own = [None if rating is None else rating.own for rating in column.ratings]
     mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
     spans: dict[str, list[Any]] = {
         name: [] for name in ("start", "length", "major", "category", "confidence", "source")
     }
     for rating in column.ratings:
-        own.append(None if rating is None else rating.own)
         if rating is None or rating.annotation is None:
             count.append(None)
             continue

@@ -71,9 +71,7 @@ def test_a_span_of_no_confidence_at_all_is_a_predicted_span() -> None:
 
 def made(confidence: list[float], confirmed: list[float]) -> Predicted:
     n = len(confidence)
-    return Predicted(
-        np.array(confidence), np.array(confirmed), np.zeros(0), np.zeros(0), np.arange(n, dtype=np.intp)
-    )
+    return Predicted(np.array(confidence), np.array(confirmed), np.zeros(0), np.zeros(0), np.arange(n, dtype=np.intp))
 
 
 def test_the_calibration_error_is_the_mean_gap_of_the_bins() -> None:
