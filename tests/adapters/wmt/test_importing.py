@@ -4,51 +4,58 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating
-from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Target, import_mqm
+from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm
 from mbr_esd_metric.adapters.wmt.scorers import make_scorer
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, MbrEsdError
 
 
 def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> MqmRating:
-    values = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": (), "lp": None}
-    values.update(fields)
-    return MqmRating(system, doc, segment, segment, rater, **values)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": ()}
+    return MqmRating(system, doc, segment, segment, rater, **(values | fields))
 
 
-def data(*ratings: MqmRating) -> MqmData:
-    return MqmData(Path("some.tsv"), ratings, ())
+def imported(
+    folder: Path, *ratings: MqmRating, test_set: str = "t", lp: str = "en-de", **target: Any
+) -> tuple[Imported, TestSet]:
+    done = import_mqm(MqmData(Path("some.tsv"), ratings, ()), Target(folder, test_set, lp, **target))
+    return done, load_test_set(folder, test_set, lp)
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*.*")}
 
 
 def test_segments_are_in_order_and_documents_in_one_piece(tmp_path: Path) -> None:
     ratings = [rating(s, n, doc=d) for s in "AB" for n, d in (("10", "x"), ("9", "y"), ("2", "x"), ("11", "y"))]
-    import_mqm(data(*ratings), Target(tmp_path, "t", "en-de"))
-    test_set = load_test_set(tmp_path, "t", "en-de")
+    _, test_set = imported(tmp_path, *ratings)
     assert test_set.sources == ("source 2", "source 10", "source 9", "source 11")
     assert [document for _, document in test_set.documents] == ["x", "x", "y", "y"]
 
 
 def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path) -> None:
     minor, major = MqmError("minor", "Style", "target", 0, 1), MqmError("major", "x", "source", 0, 1)
-    import_mqm(
-        data(
-            rating("A", "1", "r1", errors=(minor, minor)),
-            rating("A", "1", "r2", errors=(major,)),
-            rating("A", "2", "r1"),
-            rating("B", "1", "r1", errors=(MqmError("minor", "Fluency/Punctuation"),)),
-        ),
-        Target(tmp_path, "t", "en-de"),
+    done, test_set = imported(
+        tmp_path,
+        rating("A", "1", "r1", errors=(minor, minor)),
+        rating("A", "1", "r1", errors=(major,)),  # a rater rates a translation once
+        rating("A", "1", "r2", errors=(major,)),
+        rating("A", "2", "r1"),
+        rating("B", "1", "r1", errors=(MqmError("minor", "Fluency/Punctuation"),)),
+        rating("A", "3", lp="de-en"),
     )
-    test_set = load_test_set(tmp_path, "t", "en-de")
+    assert done.notes[0] == "1 ratings of other language pairs are left out"
+    assert done.notes[1].startswith("1 ratings by a rater who had rated the same translation")
     np.testing.assert_array_equal(test_set.gold, [[-3.5, 0], [-0.1, np.nan]])
     assert test_set.outputs["B"] == ("B 1", None)
     first, second = test_set.human_ratings()
@@ -57,112 +64,124 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
     assert first.annotations["B"] == (Annotation(), None)  # an error without a place is none either
 
 
-def test_what_is_of_another_language_pair_is_counted(tmp_path: Path) -> None:
-    both = data(rating("A", "1", lp="en-de"), rating("A", "2", lp="de-en"))
-    assert import_mqm(both, Target(tmp_path, "t", "en-de")).notes == ("1 ratings of other language pairs are left out",)
-
-
 def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
-    import_mqm(
-        data(rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2")), Target(tmp_path, "t", "en-de")
-    )
-    (merged,) = load_test_set(tmp_path, "t", "en-de").human_ratings()
+    _, test_set = imported(tmp_path, rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2"))
+    (merged,) = test_set.human_ratings()
     assert merged.name == "mqm.merged"
     assert merged.raters == {"A": ("r1", "r2"), "B": ("r2", None)}
 
 
 def test_the_paper_weights_instead_of_googles(tmp_path: Path) -> None:
     errors = (MqmError("minor", "Fluency/Punctuation"), MqmError("major", "Non-translation!"))
-    import_mqm(data(rating("A", "1", errors=errors)), Target(tmp_path, "t", "en-de", weights="paper"))
-    assert load_test_set(tmp_path, "t", "en-de").gold.item() == -6
+    assert imported(tmp_path, rating("A", "1", errors=errors), weights="paper")[1].gold.item() == -6
 
 
-def test_references_are_found_named_and_renamed(tmp_path: Path) -> None:
-    three = data(rating("ref", "1"), rating("A", "1"), rating("Human.1", "1"))
-    done = import_mqm(three, Target(tmp_path, "wmt21.tedtalks", "en-de"))
-    assert done.references == ("refA",)
-    assert "refA" in done.notes[0]
-    assert import_mqm(three, Target(tmp_path, "t", "en-de")).references == ("ref",)
-    done = import_mqm(three, Target(tmp_path, "u", "en-de", references=["refB"], rename={"Human.1": "refB"}))
-    assert done.references == ("refB",)
-    with pytest.raises(OptionError, match="no system 'refC' to be a reference; there are: A, Human.1, ref"):
-        import_mqm(three, Target(tmp_path, "v", "en-de", references=["refC"]))
-    with pytest.raises(OptionError, match="no system 'who' to rename"):
-        import_mqm(three, Target(tmp_path, "v", "en-de", rename={"who": "x"}))
-    with pytest.raises(InputError, match="'Human.1' is no name of a reference"):
-        import_mqm(three, Target(tmp_path, "v", "en-de", references=["Human.1"]))
+@pytest.mark.parametrize(
+    ("target", "references"),
+    [
+        ({}, ("ref",)),
+        ({"references": ["refB"], "rename": {"Human.1": "refB"}}, ("refB",)),
+        # It has one name in every language pair, also in one that the table of test sets does not have.
+        ({"test_set": "wmt21.tedtalks"}, ("refA",)),
+        ({"test_set": "wmt21.tedtalks", "lp": "de-en"}, ("refA",)),
+    ],
+)
+def test_references_are_found_named_and_renamed(
+    tmp_path: Path, target: dict[str, Any], references: tuple[str, ...]
+) -> None:
+    done, _ = imported(tmp_path, rating("ref", "1"), rating("a b/../c", "1"), rating("Human.1", "1"), **target)
+    assert done.references == references
+    assert "a_b_.._c" in done.systems
+    named = "system ref is called refA, as the standard reference of the test set"
+    assert (named in done.notes) == (references == ("refA",))
 
 
-def test_names_that_are_no_file_names(tmp_path: Path) -> None:
-    done = import_mqm(data(rating("a b/../c", "1")), Target(tmp_path, "s", "en-de"))
-    assert done.systems == ("a_b_.._c",)
-    for names in ((".a",), ("a b", "a_b")):
-        with pytest.raises(InputError, match="change it with --rename"):
-            import_mqm(data(*(rating(name, "1") for name in names)), Target(tmp_path, "t", "en-de"))
+A = rating("A", "1")
 
 
-@pytest.mark.parametrize(("test_set", "lp"), [("a/b", "en-de"), ("..", "en-de"), ("t", "ende"), ("t", "a/b-c")])
-def test_names_that_are_no_test_set_or_language_pair(tmp_path: Path, test_set: str, lp: str) -> None:
-    with pytest.raises(OptionError, match=r"such as ('en-de', not '(ende|a/b-c)'|wmt21\.tedtalks)$"):
-        import_mqm(data(rating("A", "1")), Target(tmp_path, test_set, lp))
+@pytest.mark.parametrize(
+    ("ratings", "target", "said"),
+    [
+        ([A], {"test_set": "a/b"}, r"such as wmt21\.tedtalks$"),
+        ([A], {"test_set": ".."}, r"such as wmt21\.tedtalks$"),
+        ([A], {"lp": "ende"}, "'en-de', not 'ende'"),
+        ([A], {"lp": "a/b-c"}, "'en-de', not 'a/b-c'"),
+        ([A], {"references": ["refC"]}, "no system 'refC' to be a reference; there are: A"),
+        ([A], {"rename": {"who": "x"}}, "no system 'who' to rename"),
+        ([rating("Human.1", "1")], {"references": ["Human.1"]}, "'Human.1' is no name of a reference"),
+        ([rating("A", "1", lp="de-en")], {"lp": "en-zh"}, "no ratings of en-zh; there are: de-en"),
+        ([rating("a b", "1"), rating("a_b", "1")], {}, "change it with --rename"),
+        ([rating("A", "1", "a b"), rating("A", "2", "a_b")], {}, "rater 'a_b' has the same file"),
+        ([rating("A", "1", "merged"), rating("A", "2", "b")], {}, "rater 'merged' has the same file"),
+        ([rating("A", "1", " ")], {}, "no name of its rater"),
+        *(
+            (ratings, {}, "becomes a file's name")
+            for name in ("r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800")
+            for ratings in ([rating("A", "1", name)], [A, rating(name, "2")])
+        ),
+        *(
+            (
+                [rating(s, n, **odd) for s in "AB" for n in "12"],
+                {},
+                r"cannot be kept in .*layout \(.*; nothing is imported",
+            )
+            for odd in ({"source": "NUL \0"}, {"source": "\ufeffa mark at the beginning"}, {"doc": " "}, {"doc": ""})
+        ),
+    ],
+)
+def test_what_the_layout_cannot_carry_is_not_imported(
+    tmp_path: Path, ratings: list[MqmRating], target: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(MbrEsdError, match=said):
+        imported(tmp_path / "data", *ratings, **target)
     assert not list(tmp_path.iterdir())
+    imported(tmp_path, A)
+    before = content(tmp_path)
+    with pytest.raises(MbrEsdError, match=said):
+        imported(tmp_path, *ratings, overwrite=True, **target)
+    assert content(tmp_path) == before
 
 
 def test_a_test_set_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    import_mqm(data(rating("A", "1"), rating("ref", "1")), Target(tmp_path, "t", "en-de"))
+    imported(tmp_path, A, rating("ref", "1"))
     with pytest.raises(InputError, match="already there.*--overwrite"):
-        import_mqm(data(rating("B", "1")), Target(tmp_path, "t", "en-de"))
-    import_mqm(data(rating("B", "1", "r7")), Target(tmp_path, "t", "en-de", overwrite=True))
-    test_set = load_test_set(tmp_path, "t", "en-de")
+        imported(tmp_path, rating("B", "1"))
+    _, test_set = imported(tmp_path, rating("B", "1", "r7"), overwrite=True)
     assert (set(test_set.outputs), test_set.references) == ({"B"}, {})
     assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r7"]
 
 
 def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
-    import_mqm(data(rating("A", "1"), rating("ref", "1")), Target(tmp_path, "t", "en-de"))
-    score_test_set(load_test_set(tmp_path, "t", "en-de"), make_scorer("empty"))
-    layout = load_test_set(tmp_path, "t", "en-de").layout
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    _, test_set = imported(tmp_path, A, rating("ref", "1"))
+    score_test_set(test_set, make_scorer("empty"))
+    source, other = test_set.layout.source(), rating("A", "1", target="other")
+    before = content(tmp_path)
     message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score .*delete"
     with pytest.raises(InputError, match=message):
-        import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de", overwrite=True))
-    layout.source().unlink()  # as a stopped import leaves it
+        imported(tmp_path, other, overwrite=True)
+    source.unlink()  # as a stopped import leaves it
     with pytest.raises(InputError, match="scores of the texts"):
-        import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de"))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} | {layout.source(): b"source 1\n"} == before
-    for path in layout.metric_files():
+        imported(tmp_path, other)
+    assert content(tmp_path) | {source: b"source 1\n"} == before
+    for path in test_set.layout.metric_files():
         path.unlink()
-    import_mqm(data(rating("A", "1", target="other")), Target(tmp_path, "t", "en-de"))
-    assert load_test_set(tmp_path, "t", "en-de").outputs["A"] == ("other",)
-
-
-def test_a_rater_rates_a_translation_once(tmp_path: Path) -> None:
-    minor = MqmError("minor", "x", "target", 0, 1)
-    done = import_mqm(data(rating("A", "1"), rating("A", "1", errors=(minor,))), Target(tmp_path, "t", "en-de"))
-    assert done.notes[0].startswith("1 ratings by a rater who had rated the same translation")
-    assert load_test_set(tmp_path, "t", "en-de").gold.item() == 0
+    assert imported(tmp_path, other)[1].outputs["A"] == ("other",)
 
 
 def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path) -> None:
     error = MqmError("major", "x", "target", 4, 7)
-    done = import_mqm(
-        data(
-            rating("A", "1", doc="A_doc", source="s one", lp="de-en"),
-            rating("A", "1", doc="A_doc", source="s two", lp="de-en"),
-            rating("B", "5", doc="B_doc", source="s two", target="the end", errors=(error,), lp="de-en"),
-            rating("B", "5", "r2", doc="B_doc", source="s two", target="xy end", lp="de-en"),
-            rating("", "5", doc="B_doc", source="s two", lp="de-en"),
-            rating("C", "5", doc="B_doc", source="s two", lp="en-de"),
-        ),
-        Target(tmp_path, "bio", "de-en"),
+    done, test_set = imported(
+        tmp_path,
+        rating("A", "1", doc="A_doc", source="s one"),
+        rating("A", "1", doc="A_doc", source="s two"),
+        rating("B", "5", doc="B_doc", source="s two", target="the end", errors=(error,)),
+        rating("B", "5", "r2", doc="B_doc", source="s two", target="xy end"),
+        rating("", "5", doc="B_doc", source="s two"),
     )
     assert (done.systems, done.segments, done.ratings) == (("A", "B"), 2, 4)
     assert any("without a name" in note for note in done.notes)
-    test_set = load_test_set(tmp_path, "bio", "de-en")
     assert test_set.sources == ("s one", "s two")
     assert test_set.outputs["B"] == (None, "the end")
-    with pytest.raises(InputError, match="no ratings of en-zh; there are: de-en"):
-        import_mqm(data(rating("A", "1", lp="de-en")), Target(tmp_path, "x", "en-zh"))
 
 
 #: System means of the TED talks, as the authors of the annotations publish them (google/wmt-mqm-human-evaluation,
@@ -205,58 +224,10 @@ def test_real_ted_talks_have_the_published_scores(
 
 
 def test_real_biomedical_set_imports(bio_mqm: Path, tmp_path: Path) -> None:
-    human = read_mqm(bio_mqm)
-    done = import_mqm(human, Target(tmp_path, "bio", "en-de", rename={"reference": "refA"}))
+    done, test_set = imported(tmp_path, *read_mqm(bio_mqm), rename={"reference": "refA"})
     assert "refA" in done.references
-    test_set = load_test_set(tmp_path, "bio", "en-de")
     assert test_set.segments == done.segments
     assert np.isfinite(test_set.gold).sum() > 4000
-
-
-@pytest.mark.parametrize("name", ["r\0", "..", ".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800"])
-def test_a_name_out_of_data_never_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
-    for ratings in (data(rating("A", "1", rater=name)), data(rating("A", "1"), rating(name, "2"))):
-        with pytest.raises(InputError, match="becomes a file's name"):
-            import_mqm(ratings, Target(tmp_path / "data", "t", "en-de"))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("raters", "said"),
-    [
-        (("a b", "a_b"), "rater 'a_b' has the same file"),
-        (("merged", "b"), "rater 'merged' has the same file"),
-        ((" ",), "no name of its rater"),
-    ],
-)
-def test_two_raters_never_share_a_file(tmp_path: Path, raters: tuple[str, ...], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        import_mqm(data(*(rating("A", str(n), name) for n, name in enumerate(raters))), Target(tmp_path, "t", "en-de"))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("lp", ["en-de", "de-en"])
-def test_ref_has_one_name_in_every_language_pair(tmp_path: Path, lp: str) -> None:
-    """Also in a language pair that the table of test sets does not have."""
-    done = import_mqm(data(*(rating(s, "1") for s in ("A", "B", "ref"))), Target(tmp_path, "wmt21.tedtalks", lp))
-    assert "system ref is called refA, as the standard reference of the test set" in done.notes
-    assert load_test_set(tmp_path, "wmt21.tedtalks", lp).systems == ("A", "B")
-
-
-@pytest.mark.parametrize(
-    "odd", [{"source": "NUL \0 in a text"}, {"source": "\ufeffa mark at the beginning"}, {"doc": " "}, {"doc": ""}]
-)
-def test_what_cannot_be_read_back_is_not_imported(odd: dict[str, str], tmp_path: Path) -> None:
-    made = data(*(rating(s, n, **odd) for s in "AB" for n in "12"))  # type: ignore[arg-type]
-    message = rf"cannot be kept in mt-metrics-eval's layout \({tmp_path}.*; nothing is imported"
-    with pytest.raises(InputError, match=message):
-        import_mqm(made, Target(tmp_path / "data", "t", "en-de"))
-    assert not list(tmp_path.iterdir())
-    import_mqm(data(rating("A", "1")), Target(tmp_path, "t", "en-de"))
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    with pytest.raises(InputError, match=message):
-        import_mqm(made, Target(tmp_path, "t", "en-de", overwrite=True))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ TEXTS = {
     "B": ["Die Katze schläft.", "Seit drei Tagen schon regnet es.", None],
 }
 
+Score = Callable[..., tuple[int, str, str]]
+
 
 @pytest.fixture
 def test_set(tmp_path: Path) -> TestSet:
@@ -49,7 +51,7 @@ def test_set(tmp_path: Path) -> TestSet:
 @pytest.fixture
 def score(
     test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+) -> Score:
     """`mbr-esd wmt score` of the test set: its status and what it prints."""
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
 
@@ -216,7 +218,7 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
-def test_invalid_candidates_are_counted(test_set: TestSet, score: Callable[..., tuple[int, str, str]]) -> None:
+def test_invalid_candidates_are_counted(test_set: TestSet, score: Score) -> None:
     words = ["--all", "--exclude", "refA", "--model", replayed(test_set, "AB", None, ["nirgends"])]
     first, second, third = score(*words, "empty")[2].splitlines()
     assert "of 10 candidates 5 could not be read; of 5 error spans 5 not found in the translation" in first
@@ -225,7 +227,7 @@ def test_invalid_candidates_are_counted(test_set: TestSet, score: Callable[..., 
     assert score(*words)[::2] == (0, "")
 
 
-def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Callable[..., tuple[int, str, str]]) -> None:
+def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Score) -> None:
     stored = test_set.layout.metric_scores("empty-src", "seg")
     assert score("--model", "empty", "--systems", "refA")[0] == 0  # it has no gold
     assert list(files.read_scores(stored)) == ["refA"]
@@ -238,9 +240,7 @@ def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Callable[.
     assert sorted(files.read_scores(stored)) == ["A", "B", "refA"]
 
 
-def test_systems_without_candidates_can_be_left_out(
-    test_set: TestSet, score: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_systems_without_candidates_can_be_left_out(test_set: TestSet, score: Score) -> None:
     model = replayed(test_set, "AB", [])
     status, _, err = score("--all", "--model", model)
     assert (status, "; to score the other systems: --exclude refA" in err) == (1, True)
@@ -250,7 +250,7 @@ def test_systems_without_candidates_can_be_left_out(
 
 def test_candidates_of_what_is_rated_are_enough(
     test_set: TestSet,
-    score: Callable[..., tuple[int, str, str]],
+    score: Score,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -302,7 +302,7 @@ def test_xcomet_spans_become_annotations() -> None:
     assert [s.severity for s in xcomet_annotation(spans, "ab cd", 0.7)] == ["major"]
 
 
-def test_problems_say_what_to_do(score: Callable[..., tuple[int, str, str]]) -> None:
+def test_problems_say_what_to_do(score: Score) -> None:
     with pytest.raises(OptionError, match="BLEU needs a reference"):
         make_scorer("BLEU", reference=None)
     with pytest.raises(OptionError, match="did you mean 'mbr-esd-llama'"):
@@ -368,9 +368,7 @@ def test_a_checkpoint_where_comet_is_not_installed(tmp_path: Path, monkeypatch: 
         make_scorer(str(tmp_path))
 
 
-def test_a_dry_run_counts_what_a_model_of_ours_would_sample(
-    test_set: TestSet, tmp_path: Path, score: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, tmp_path: Path, score: Score) -> None:
     model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
     assert "5 translations of 2 systems" in score("--model", model, "--dry-run")[1]  # those with gold
     shown = score("--all", "--model", "BLEU", model, "--dry-run")[1]
