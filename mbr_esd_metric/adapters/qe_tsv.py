@@ -163,9 +163,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
             cells = _without_tab_at_the_end(cells)
         if without_source(cells):
-            raise InputError(
-                f"{path}, line {number}: no sources, as in a submission or its gold; give the test set's table"
-            )
+            raise InputError(f"{path}, line {number}: no sources, as in a submission or its gold; give the test set")
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:

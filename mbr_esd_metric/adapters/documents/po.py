@@ -92,9 +92,7 @@ def _mark(
     lines = path.read_bytes().splitlines(keepends=True)
     starts = _starts(lines)
     if len(starts) != len(entries):
-        raise InputError(
-            f"{path}: {len(entries)} messages and {len(starts)} lines that begin one; run msgcat on the file"
-        )
+        raise InputError(f"{path}: {len(entries)} messages and {len(starts)} lines that begin one; run msgcat")
     done = 0
     with whole_file(output) as file:
         for entry, start in zip(entries, starts, strict=True):

@@ -58,9 +58,7 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
         near = [one for one in variants if base(one[0]) == base(source_language)]
         if not near:
             languages = ", ".join(language or "none" for language, _ in variants)
-            raise InputError(
-                f"{where}: no text in the source language {source_language}, but in {languages}; mend srclang"
-            )
+            raise InputError(f"{where}: no text in the source language {source_language}, but {languages}; fix srclang")
         source = next((one for one in near if one[0].lower() == source_language.lower()), near[0])
     rest = [one for one in variants if one is not source]
     return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
@@ -46,9 +45,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
         if len(stack) == 1:
             version = stack[0].attributes.get("version", "")
             if names[0] != "xliff" or not version.startswith(("1.", "2.")):
-                raise InputError(
-                    f"{path}: the root element is {names[0]} of version {version!r}; give XLIFF 1.x or 2.x"
-                )
+                raise InputError(f"{path}: the root element is {names[0]} of version {version!r}; give XLIFF 1 or 2")
             two = version.startswith("2.")
         elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
             if names[-1] in places and names[-1] == "target":
@@ -57,9 +54,11 @@ def read_xliff(path: Path, every: bool = False) -> Document:
             problems.extend(_state(stack[-1]))
         elif names[-1] in ("trans-unit", "segment"):
             if "source" in places:
-                why = next(chain(_untranslated(stack), problems, _state(stack[-1])), None)
+                translate = [element.attributes["translate"] for element in stack if "translate" in element.attributes]
+                untranslated = ['translate="no"'] if translate[-1:] == ["no"] else []
+                reasons = [*untranslated, *problems, *_state(stack[-1]), None]
                 target, document = places.get("target"), _named(stack, "file", "group")
-                units.append(XmlUnit(_id(stack), places["source"], target, _languages(stack), document, why))
+                units.append(XmlUnit(_id(stack), places["source"], target, _languages(stack), document, reasons[0]))
             places.clear()
             problems.clear()
 
@@ -71,12 +70,6 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 def _state(element: Element) -> list[str]:
     state = element.attributes.get("state", "")
     return [f'state="{state}"'] if state in _UNREADY.get(element.name, ()) else []
-
-
-def _untranslated(stack: Sequence[Element]) -> list[str]:
-    """Whether the innermost element that says so is not to be translated."""
-    values = [e.attributes["translate"] for e in stack if "translate" in e.attributes]
-    return ['translate="no"'] if values[-1:] == ["no"] else []
 
 
 def _id(stack: Sequence[Element]) -> str:

@@ -139,9 +139,7 @@ def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, 
         if item["tgt"].items() <= one["tgt"].items():
             return one
     what = "another translation" if same else "a source"
-    raise InputError(
-        f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give the campaign of these annotations"
-    )
+    raise InputError(f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give their campaign")
 
 
 def _is_check(campaign: Campaign, screen: str, items: Sequence[Mapping[str, Any]]) -> bool:

@@ -80,9 +80,7 @@ def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: Campai
         checks: attention checks; they are dealt out evenly, and come anywhere between the documents.
     """
     if not 1 <= plan.each <= len(plan.annotators):
-        raise OptionError(
-            f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more annotators"
-        )
+        raise OptionError(f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more")
     if not documents:
         raise InputError("there is no segment to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))

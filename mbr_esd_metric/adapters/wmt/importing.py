@@ -68,9 +68,7 @@ class Target:
             raise OptionError(f"a language pair is two language codes such as 'en-de', not {self.lp!r}")
         layout = Layout(Path(self.data).expanduser(), self.test_set, self.lp)
         if layout.source().exists() and not self.overwrite:
-            raise InputError(
-                f"{layout.source()} is already there; choose another test set or folder, or add --overwrite"
-            )
+            raise InputError(f"{layout.source()} is already there; choose another test set, or add --overwrite")
         if stale := layout.metric_files():
             folders = " and ".join(dict.fromkeys(str(path.parent) for path in stale))
             raise InputError(

@@ -64,9 +64,7 @@ def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
             "(docs/leaderboards.md, scores of your own)"
         )
     if found is None:
-        raise InputError(
-            f"{path}: its first line is of no form that is known; say what it is: --kind {' | '.join(IMPORT_KINDS)}"
-        )
+        raise InputError(f"{path}: its first line is of no form that is known; give --kind {' | '.join(IMPORT_KINDS)}")
     if found == "people or metric":
         if submission:
             return "wmt25-task2"

@@ -146,9 +146,7 @@ class MbrEsdScorer(Scorer):
         card = load_card(model)
         card = with_pair(card, None if card.lp else lp)
         if card.decision.blank == "skip":
-            raise OptionError(
-                "blank=skip gives no score, and a test set needs one of every segment; take worst or perfect"
-            )
+            raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
         self._metric = Metric(card)
         self._name = f"{name or default_name(model)}-src"
         self.signatures = {self._name: signature([plan(one, []) for one in members(card)])}
@@ -256,9 +254,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
-        raise OptionError(
-            f"--name {name}: the name of a metric becomes a file's name; letters, digits and _.+=*- can be in it"
-        )
+        raise OptionError(f"--name {name}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
     base = joined_names(model)[0].partition("?")[0]
     if name is not None and model in ("empty", "BLEU", "chrF"):
         raise useless(f"--name {name}", f"--model {model}")

@@ -208,7 +208,10 @@ def _read_wmt26(path: Path) -> list[SubmissionRow]:
     def rows(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> Iterator[SubmissionRow]:
         spans, scores = item.get("task1_pred") or {}, item.get("task2_pred") or {}
         for system in dict.fromkeys([*spans, *scores]):
-            annotation = None if spans.get(system) is None else _json_spans(spans[system])
+            annotation, answer = None, spans.get(system)
+            if answer is not None:
+                omission = [{"severity": answer["omission"]}] if answer.get("omission") else []
+                annotation = _annotation([*answer["errors"], *omission])
             score = None if scores.get(system) is None else finite(scores[system])
             yield SubmissionRow(lp, system, document, int(place), place, annotation, score, domain)
 
@@ -245,12 +248,6 @@ def _offset(word: str) -> int:
         return int(word)
     except ValueError:
         raise ValueError(f"offset {word!r}: each has to be a whole number") from None
-
-
-def _json_spans(answer: Mapping[str, Any]) -> Annotation:
-    """The errors of one translation of WMT26, and how bad what it leaves out is, if it does."""
-    omission = [{"severity": answer["omission"]}] if answer.get("omission") else []
-    return _annotation([*answer["errors"], *omission])
 
 
 def _annotation(errors: Iterable[Mapping[str, Any]], length: int | None = None) -> Annotation:

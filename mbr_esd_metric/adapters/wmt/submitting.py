@@ -216,9 +216,7 @@ def import_submission(
             if row is None and (system not in rated or rated[system][number] is not None)
         ]
         if missing:
-            raise InputError(
-                f"{path}: nothing on segment {missing[0]} of system {system} (segments missing: {len(missing)})"
-            )
+            raise InputError(f"{path}: nothing on segment {missing[0]} of system {system} ({len(missing)} are missing)")
         scores[system] = [None if row is None else _score(row) for row in row_of]
         if all(row.spans is not None for row in by_number.values()):
             spans[system] = [None if row is None else row.spans for row in row_of]
