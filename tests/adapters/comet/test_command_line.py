@@ -107,10 +107,8 @@ def test_compare(comet_command: Command, files: Files) -> None:
     assert done.status == 0, done.err
     info = json.loads(Path("out.json").read_text(encoding="utf-8"))
     assert info["model"] == files.model
-    assert [system["scores"] for system in info["translations"]] == [
-        pytest.approx(SCORES, abs=1e-6),
-        pytest.approx(SCORES[::-1], abs=1e-6),
-    ]
+    for system, expected in zip(info["translations"], (SCORES, SCORES[::-1]), strict=True):
+        assert system["scores"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,39 +160,37 @@ def test_files_that_do_not_fit(comet_command: Command, files: Files, name: str, 
 
 
 def test_too_few_translations(comet_command: Command, files: Files) -> None:
-    done = comet_command("score", "-s", files.sources, "--model", files.model)
-    assert "add -t FILE" in done.error
-    done = comet_command("compare", "-s", files.sources, "-t", files.translations, "--model", files.model)
-    assert "two systems or more" in done.error
+    words = ("-s", files.sources, "--model", files.model)
+    assert "add -t FILE" in comet_command("score", *words).error
+    assert "two systems or more" in comet_command("compare", *words, "-t", files.translations).error
+
+
+SERVER = "mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
 
 
 @pytest.mark.parametrize(
-    ("path", "fix"), [("no/such/out.json", "the folder does not exist"), (".", "give the name of a file")]
+    ("model", "path", "said"),
+    [
+        ("mbr-esd-dmo", "out.json", "did you mean 'mbr-esd-demo'"),
+        ("mbr-esd-demo?utilty=f1", "out.json", "did you mean 'utility'"),
+        (f"{SERVER}ref.txt", "out.json", "ref.txt"),  # which is no store
+        (f"{SERVER}new.sqlite", "out.json", "127.0.0.1:9"),
+        (None, "no/such/out.json", "the folder does not exist"),
+        (None, ".", "give the name of a file"),
+        (None, "/dev/full", "No space left on device; what was sampled is kept"),
+        *(
+            (None, path, f"{Path(path)} is an input, which the output would replace; write to another file")
+            for path in ("./src.txt", "mt.txt", "ref.txt", "candidates.jsonl")
+        ),
+    ],
 )
-def test_a_result_that_cannot_be_written(comet_command: Command, files: Files, path: str, fix: str) -> None:
-    done = score(comet_command, files, "--to_json", path)
-    assert fix in done.error
-    assert "Segment" not in done.out
-
-
-@pytest.mark.parametrize("path", ["./src.txt", "mt.txt", "ref.txt", "candidates.jsonl"])
-def test_a_result_that_would_replace_an_input(comet_command: Command, files: Files, path: str) -> None:
+def test_what_goes_wrong_is_one_line(
+    comet_command: Command, files: Files, model: str | None, path: str, said: str
+) -> None:
     files.write("ref.txt", *TRANSLATIONS)
-    before = Path(path).read_bytes()
-    done = score(comet_command, files, "-r", "ref.txt", "--to_json", path)
-    assert f"{Path(path)} is an input, which the output would replace; write to another file" in done.error
-    assert Path(path).read_bytes() == before
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk(comet_command: Command, files: Files) -> None:
-    done = score(comet_command, files, "--to_json", "/dev/full")
-    assert "No space left on device; what was sampled is kept" in done.error
-
-
-@pytest.mark.parametrize(("model", "fix"), [("mbr-esd-dmo", "'mbr-esd-demo'"), ("mbr-esd-demo?utilty=f1", "'utility'")])
-def test_an_unknown_model_or_option(comet_command: Command, files: Files, model: str, fix: str) -> None:
-    assert f"did you mean {fix}" in score(comet_command, files, model=model).error
+    before = {file: file.read_bytes() for file in Path().glob("*.*") if file.is_file()}
+    assert said in score(comet_command, files, "-r", "ref.txt", "--to_json", path, model=model).error
+    assert {file: file.read_bytes() for file in before} == before
 
 
 def test_a_model_that_is_nobodys_is_comets_error(
@@ -212,14 +208,6 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, f
     assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in done.error
     assert score(comet_command, files, "--model_storage_path", "elsewhere").status in (0, 1)
     assert next(Path("elsewhere").glob("*/checkpoints/model.ckpt")).is_file()
-
-
-def test_what_engine_and_store_raise(comet_command: Command, files: Files) -> None:
-    files.write("foreign.txt", "not a store")
-    model = "mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
-    for store, said in (("foreign.txt", "foreign.txt"), ("new.sqlite", "127.0.0.1:9")):
-        assert said in score(comet_command, files, "--quiet", model=model + store).error
-    assert Path("foreign.txt").read_text(encoding="utf-8") == "not a store\n"
 
 
 @pytest.mark.parametrize(
