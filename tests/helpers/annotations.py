@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
@@ -37,6 +38,23 @@ def drawn(rng: random.Random, length: int, most: int = 4) -> Annotation:
         start = rng.randrange(length)
         spans.append(ErrorSpan(start, rng.randint(start + 1, length), rng.choice(["major", "minor"])))
     return Annotation(spans)
+
+
+def matrix(
+    rng: np.random.Generator, systems: int, segments: int, length: int, most: int = 3, sure: float = 0.0
+) -> list[list[Annotation]]:
+    """Random annotations, systems x segments; that share of their spans has a confidence in tenths."""
+
+    def span() -> ErrorSpan:
+        start = int(rng.integers(0, length - 1))
+        end = int(rng.integers(start + 1, length + 1))
+        confidence = float(rng.integers(0, 11)) / 10 if rng.random() < sure else None
+        return ErrorSpan(start, end, "major" if rng.integers(2) else "minor", confidence=confidence)
+
+    return [
+        [Annotation([span() for _ in range(rng.integers(0, most + 1))]) for _ in range(segments)]
+        for _ in range(systems)
+    ]
 
 
 def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:

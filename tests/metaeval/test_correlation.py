@@ -105,12 +105,6 @@ def test_systems_are_compared_by_one_score_each() -> None:
     assert system_correlation(gold, metric).value == exactly(stats.pearsonr(gold[rated], metric[rated]).statistic)
 
 
-def test_means_are_of_what_is_rated() -> None:
-    means = system_means([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]])
-    assert means[0] == 2.0
-    assert np.isnan(means[1])
-
-
 def test_the_mean_of_a_system_is_over_what_is_rated_be_it_one() -> None:
     means = system_means([[-1.0, np.nan], [-2.0, -4.0], [np.nan, np.nan]])
     assert means[:2].tolist() == [-1.0, -3.0]

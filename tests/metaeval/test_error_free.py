@@ -55,7 +55,4 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     clean, others = scores[rated & (labels == 1)], scores[rated & (labels == 0)]
     wins = [(a > b) + 0.5 * (a == b) for a in clean for b in others]
     assert found.auc == pytest.approx(np.mean(wins), abs=1e-12)
-
-
-def test_one_kind_of_translation_has_no_area() -> None:
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)

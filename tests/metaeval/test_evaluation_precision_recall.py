@@ -12,42 +12,24 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from mbr_esd_metric.metaeval.span_measures import expanded
+from mbr_esd_metric.metaeval.spans import confidence_of
+from tests.helpers.annotations import matrix
 
 LENGTH = 40
-
-
-def annotations(rng: np.random.Generator, systems: int, segments: int, confident: bool) -> list[list[Annotation]]:
-    def one() -> Annotation:
-        spans = []
-        for _ in range(rng.integers(0, 4)):
-            start = int(rng.integers(0, LENGTH - 1))
-            end = int(rng.integers(start + 1, LENGTH + 1))
-            # Some without a confidence, which are certain.
-            confidence = float(rng.integers(0, 11)) / 10 if confident and rng.random() < 0.9 else None
-            spans.append(ErrorSpan(start, end, "major" if rng.integers(2) else "minor", confidence=confidence))
-        return Annotation(spans)
-
-    return [[one() for _ in range(segments)] for _ in range(systems)]
 
 
 @pytest.mark.parametrize("measure", ["f1-corpus", "f1-wmt25-corpus", "mpp-corpus", "softdice-corpus"])
 @pytest.mark.parametrize("raters", ["mean", "best"])
 def test_each_point_is_an_evaluation_of_what_is_left(measure: str, raters: str) -> None:
     rng = np.random.default_rng(5)
-    predicted = annotations(rng, 3, 8, confident=True)
-    human = [annotations(rng, 3, 8, confident=False) for _ in range(2)]
+    predicted = matrix(rng, 3, 8, LENGTH, sure=0.9)  # a span without a confidence is certain
+    human = [matrix(rng, 3, 8, LENGTH) for _ in range(2)]
     lengths = np.full((3, 8), LENGTH)
     curve = precision_recall_curve(predicted, human, lengths, measure, raters)  # type: ignore[arg-type]
     assert [point.threshold for point in curve.points[:3]] == [math.inf, 1.0, 0.9]
     assert (curve.points[0].precision, curve.points[0].recall) == (1.0, 0.0)
     for point in curve.points:
-        left = [
-            [
-                Annotation(s for s in a if (1.0 if s.confidence is None else s.confidence) >= point.threshold)
-                for a in row
-            ]
-            for row in predicted
-        ]
+        left = [[Annotation(s for s in a if confidence_of(s) >= point.threshold) for a in row] for row in predicted]
         names = expanded([f"{measure}-parts"]) if raters == "mean" else (measure,)
         values = evaluate_spans(left, human, lengths, names, raters).values  # type: ignore[arg-type]
         assert point.value == pytest.approx(values[measure], abs=1e-12)

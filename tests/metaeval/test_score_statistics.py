@@ -52,12 +52,8 @@ def test_wmt23_and_later_have_their_tasks() -> None:
     assert [str(task.statistic) for task in tasks[:4]] == ["sys-accuracy", "sys-pearson", "seg-pearson-none", "acc_eq"]
     assert [task.weight for task in tasks] == [0.25, *[0.125] * 6]
     later = wmt_tasks("wmt24", lps)
-    assert [(task.lps[0], str(task.statistic)) for task in later] == [
-        ("en-de", "spa"),
-        ("en-de", "acc_eq"),
-        ("zh-en", "spa"),
-        ("zh-en", "acc_eq"),
-    ]
+    names = [(lp, statistic) for lp in ("en-de", "zh-en") for statistic in ("spa", "acc_eq")]
+    assert [(task.lps[0], str(task.statistic)) for task in later] == names
     assert wmt_tasks("wmt25", lps) == later
     assert {task.weight for task in later} == {0.25}
     three = wmt_tasks("wmt24", [*lps, lp("en-es")])

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.ranking import assign_ranks
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
+from tests.helpers.annotations import matrix
 
 SYSTEMS, SEGMENTS, LENGTH = 3, 14, 20
 MEASURES = (
@@ -32,17 +33,12 @@ MEASURES = (
 
 def annotations(rng: np.random.Generator, like: Sequence[Sequence[Annotation]] | None = None) -> list[list[Annotation]]:
     """Random spans; with `like`, most of them its own."""
-    rows = []
-    for i in range(SYSTEMS):
-        rows.append([])
-        for j in range(SEGMENTS):
-            spans = []
-            for _ in range(rng.integers(0, 3)):
-                start = int(rng.integers(0, LENGTH - 4))
-                severity = "major" if rng.integers(0, 2) else "minor"
-                spans.append(ErrorSpan(start, start + int(rng.integers(1, 5)), severity))
-            rows[-1].append(like[i][j] if like is not None and rng.random() < 0.6 else Annotation(spans))
-    return rows
+    rows = matrix(rng, SYSTEMS, SEGMENTS, LENGTH, most=2)
+    if like is None:
+        return rows
+    return [
+        [b if rng.random() < 0.6 else a for a, b in zip(*pair, strict=True)] for pair in zip(rows, like, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +68,8 @@ def plain_sums(one: SpanScores, measure: str) -> list[npt.NDArray[np.float64]]:
 def heads(k: int, seed: int, segments: int) -> npt.NDArray[np.bool_]:
     """The coins of the draws: the bits of the generator's words, lowest byte first."""
     rng = np.random.default_rng(seed)
-    bits = []
-    for _ in range(k):
-        words = [int(rng.integers(0, 1 << 64, dtype=np.uint64)) for _ in range(-(-segments // 64))]
-        row = [byte >> (7 - at) & 1 for word in words for byte in word.to_bytes(8, "little") for at in range(8)]
-        bits.append(row[:segments])
-    return np.array(bits, dtype=np.bool_)
+    words = [int(rng.integers(0, 1 << 64, dtype=np.uint64)).to_bytes(8, "little") for _ in range(k)]
+    return np.array([[word[at // 8] >> (7 - at % 8) & 1 for at in range(segments)] for word in words], dtype=np.bool_)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

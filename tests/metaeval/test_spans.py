@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,21 +29,13 @@ from mbr_esd_metric.metaeval import (
 )
 from mbr_esd_metric.metaeval.span_measures import expanded
 from mbr_esd_metric.metaeval.spans import SpanCounts, rater_agreement
+from tests.helpers.annotations import matrix
 
 LENGTH = 30
 
 
 def annotations(rng: np.random.Generator, systems: int, segments: int, most: int = 3) -> list[list[Annotation]]:
-    def one() -> Annotation:
-        spans = []
-        for _ in range(rng.integers(0, most + 1)):
-            start = int(rng.integers(0, LENGTH - 1))
-            end = int(rng.integers(start + 1, LENGTH + 1))
-            severity = "major" if rng.integers(2) else "minor"
-            spans.append(ErrorSpan(start, end, severity, confidence=float(rng.integers(0, 21)) / 20))
-        return Annotation(spans)
-
-    return [[one() for _ in range(segments)] for _ in range(systems)]
+    return matrix(rng, systems, segments, LENGTH, most, sure=1.0)
 
 
 def vector(annotation: Annotation) -> list[float]:
@@ -53,24 +46,32 @@ def vector(annotation: Annotation) -> list[float]:
     ]
 
 
-def plain_corpus_soft_dice(pairs: Sequence[tuple[Annotation, Annotation]]) -> float:
-    shared = sum(min(x, y) for a, b in pairs for x, y in zip(vector(a), vector(b), strict=True))
-    total = sum(sum(vector(a)) + sum(vector(b)) for a, b in pairs)
-    return 2 * shared / total if total else 1.0
+def plain_parts(predicted: Annotation, human: Annotation, name: str) -> tuple[float, float, float]:
+    """What both sides earn, and what each could earn, character by character."""
+    if name == "softdice-corpus":
+        shared = sum(min(x, y) for x, y in zip(vector(predicted), vector(human), strict=True))
+        return shared, sum(vector(predicted)), sum(vector(human))
+    covers = [
+        [Counter(span.severity for span in side if span.start <= i < span.end) for i in range(LENGTH)]
+        for side in (predicted, human)
+    ]
+    if name == "f1-corpus":  # a character counts once
+        covers = [[Counter(set(one)) for one in side] for side in covers]
+        credits = [1.0 if p & h else 0.5 if p and h else 0.0 for p, h in zip(*covers, strict=True)]
+        return sum(credits), *(sum(map(bool, side)) for side in covers)
+    credit = 0.0
+    for p, h in zip(*covers, strict=True):
+        same = (p & h).total()
+        credit += same + 0.5 * (min(p.total(), h.total()) - same)
+    return credit, *(sum(span.end - span.start for span in side) for side in (predicted, human))
 
 
-def plain_corpus_f1(pairs: Sequence[tuple[Annotation, Annotation]]) -> float:
-    """Character by character: full credit where the severities agree, half where they do not."""
-
-    def severities(annotation: Annotation, i: int) -> set[str]:
-        return {span.severity for span in annotation if span.start <= i < span.end}
-
-    credit = size = 0.0
-    for (a, b), i in itertools.product(pairs, range(LENGTH)):
-        in_a, in_b = severities(a, i), severities(b, i)
-        size += bool(in_a) + bool(in_b)
-        credit += 1.0 if in_a & in_b else 0.5 if in_a and in_b else 0.0
-    return 2 * credit / size if size else 1.0
+def plain_corpus(pairs: Sequence[tuple[Annotation, Annotation]], name: str) -> tuple[float, float, float]:
+    """Precision, recall and their harmonic mean."""
+    earned, most, there = np.sum([plain_parts(a, b, name) for a, b in pairs], axis=0)
+    if not most + there:
+        return 1.0, 1.0, 1.0
+    return earned / most if most else 1.0, earned / there if there else 1.0, 2 * earned / (most + there)
 
 
 @settings(max_examples=40, deadline=None)
@@ -85,46 +86,12 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
     assert scores.rated == 7
     for name, similarity in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
         assert scores.values[name] == pytest.approx(sum(similarity(a, b, LENGTH) for a, b in pairs) / 7)
-    assert scores.values["softdice-corpus"] == pytest.approx(plain_corpus_soft_dice(pairs))
-    assert scores.values["f1-corpus"] == pytest.approx(plain_corpus_f1(pairs))
+    for name in ("softdice-corpus", "f1-corpus"):
+        assert scores.values[name] == pytest.approx(plain_corpus(pairs, name)[2])
     assert scores.counts.major == sum(s.severity == "major" for a, _ in pairs for s in a)
     assert scores.counts.gold_minor == sum(s.severity == "minor" for _, b in pairs for s in b)
-    only = [np.isnan(values).any(axis=2) for values in scores.statistics.values()]
-    for unrated in only:
-        assert np.argwhere(unrated).tolist() == [[0, 2]]
-
-
-def plain_parts(predicted: Annotation, human: Annotation, name: str) -> tuple[float, float, float, float]:
-    """What the prediction earns and could earn, and the same of the human's spans, character by character."""
-    if name == "f1-corpus":
-        earned = [plain_credit(predicted, human, i) for i in range(LENGTH)]
-        marked = [[any(s.start <= i < s.end for s in side) for i in range(LENGTH)] for side in (predicted, human)]
-        return sum(earned), sum(marked[0]), sum(earned), sum(marked[1])
-    if name == "softdice-corpus":
-        shared = sum(min(x, y) for x, y in zip(vector(predicted), vector(human), strict=True))
-        return shared, sum(vector(predicted)), shared, sum(vector(human))
-    covers = {
-        (side, severity, i): sum(s.severity == severity and s.start <= i < s.end for s in spans)
-        for side, spans in (("p", predicted), ("h", human))
-        for severity in ("major", "minor")
-        for i in range(LENGTH)
-    }
-    credit = 0.0
-    for i in range(LENGTH):
-        left = {"p": 0, "h": 0}
-        for severity in ("major", "minor"):
-            p, h = covers["p", severity, i], covers["h", severity, i]
-            credit += min(p, h)
-            left["p"] += p - min(p, h)
-            left["h"] += h - min(p, h)
-        credit += 0.5 * min(left.values())
-    sizes = [sum(s.end - s.start for s in side) for side in (predicted, human)]
-    return credit, sizes[0], credit, sizes[1]
-
-
-def plain_credit(a: Annotation, b: Annotation, i: int) -> float:
-    in_a, in_b = ({s.severity for s in side if s.start <= i < s.end} for side in (a, b))
-    return 1.0 if in_a & in_b else 0.5 if in_a and in_b else 0.0
+    for values in scores.statistics.values():
+        assert np.argwhere(np.isnan(values).any(axis=2)).tolist() == [[0, 2]]
 
 
 @pytest.mark.parametrize("name", ["f1-corpus", "softdice-corpus", "f1-wmt25-corpus"])
@@ -132,14 +99,10 @@ def test_precision_and_recall_of_a_corpus_are_their_definitions(name: str) -> No
     rng = np.random.default_rng(8)
     predicted, human = annotations(rng, 3, 6, 4), annotations(rng, 3, 6, 3)
     pairs = [(p, h) for ps, hs in zip(predicted, human, strict=True) for p, h in zip(ps, hs, strict=True)]
-    earned, most, found, there = np.sum([plain_parts(p, h, name) for p, h in pairs], axis=0)
     scores = evaluate_spans(predicted, [human], np.full((3, 6), LENGTH), expanded([f"{name}-parts"]))
-    precision, recall = earned / most, found / there
-    assert scores.values == {
-        name: pytest.approx(2 * precision * recall / (precision + recall), abs=1e-12),
-        f"{name}-precision": pytest.approx(precision, abs=1e-12),
-        f"{name}-recall": pytest.approx(recall, abs=1e-12),
-    }
+    precision, recall, both = plain_corpus(pairs, name)
+    expected = {name: both, f"{name}-precision": precision, f"{name}-recall": recall}
+    assert scores.values == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softf1", "f1", "softdice", "mpp"])
@@ -201,14 +164,10 @@ def test_several_raters_count_their_mean_or_the_nearest_of_them() -> None:
     second: list[list[Annotation | None]] = [[None, *row[1:]] for row in two]
     mean = evaluate_spans(predicted, [one, second], lengths, ["softf1", "softdice-corpus"])
     best = evaluate_spans(predicted, [one, second], lengths, ["softf1", "softdice-corpus"], "best")
-    alone = [
-        [
-            [soft_f1(predicted[i][j], rater[i][j] or (), LENGTH) for rater in ([one] if j == 0 else [one, two])]
-            for j in range(6)
-        ]
-        for i in range(2)
+    cells = [
+        [soft_f1(predicted[i][j], rater[i][j], LENGTH) for rater in ([one] if j == 0 else [one, two])]
+        for i, j in itertools.product(range(2), range(6))
     ]
-    cells = [values for row in alone for values in row]
     assert mean.values["softf1"] == pytest.approx(sum(sum(v) / len(v) for v in cells) / 12)
     assert best.values["softf1"] == pytest.approx(sum(max(v) for v in cells) / 12)
     assert best.values["softdice-corpus"] > mean.values["softdice-corpus"]
@@ -226,22 +185,24 @@ def test_any_similarity_and_any_mean_of_some_is_a_measure() -> None:
     assert values["softf1+scoresim"] == pytest.approx((soft_f1(annotation, other, LENGTH) + 1 - 4 / 25) / 2)
 
 
-def test_span_inputs_are_checked() -> None:
-    one = [[Annotation([ErrorSpan(0, 9, "major")])]]
-    with pytest.raises(InputError, match="no prediction for system 1, segment 1"):
-        evaluate_spans([[None]], [one], [[LENGTH]])
-    with pytest.raises(InputError, match=r"rater 1, system 1, segment 1: error span \[0, 9\) ends past"):
-        evaluate_spans(one, [one], [[5]])
-    with pytest.raises(InputError, match="prediction is not 1 systems x 1 segments"):
-        evaluate_spans([[(), ()]], [one], [[LENGTH]])
-    with pytest.raises(InputError, match="no rater has rated"):
-        evaluate_spans(one, [[[None]]], [[LENGTH]])
-    with pytest.raises(InputError, match="no human annotations"):
-        evaluate_spans(one, [], [[LENGTH]])
-    with pytest.raises(OptionError, match="did you mean 'mpp-corpus'"):
-        evaluate_spans(one, [one], [[LENGTH]], ["mp-corpus"])
-    with pytest.raises(OptionError, match="treatment of several raters"):
-        evaluate_spans(one, [one], [[LENGTH]], raters="median")  # type: ignore[arg-type]
+ONE: list[list[Any]] = [[Annotation([ErrorSpan(0, 9, "major")])]]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "options", "message"),
+    [
+        ([[None]], [ONE], {}, "no prediction for system 1, segment 1"),
+        (ONE, [ONE], {"lengths": [[5]]}, r"rater 1, system 1, segment 1: error span \[0, 9\) ends past"),
+        ([[(), ()]], [ONE], {}, "prediction is not 1 systems x 1 segments"),
+        (ONE, [[[None]]], {}, "no rater has rated"),
+        (ONE, [], {}, "no human annotations"),
+        (ONE, [ONE], {"measures": ["mp-corpus"]}, "did you mean 'mpp-corpus'"),
+        (ONE, [ONE], {"raters": "median"}, "treatment of several raters"),
+    ],
+)
+def test_span_inputs_are_checked(predicted: Any, gold: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((InputError, OptionError), match=message):
+        evaluate_spans(predicted, gold, **{"lengths": [[LENGTH]], **options})
 
 
 def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
@@ -268,8 +229,6 @@ def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1] > 0
     assert points[0.0] == Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]).evaluate(predicted)
-    certain = {s.confidence for row in predicted for a in row for s in a if s.confidence and s.confidence >= 1}
-    assert certain == {1.0}
 
 
 def test_sweep_inputs_are_checked() -> None:
