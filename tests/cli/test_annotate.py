@@ -15,6 +15,7 @@ from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output,
 from mbr_esd_metric.adapters.ratings import PersonRating, read_person_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
+from tests.helpers.command import Command
 from tests.helpers.pages import browser
 from tests.helpers.pearmut import Person, Server
 from tests.helpers.wmt_folder import DOCUMENTS, SEGMENTS, SYSTEMS, write_folder
@@ -46,11 +47,8 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def _export(*words: str, beside: str = "out.json") -> dict[str, Any]:
-    assert (
-        main(["annotate", "export", *dict.fromkeys(["out.json", beside]), "--lp", "en-de", "-o", "round1.json", *words])
-        == 0
-    )
+def _export(words: str = "") -> dict[str, Any]:
+    assert main(f"annotate export out.json --lp en-de -o round1.json {words}".split()) == 0
     made: dict[str, Any] = json.loads(Path("round1.json").read_text(encoding="utf-8"))
     return made
 
@@ -74,20 +72,20 @@ def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: Path) -> None:
 
 
 def test_only_sure_spans_are_marked(scored: Path) -> None:
-    spans = [s for screen in _screens(_export("--min-confidence", "0.5")) for s in screen[0]["error_spans"].values()]
+    spans = [s for screen in _screens(_export("--min-confidence 0.5")) for s in screen[0]["error_spans"].values()]
     assert sum(len(each) for each in spans) == 5
 
 
 def test_documents_keep_together_and_annotators_take_turns(scored: Path) -> None:
     Path("docs.txt").write_text("news\tone\nnews\tone\nnews\ttwo\nnews\ttwo\nnews\tthree\nnews\tthree\n")
-    made = _export("--documents", "docs.txt", "--annotators", "anna", "ben", "--each", "2")
+    made = _export("--documents docs.txt --annotators anna ben --each 2")
     assert made["info"]["users"] == ["anna", "ben"]
     assert [[item["segment"] for item in screen] for screen in made["data"][0]] == [["1", "2"], ["3", "4"], ["5", "6"]]
     assert [next(item["document"] for item in screen) for screen in made["data"][1]] == ["one", "two", "three"]
 
 
 def test_an_attention_check_is_another_screen_with_an_error_that_was_planted(scored: Path) -> None:
-    made = _export("--annotators", "2", "--checks", "1")
+    made = _export("--annotators 2 --checks 1")
     checks = [screen for screen in _screens(made) if "validation" in screen[0]]
     assert len(checks) == 2
     assert len(_screens(made)) == 8
@@ -101,15 +99,15 @@ def test_an_attention_check_is_another_screen_with_an_error_that_was_planted(sco
 
 
 def test_a_share_of_the_documents_has_no_spans(scored: Path) -> None:
-    bare = [screen for screen in _screens(_export("--bare", "0.5")) if "error_spans" not in screen[0]]
+    bare = [screen for screen in _screens(_export("--bare 0.5")) if "error_spans" not in screen[0]]
     assert len(bare) == 3
 
 
-def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path) -> None:
+def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path, mbr_esd: Command) -> None:
     """Segments that nobody has rated are there as well, in order."""
     write_folder(tmp_path / "data", "made", "en-de")
-    where = ["--test-set", f"{tmp_path / 'data'}/made", "--lp", "en-de", "-o", str(tmp_path / "r.json")]
-    assert main(["annotate", "export", *where, "--prefill", "spans-src"]) == 0
+    words = f"--test-set {tmp_path}/data/made --lp en-de -o {tmp_path}/r.json --prefill spans-src"
+    mbr_esd("annotate export", words)
     made = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     items = [item for screen in _screens(made) for item in screen]
     assert [item["segment"] for item in items] == [str(n) for n in range(1, SEGMENTS + 1)]
@@ -119,26 +117,24 @@ def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path) 
     assert sum(len(spans) for item in items for spans in item["error_spans"].values()) > SEGMENTS
 
 
-def test_messages(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages(scored: Path, mbr_esd: Command) -> None:
     for words, said in {
-        ("--prefill", "other"): "unknown input with error spans 'other'",
-        ("--each", "2"): "each document has 2 annotators, and there are 1",
-        ("--checks", "99"): "attention checks are wanted",
-        ("--annotators", "x", "x"): "a name is there twice",
-        ("--prefill", "none", "--min-confidence", "0.5"): "changes nothing where no span is marked",
-        ("--test-set", "wmt24"): "give files with translations, or --test-set",
+        "--prefill other": "unknown input with error spans 'other'",
+        "--each 2": "each document has 2 annotators, and there are 1",
+        "--checks 99": "attention checks are wanted",
+        "--annotators x x": "a name is there twice",
+        "--prefill none --min-confidence 0.5": "changes nothing where no span is marked",
+        "--test-set wmt24": "give files with translations, or --test-set",
     }.items():
-        assert main(["annotate", "export", "out.json", "--lp", "en-de", "-o", "x.json", *words]) == 1
-        assert said in capsys.readouterr().err
+        assert said in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
     _export()
     for wrong, said in {"round1.json": "the campaign alone", "out.json": "no campaign of Pearmut"}.items():
-        assert main(["annotate", "import", wrong, "-o", "r.jsonl"]) == 1
-        assert said in capsys.readouterr().err
+        assert said in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 
 @pytest.fixture
 def people(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Any]]:
-    _export("--annotators", "anna", "ben", "--each", "2", "--checks", "1")
+    _export("--annotators anna ben --each 2 --checks 1")
     server = Server(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
     driver = browser(tmp_path_factory.mktemp("profile"))
     server.start()
@@ -147,9 +143,7 @@ def people(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     server.kill()
 
 
-def test_what_people_click_comes_back(
-    people: tuple[Server, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path, mbr_esd: Command) -> None:
     """Two annotators take turns on seven screens of two systems; the server dies in the middle."""
     server, driver = people
     made = json.loads(Path("round1.json").read_text(encoding="utf-8"))
@@ -189,8 +183,7 @@ def test_what_people_click_comes_back(
             assert person.next() == (turn < 6)
     assert done == {"anna": 7, "ben": 7}
 
-    assert main(["annotate", "import", str(server.folder), "-o", "ratings.jsonl"]) == 0
-    said = capsys.readouterr().out
+    said = mbr_esd("annotate import", server.folder, "-o ratings.jsonl").out
     assert "24 ratings of 2 annotators" in said
     assert "anna passed 0 of 1 attention check" in said
     assert "ben passed 1 of 1 attention check" in said
@@ -226,32 +219,27 @@ def test_what_people_click_comes_back(
     for kind in ("annotations", "campaigns"):
         with urllib.request.urlopen(server.url(f"/download-{kind}?campaign_id=round1")) as reply:
             Path(f"{kind}.json").write_bytes(reply.read())
-    assert main(["annotate", "import", "campaigns.json", "annotations.json", "-o", "again.jsonl"]) == 0
+    mbr_esd("annotate import campaigns.json annotations.json -o again.jsonl")
     assert Path("again.jsonl").read_bytes() == Path("ratings.jsonl").read_bytes()
-    capsys.readouterr()
 
     # Every verb for ratings of people reads them.
     assert len(read_mqm("ratings.jsonl").ratings) == 24
-    assert main(["annotate", "report", "ratings.jsonl"]) == 0
-    told = capsys.readouterr().out
+    told = mbr_esd("annotate report ratings.jsonl").out
     assert "A is better" in told
     assert "signed: mbr-esd-metric" in told
-    assert main(["calibrate", "out.json", "ratings.jsonl", "--save", "c.json"]) == 0
-    assert main(["report", "out.json", "ratings.jsonl", "-o", "report.html"]) == 0
-    assert main(["wmt", "import", "ratings.jsonl", "--test-set", "data/mine"]) == 0
+    mbr_esd("calibrate out.json ratings.jsonl --save c.json")
+    mbr_esd("report out.json ratings.jsonl -o report.html")
+    mbr_esd("wmt import ratings.jsonl --test-set data/mine")
     assert list(Path("data").rglob("en-de.esa.seg.score"))  # people's scores, not penalties of their errors
 
 
 def test_a_budget_takes_the_same_segments_at_random(scored: Path) -> None:
-    assert len(_segments(_export("--budget", "2"))) == 2
-    assert _segments(_export("--budget", "2")) == _segments(_export("--budget", "2"))
+    first, again = ([one["segment"] for screen in _screens(_export("--budget 2")) for one in screen] for _ in range(2))
+    assert first == again
+    assert len(first) == 2
 
 
-def _segments(made: dict[str, Any]) -> list[str]:
-    return [item["segment"] for screen in _screens(made) for item in screen]
-
-
-def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, mbr_esd: Command) -> None:
     shown = Screen("d", (Item("1", "a cat", {"X": Output("Hund")}),))
     check = Screen("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
     made = campaign([shown], [check], CampaignPlan("c", "en-de", ("\x1b[31m",)))
@@ -262,6 +250,5 @@ def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, capsys: pytest.Cap
         for at, screen in enumerate(made["data"][0])
     ]
     (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
-    out = str(tmp_path / "r.jsonl")
-    assert main(["annotate", "import", str(tmp_path / "c.json"), str(tmp_path / "a.json"), "-o", out]) == 0
-    assert "  \u241b[31m passed 0 of 1 attention check\n" in capsys.readouterr().out
+    said = mbr_esd("annotate import", tmp_path / "c.json", tmp_path / "a.json", "-o", tmp_path / "r.jsonl").out
+    assert "  \u241b[31m passed 0 of 1 attention check\n" in said

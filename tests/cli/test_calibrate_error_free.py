@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.metaeval.error_free import read_error_free
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
 
@@ -38,70 +38,59 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_it_is_learnt_and_saved(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "out.json", "--error-free", "mqm.jsonl", "--save", "e.json"]) == 0
-    told = capsys.readouterr()
+def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
+    told = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
     assert "of 200 rated translations are without error" in told.out
     assert "e.json: learnt on 200 translations of out.json" in told.err
     assert read_error_free("e.json").aim == "mcc"
-    command = ["calibrate", "out.json", "--error-free", "esa.jsonl", "--precision", "0.8", "--save", "e.json"]
-    assert main(command) == 0
+    again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
     # 84 of 100 is not without error, although nothing is marked.
     first = int(told.out.split(" of 200 rated")[0].split()[-1])
     clean = json.loads(Path("mqm.jsonl").read_text().splitlines()[0])["errors"] == []
-    assert f"{first - clean} of 200 rated translations" in capsys.readouterr().out
+    assert f"{first - clean} of 200 rated translations" in again.out
 
 
 @pytest.mark.usefixtures("files")
-def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages(mbr_esd: Command) -> None:
     for words, said in (
-        (["out.json", "--error-free"], "give a metric's files and --error-free RATINGS"),
-        (["out.json", "--error-free", "mqm.jsonl", "--precision", "2"], "--precision 2.0: give a share"),
-        (["out.json", "mqm.jsonl", "--precision", "0.9"], "--precision 0.9 changes nothing"),
+        ("out.json --error-free", "give a metric's files and --error-free RATINGS"),
+        ("out.json --error-free mqm.jsonl --precision 2", "--precision 2.0: give a share"),
+        ("out.json mqm.jsonl --precision 0.9", "--precision 0.9 changes nothing"),
     ):
-        assert main(["calibrate", *words]) == 1
-        assert said in capsys.readouterr().err
+        assert said in mbr_esd("calibrate", words, status=1).err
 
 
 @pytest.mark.usefixtures("files")
-def test_a_gate_over_the_share_of_segments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "out.json", "--error-free", "mqm.jsonl", "--save", "e.json"]) == 0
+def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
+    mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
     Path("src.txt").write_text("one\ntwo\nthree\n")
     Path("mt.txt").write_text("eins\nzwei\n\n")
+    error = {"error_span": "zwei", "category": "a", "sub_category": "b", "severity": "major"}
     with Path("c.jsonl").open("w") as file:
-        for source, text in (("one", "eins"), ("two", "zwei")):
-            errors = [{"error_span": "zwei", "category": "a", "sub_category": "b", "severity": "major"}] * (
-                text == "zwei"
-            )
+        for source, text, errors in (("one", "eins", []), ("two", "zwei", [error])):
             answer = {"text": json.dumps({"errors": errors}), "logprob": -1.0}
             file.write(json.dumps({"id": source, "src": source, "mt": text, "candidates": [answer]}) + "\n")
-    model = "mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
-    command = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--only_system", "--error-free", "e.json"]
-    capsys.readouterr()
-    assert main([*command, "--fail-share", "0.3", "--to_json", "o.json"]) == 0
-    told = capsys.readouterr()
+    score = "score -s src.txt -t mt.txt --only_system --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
+    told = mbr_esd(score, "--error-free e.json --fail-share 0.3 --to_json o.json")
     assert "mt.txt\twithout error: 0.3333" in told.out
     assert f"|error-free:{read_error_free('e.json').digest}" in told.err
     assert [row["error_free"] for row in json.loads(Path("o.json").read_text())["mt.txt"]] == [True, False, False]
-    assert main([*command, "--fail-share", "0.9"]) == 3
-    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in capsys.readouterr().err
-    assert main([*command[:-2], "--fail-share", "0.9"]) == 1
-    assert "give a share from 0 to 1, and --error-free FILE" in capsys.readouterr().err
+    said = mbr_esd(score, "--error-free e.json --fail-share 0.9", status=3).err
+    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in said
+    assert "give a share from 0 to 1, and --error-free FILE" in mbr_esd(score, "--fail-share 0.9", status=1).err
 
 
-def test_a_test_set_teaches_task_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_set_teaches_task_3(tmp_path: Path, mbr_esd: Command) -> None:
     write_folder(tmp_path / "data", "made", "en-de")
-    where = ["--test-set", f"{tmp_path / 'data'}/made", "--lp", "en-de"]
-    file, out = str(tmp_path / "e.json"), str(tmp_path / "t3.jsonl")
-    assert main(["calibrate", *where, "--metric", "spans", "--error-free", "--save", file]) == 0
-    assert "by" in capsys.readouterr().out
-    submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "spans", "-o", out]
-    assert main([*submit, "--error-free", file]) == 0
-    told = [json.loads(line)["task3_pred"] for line in Path(out).read_text().splitlines()]
-    assert main([*submit, "--error-free", "90"]) == 0
-    by_score = [json.loads(line)["task3_pred"] for line in Path(out).read_text().splitlines()]
+    where = f"--test-set {tmp_path}/data/made --lp en-de"
+    file, out = tmp_path / "e.json", tmp_path / "t3.jsonl"
+    assert "by" in mbr_esd("calibrate", where, "--metric spans --error-free --save", file).out
+    submit = f"wmt submit {where} --task wmt26 --metric spans -o {out} --error-free"
+    told, by_score = [], []
+    for by, rows in ((file, told), (90, by_score)):
+        mbr_esd(submit, by)
+        rows += [json.loads(line)["task3_pred"] for line in out.read_text().splitlines()]
     assert [list(one) for one in told] == [list(one) for one in by_score]
     assert {value for one in told for value in one.values()} == {0, 1}
-    assert main([*submit, "--error-free", "none.json"]) == 1
-    assert "none.json: cannot be read" in capsys.readouterr().err
+    assert "none.json: cannot be read" in mbr_esd(submit, "none.json", status=1).err

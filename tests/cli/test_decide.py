@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import decide
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
@@ -24,6 +23,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
+from tests.helpers.command import Command
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")
 
@@ -36,12 +36,8 @@ def records(n: int, seed: int = 0) -> list[CandidateRecord]:
         texts = []
         for _ in range(rng.randint(1, 12)):
             errors = [
-                {
-                    "error_span": rng.choice(words),
-                    "category": "style",
-                    "sub_category": "awkward",
-                    "severity": rng.choice(["major", "minor"]),
-                }
+                {"error_span": rng.choice(words), "category": "style", "sub_category": "awkward"}
+                | {"severity": rng.choice(["major", "minor"])}
                 for _ in range(rng.choice([0, 1, 1, 2]))
             ]
             texts.append(render_answer(errors))
@@ -51,8 +47,15 @@ def records(n: int, seed: int = 0) -> list[CandidateRecord]:
     return made
 
 
-def run(*words: object) -> int:
-    return main(["decide", *map(str, words), "--quiet"])
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.jsonl"
+
+
+@pytest.fixture
+def run(mbr_esd: Command, out: Path) -> Command:
+    """Decides a file into `out`."""
+    return lambda path, *words, status=0: mbr_esd("decide", path, "-o", out, *words, status=status)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -66,30 +69,20 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", [[], ["--utility", "softdice+f1"], ["--rule", "map"], ["--weights", "model"]])
-def test_each_line_is_the_decision_for_its_segment(source: Path, tmp_path: Path, options: list[str]) -> None:
-    out = tmp_path / "out.jsonl"
-    assert run(source, "-o", out, *options) == 0
-    given = {name.removeprefix("--"): value for name, value in zip(options[::2], options[1::2], strict=True)}
+@pytest.mark.parametrize("options", [{}, {"utility": "softdice+f1"}, {"rule": "map"}, {"weights": "model"}])
+def test_each_line_is_the_decision_for_its_segment(
+    source: Path, tmp_path: Path, mbr_esd: Command, options: dict[str, Any]
+) -> None:
+    out = tmp_path / f"out{''.join(source.suffixes)}"
+    mbr_esd("decide", source, "-o", out, *(f"--{name} {value}" for name, value in options.items()))
+    assert out.read_bytes().startswith(b"\x1f\x8b") == (source.suffix == ".gz")
     for record, row in zip(read_candidates(source), read_decisions(out), strict=True):
-        decision = decide(record.candidates, record.mt, **given)  # type: ignore[arg-type]
+        decision = decide(record.candidates, record.mt, **options)
         assert (row.id, row.system, row.index, row.mqm) == (record.id, "A", decision.index, decision.mqm)
         assert row.annotation == decision.annotation
         assert row.texts == tuple(record.mt[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utilities[decision.index]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.jsonl"]
-
-
-@pytest.mark.parametrize(("suffix", "magic"), [(".gz", b"\x1f\x8b"), (".zst", b"\x28\xb5\x2f\xfd")])
-def test_the_output_is_compressed_by_its_suffix(source: Path, tmp_path: Path, suffix: str, magic: bytes) -> None:
-    if suffix == ".zst":
-        pytest.importorskip("zstandard")
-    plain, out = tmp_path / "out.jsonl", tmp_path / f"out.jsonl{suffix}"
-    for path in (plain, out):
-        assert run(source, "-o", path) == 0
-    assert out.read_bytes().startswith(magic)
-    assert list(read_decisions(out)) == list(read_decisions(plain))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, "out.jsonl", out.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, out.name]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
@@ -105,11 +98,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str, monkeyp
     assert peaks[1] < peaks[0] + 500_000
 
 
-def test_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_change_nothing(source: Path, out: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 2000)
-    for name, workers in (("one", 1), ("two", 2)):
-        assert run(source, "-o", tmp_path / name, "--workers", workers) == 0
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    run(source)
+    alone = out.read_bytes()
+    run(source, "--workers 2")
+    assert out.read_bytes() == alone
 
 
 def test_the_workers_of_a_run_that_fails_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,79 +127,70 @@ def test_a_run_with_workers_ends_without_a_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
-def test_a_run_that_fails_leaves_the_old_file(source: Path, tmp_path: Path, rule: str) -> None:
-    out = tmp_path / "out"
+def test_a_run_that_fails_leaves_the_old_file(source: Path, out: Path, run: Command, rule: str) -> None:
     out.write_text("old", encoding="utf-8")
     source.write_bytes(source.read_bytes() + b"{\n")
-    before = sorted(tmp_path.iterdir())
-    assert run(source, "-o", out, "--rule", rule) == 1
+    before = sorted(out.parent.iterdir())
+    run(source, "--rule", rule, status=1)
     assert out.read_text(encoding="utf-8") == "old"
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(out.parent.iterdir()) == before
 
 
-def test_a_file_is_decided_as_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_decided_as_it_says(tmp_path: Path, out: Path, run: Command) -> None:
     """Unless an option changes it, which the signature says; one file has one decision."""
-    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    path = tmp_path / "c.jsonl"
     made = [replace(one, decision={"rule": "mbr", "score": "expected"}) for one in records(3)]
     write_records(path, made)
-    assert run(path, "-o", out, "--quiet") == 0
+    run(path)
     expected = [decide(one.candidates, one.mt, score="expected").score for one in made]
     assert [row["score"] for row in rows(out)] == pytest.approx(expected)
-    assert main(["decide", str(path), "-o", str(out), "--score", "chosen"]) == 0
-    assert "score:" not in capsys.readouterr().err.splitlines()[-1]
+    assert "score:" not in run(path, "--score chosen").err.splitlines()[-1]
     assert [row["score"] for row in rows(out)] == [decide(one.candidates, one.mt).score for one in made]
-    assert main(["decide", str(path), "-o", str(out), "--utility", "f1"]) == 0
-    assert "|u:f1|" in (line := capsys.readouterr().err.splitlines()[-1])
+    line = run(path, "--utility f1").err.splitlines()[-1]
+    assert "|u:f1|" in line
     assert "|score:expected|" in line
     write_records(path, [*made, replace(made[0], id="other", decision={"rule": "map"})])
-    assert run(path, "-o", out) == 1
-    assert "line 4, segment 'other' of system 'A': its \"decision\" is" in capsys.readouterr().err
+    assert "line 4, segment 'other' of system 'A': its \"decision\" is" in run(path, status=1).err
     write_records(path, [replace(made[0], decision={"rule": "mpb"})])
-    assert run(path, "-o", out) == 1
-    assert "did you mean 'mbr'" in capsys.readouterr().err
+    assert "did you mean 'mbr'" in run(path, status=1).err
 
 
 @pytest.mark.parametrize(("name", "content"), [("c.jsonl", ""), ("c.jsonl", "\n\n"), ("c.gen.json", "{}")])
-def test_a_file_without_segments(tmp_path: Path, name: str, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_segments(tmp_path: Path, name: str, content: str, run: Command) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    assert run(tmp_path / name, "-o", tmp_path / "out") == 1
-    assert f"{name} holds no segment" in capsys.readouterr().err
+    assert f"{name} holds no segment" in run(tmp_path / name, status=1).err
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_malformed_lines(tmp_path: Path, workers: int, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
+def test_malformed_lines(tmp_path: Path, workers: int, out: Path, run: Command) -> None:
+    path = tmp_path / "c.jsonl"
     good = [json.dumps(record.to_json()) for record in records(3)]
     hopeless = json.dumps(CandidateRecord("x", "s", "m", CandidateColumns(("?",), (None,), (False,))).to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
-    assert run(path, "-o", out, "--workers", workers) == 1
-    said = capsys.readouterr().err
+    said = run(path, "--workers", workers, status=1).err
     assert 'c.jsonl, line 3: no "src"' in said
     assert "--skip-invalid" in said
     assert not out.exists()
-    assert main(["decide", str(path), "-o", str(out), "--workers", str(workers), "--skip-invalid"]) == 0
+    said = run(path, "--skip-invalid --workers", workers).err
     assert [row["id"] for row in rows(out)] == ["0", "1", "2"]
-    said = capsys.readouterr().err
     assert "3 segments decided, 2 lines left out" in said
     assert "line 3: no" in said
     assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in said
 
 
-def test_invalid_empty_and_google_weights(tmp_path: Path) -> None:
-    path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
+def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Command) -> None:
+    path = tmp_path / "c.jsonl"
     comma = {"error_span": ",", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
-    answer = render_answer([comma])
-    columns = CandidateColumns((answer, "?", "?"), (-1, -1, -1), (False,) * 3)
+    columns = CandidateColumns((render_answer([comma]), "?", "?"), (-1, -1, -1), (False,) * 3)
     write_records(path, [CandidateRecord("1", "s", "a, b", columns)])
-    assert run(path, "-o", out, "--mqm", "google") == 0
+    run(path, "--mqm google")
     assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
-    assert run(path, "-o", out, "--invalid", "empty") == 0
+    run(path, "--invalid empty")
     assert (rows(out)[0]["index"], rows(out)[0]["spans"], rows(out)[0]["distinct"]) == (1, [], 2)
 
 
-def test_mbr_corpus_is_that_of_the_library(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
+def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
     summary = decide_file(source, out, DecisionOptions(rule="mbr-corpus"))
     read = list(read_candidates(source))
     expected = decide_corpus(((record.candidates, record.mt) for record in read), DecisionOptions("mbr-corpus"))
@@ -218,83 +203,64 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--rule", "mrb"], "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'"),
-        (["--rule", "oracle"], "--rule oracle needs human annotations"),
-        (["--rule", "mbr-corpus", "--utility", "softf1"], "--utility softf1 changes nothing with --rule mbr-corpus"),
-        (["--utility", "softf2"], "softf1"),
-        (["--format", "compct"], "error: --format compct: unknown format 'compct'; did you mean 'compact'"),
-        *(
-            (["--weights", "w"], "'w'"),
-            (["--invalid", "w"], "'w'"),
-            (["--mqm", "w"], "'w'"),
-            (["--location", "w"], "'w'"),
-        ),
-        (["--workers", "0"], "error: "),
+        ("--rule mrb", "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'"),
+        ("--rule oracle", "--rule oracle needs human annotations"),
+        ("--rule mbr-corpus --utility softf1", "--utility softf1 changes nothing with --rule mbr-corpus"),
+        ("--utility softf2", "softf1"),
+        ("--format compct", "error: --format compct: unknown format 'compct'; did you mean 'compact'"),
+        *((f"--{option} w", "'w'") for option in ("weights", "invalid", "mqm", "location")),
+        ("--workers 0", "error: "),
     ],
 )
-def test_options_that_are_refused_leave_nothing(
-    source: Path, tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(source, "-o", tmp_path / "out", *words) == 1
-    error = capsys.readouterr().err
+def test_options_that_are_refused_leave_nothing(source: Path, out: Path, words: str, said: str, run: Command) -> None:
+    error = run(source, words, status=1).err
     assert said in error
     assert "mrb" not in words or "oracle" not in error
-    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+    assert [path.name for path in out.parent.iterdir()] == [source.name]
 
 
-def test_a_utility_is_taken_where_it_says_something(source: Path, tmp_path: Path) -> None:
-    utilities = []
+def test_a_utility_is_taken_where_it_says_something(source: Path, out: Path, run: Command) -> None:
+    """MAP chooses without it, and reports it."""
+    utilities = set()
     for utility in ("f1", "scoresim"):
-        assert run(source, "-o", tmp_path / utility, "--rule", "map", "--utility", utility) == 0
-        utilities.append([row.expected_utility for row in read_decisions(tmp_path / utility)])
-    assert utilities[0] != utilities[1]  # MAP chooses without it, and reports it
+        run(source, "--rule map --utility", utility)
+        utilities.add(tuple(row.expected_utility for row in read_decisions(out)))
+    assert len(utilities) == 2
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
-def test_blank_translations(tmp_path: Path, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = tmp_path / "c.jsonl", tmp_path / "out.jsonl"
+def test_blank_translations(tmp_path: Path, rule: str, out: Path, run: Command) -> None:
+    path = tmp_path / "c.jsonl"
     blank = CandidateRecord("b", "source", " ", CandidateColumns((render_answer([]),) * 2, (-1.0, -1.0), (False,) * 2))
     write_records(path, [*records(2), blank])
     scores = {}
     for mode in ("worst", "perfect", "skip"):
-        capsys.readouterr()
-        assert main(["decide", str(path), "-o", str(out), "--rule", rule, "--blank", mode]) == 0
+        said = run(path, "--rule", rule, "--blank", mode).err
         scores[mode] = [row["mqm"] for row in rows(out)]
-        said = capsys.readouterr().err
         assert ("blank translations: 1 (--blank worst)" in said) == (mode == "worst")
         assert ("segment 'b': a blank translation" in said) == (mode == "skip")
     assert scores["worst"][2] == -25
     assert scores["perfect"] == [*scores["worst"][:2], 0]
     assert scores["skip"] == scores["worst"][:2]
     write_records(path, [blank])
-    assert run(path, "-o", out, "--rule", rule) == 0
+    run(path, "--rule", rule)
     assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["spans"]) == (0, None, [])
 
 
-def test_candidates_in_another_format_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_candidates_in_another_format_name_the_option(tmp_path: Path, run: Command) -> None:
     candidates = tmp_path / "candidates.jsonl"
     line = '{"id": "1", "src": "a", "mt": "und so", "candidates": [{"text": "minor <so>", "logprob": -1.0}]}'
     candidates.write_text(line + "\n", encoding="utf-8")
-    out = str(tmp_path / "out.jsonl")
-    assert main(["decide", str(candidates), "-o", out]) == 1
-    assert (
-        "(1 not JSON); they are in the format compact, and were read as json: say so with --format compact"
-        in capsys.readouterr().err
-    )
-    assert main(["decide", str(candidates), "-o", out, "--format", "compact"]) == 0
+    said = run(candidates, status=1).err
+    assert "they are in the format compact, and were read as json: say so with --format compact" in said
+    run(candidates, "--format compact")
 
 
-def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    error = '{"error_span": "b", "category": "accuracy", "sub_category": "x", "severity": "major"}'
-    texts = ['{"errors": []}', '{"errors": []}', f'{{"errors": [{error}]}}']
+def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, run: Command) -> None:
+    error = {"error_span": "b", "category": "accuracy", "sub_category": "x", "severity": "major"}
+    texts = (render_answer([]), render_answer([]), render_answer([error]))
     path = tmp_path / "candidates.jsonl"
-    lines = [
-        json.dumps({"id": str(i), "src": "a", "mt": "a b", "candidates": [{"text": t} for t in texts[: i + 1]]})
-        for i in (1, 2)
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    out = str(tmp_path / "out.jsonl")
-    assert main(["decide", str(path), "-o", out]) == 0
-    assert "all 2 segments have the score 1; --score expected takes the mean" in capsys.readouterr().err
-    assert main(["decide", str(path), "-o", out, "--score", "expected"]) == 0
-    assert "have the score" not in capsys.readouterr().err
+    columns = [CandidateColumns(texts[:n], (None,) * n, (False,) * n) for n in (2, 3)]
+    write_records(path, [CandidateRecord(str(i), "a", "a b", one) for i, one in enumerate(columns)])
+    assert "all 2 segments have the score 1; --score expected takes the mean" in run(path).err
+    assert "have the score" not in run(path, "--score expected").err

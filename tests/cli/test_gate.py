@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from mbr_esd_metric.cli.gate import Check, junit
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.score import _checks
+from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -44,60 +44,50 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 MODEL = "mbr-esd-demo?engine=replay&candidates=new.jsonl&n=3"
+SCORE = f"score -s src.txt -t mt.txt --model {MODEL} --quiet --only_system"
 
 
-def test_a_score_below_the_limit_ends_with_3(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--quiet", "--only_system"]
-    assert main([*words, "--fail-under", "0.8", "--summary", "out.md", "--junit", "out.xml"]) == 0
+def test_a_score_below_the_limit_ends_with_3(files: Path, mbr_esd: Command) -> None:
+    mbr_esd(SCORE, "--fail-under 0.8 --summary out.md --junit out.xml")
     assert "✅ mt.txt" in Path("out.md").read_text(encoding="utf-8")
-    assert main([*words, "--fail-under", "0.83", "--summary", "out.md", "--junit", "out.xml"]) == 3
-    assert capsys.readouterr().err == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
-    said = Path("out.md").read_text(encoding="utf-8")
-    assert "❌ mt.txt scores 0.8200, less than 0.83" in said
-    assert re.search(r"\| +0\.8200 \|", said)
+    said = mbr_esd(SCORE, "--fail-under 0.83 --summary out.md --junit out.xml", status=3).err
+    assert said == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
+    summary = Path("out.md").read_text(encoding="utf-8")
+    assert "❌ mt.txt scores 0.8200, less than 0.83" in summary
+    assert re.search(r"\| +0\.8200 \|", summary)
     suite = ElementTree.parse("out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
-    assert main([*words, "--junit", "out.xml"]) == 1
-    assert "--junit out.xml changes nothing with a run without a gate" in capsys.readouterr().err
+    said = mbr_esd(SCORE, "--junit out.xml", status=1).err
+    assert "--junit out.xml changes nothing with a run without a gate" in said
 
 
-def test_a_row_without_a_translation_does_not_pass(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_without_a_translation_does_not_pass(files: Path, mbr_esd: Command) -> None:
     Path("some.csv").write_text("source,target\nsource 0,one two\nsource 1,\n")
-    words = ["score", "some.csv", "--lp", "en-de", "--model", MODEL, "--quiet", "--only_system", "-o", "out.csv"]
-    assert main([*words, "--fail-under", "0.5"]) == 3
-    assert "gate: some.csv scores 0.4000" in capsys.readouterr().err
+    said = mbr_esd(f"score some.csv --lp en-de --model {MODEL} --quiet -o out.csv --fail-under 0.5", status=3).err
+    assert "gate: some.csv scores 0.4000" in said
     assert Path("out.csv").read_text().splitlines()[2] == "source 1,,0.0,[]"
 
 
-FILES = ["--summary", "out.md", "--junit", "o.xml"]
-
-
-def test_a_worse_system_ends_with_3(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "old.jsonl", "new.jsonl", "--fail-if-worse", *FILES]) == 3
-    assert "gate: new is worse than old by 0.1600 (p = " in capsys.readouterr().err
+def test_a_worse_system_ends_with_3(files: Path, mbr_esd: Command) -> None:
+    said = mbr_esd("compare old.jsonl new.jsonl --fail-if-worse --summary out.md --junit o.xml", status=3).err
+    assert "gate: new is worse than old by 0.1600 (p = " in said
     assert "new is worse" in Path("out.md").read_text(encoding="utf-8")
-    assert main(["compare", "new.jsonl", "old.jsonl", "--fail-if-worse"]) == 0
-    assert main(["compare", "old.jsonl", "same.jsonl", "--fail-if-worse"]) == 0
-    assert main(["compare", "old.jsonl", "same.jsonl", "--fail-if-worse", "0.9"]) == 3
-    assert main(["compare", "old.jsonl", "--fail-if-worse"]) == 1
-    assert "there are 1" in capsys.readouterr().err
-    assert main(["compare", "old.jsonl", "new.jsonl", "--fail-if-worse", "5"]) == 1
-    assert "a level between 0 and 1" in capsys.readouterr().err
+    mbr_esd("compare new.jsonl old.jsonl --fail-if-worse")
+    mbr_esd("compare old.jsonl same.jsonl --fail-if-worse")
+    mbr_esd("compare old.jsonl same.jsonl --fail-if-worse 0.9", status=3)
+    assert "there are 1" in mbr_esd("compare old.jsonl --fail-if-worse", status=1).err
+    assert "a level between 0 and 1" in mbr_esd("compare old.jsonl new.jsonl --fail-if-worse 5", status=1).err
     blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
     Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")
-    assert main(["compare", "old.jsonl", "blank.jsonl", "--fail-if-worse"]) == 3
-    assert "gate: blank is worse than old by 0.9800" in capsys.readouterr().err
+    said = mbr_esd("compare old.jsonl blank.jsonl --fail-if-worse", status=3)
+    assert "gate: blank is worse than old by 0.9800" in said.err
     Path("empty.jsonl").touch()
-    assert main(["compare", "empty.jsonl"]) == 1
-    assert "empty.jsonl: the file is empty" in capsys.readouterr().err
+    assert "empty.jsonl: the file is empty" in mbr_esd("compare empty.jsonl", status=1).err
 
 
-def test_a_limit_is_a_score(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", MODEL, "--quiet", "--only_system"]
-    assert main([*words, "--fail-under", "-1"]) == 1
-    assert "--fail-under -1: give a score in [0, 1]" in capsys.readouterr().err
-    assert main([*words, "--fail-under", "0.5", "--to_json", "y", "--junit", "y"]) == 1
-    assert "y is given twice" in capsys.readouterr().err
+def test_a_limit_is_a_score(files: Path, mbr_esd: Command) -> None:
+    assert "--fail-under -1: give a score in [0, 1]" in mbr_esd(SCORE, "--fail-under -1", status=1).err
+    assert "y is given twice" in mbr_esd(SCORE, "--fail-under 0.5 --to_json y --junit y", status=1).err
     assert not Path("y").exists()
 
 
@@ -108,30 +98,27 @@ def test_a_score_at_the_limit_passes(count: int) -> None:
     assert _checks({"mt.txt": math.nan}, 0.0, "")[0].problem
 
 
-def test_what_score_wrote_is_compared(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_score_wrote_is_compared(files: Path, mbr_esd: Command) -> None:
     """Systems of one name are told apart by their files."""
     for name in ("old", "new"):
-        model = f"mbr-esd-demo?engine=replay&candidates={name}.jsonl&n=3"
-        words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--to_json", f"{name}.json", "--quiet"]
-        assert main(words) == 0
-        assert main(["decide", f"{name}.jsonl", "-o", f"{name}.decided.jsonl", "--quiet"]) == 0
-    capsys.readouterr()
+        mbr_esd(SCORE.replace("new.jsonl", f"{name}.jsonl"), f"--to_json {name}.json")
+        mbr_esd(f"decide {name}.jsonl -o {name}.decided.jsonl --quiet")
     for ending in ("json", "jsonl", "decided.jsonl"):
-        assert main(["compare", f"old.{ending}", f"new.{ending}", "--fail-if-worse", "--table", "json"]) == 3
-        systems, pairs = json.loads(capsys.readouterr().out)
+        said = mbr_esd(f"compare old.{ending} new.{ending} --fail-if-worse --table json", status=3).out
+        systems, pairs = json.loads(said)
         found = {row["system"]: (row["score"], row["mqm"]) for row in systems["rows"]}
         assert found == {"old": (pytest.approx(0.98), -0.5), "new": (pytest.approx(0.82), -4.5)}, ending
         assert pairs["rows"][0]["difference"] == pytest.approx(-0.16)
 
 
-def test_a_gate_over_some_segments_says_so(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gate_over_some_segments_says_so(files: Path, mbr_esd: Command) -> None:
     """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
     new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')
     Path("spaces.jsonl").write_text(new.replace('", "mt"', ' ", "mt"'), encoding="utf-8")
-    assert main(["compare", "old.jsonl", "spaces.jsonl", "--fail-if-worse"]) == 0
+    mbr_esd("compare old.jsonl spaces.jsonl --fail-if-worse")
     Path("other.jsonl").write_text(new.replace("source 1", "quelle 1"), encoding="utf-8")
-    assert main(["compare", "old.jsonl", "other.jsonl", "--fail-if-worse"]) == 3
-    assert "9 common scored segments, of 20 of old and 20 of next" in capsys.readouterr().err
+    said = mbr_esd("compare old.jsonl other.jsonl --fail-if-worse", status=3)
+    assert "9 common scored segments, of 20 of old and 20 of next" in said.err
 
 
 def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: Path) -> None:
@@ -158,35 +145,23 @@ def test_junit_holds_any_name() -> None:
     assert case[0].get("message") == "a␀b"
 
 
-def _workflow(folder: Path, examples: Path) -> tuple[str, dict[str, str]]:
-    """The command of the example workflow, and the environment in which it runs in a folder."""
-    workflow = yaml.safe_load((EXAMPLES / "quality-gate.yml").read_text(encoding="utf-8"))
-    runs = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
-    assert runs[0].startswith("pip install")
-    command = folder / "mbr-esd"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
-    command.chmod(0o755)
-    (folder / "docs").symlink_to(examples.parent)
-    environment = {
-        **os.environ,
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "PYTHONPATH": str(EXAMPLES.parents[1]),
-        "GITHUB_STEP_SUMMARY": "summary.md",
-        "MBR_ESD_STORE": str(folder / "store.sqlite"),
-    }
-    (run,) = runs[1:]
-    return run, environment
-
-
 @pytest.mark.parametrize("pipe", ["", " | true"])
 def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) -> None:
     """Translations that are missing need no model."""
-    examples = tmp_path / "repository" / "docs" / "examples"
+    workflow = yaml.safe_load((EXAMPLES / "quality-gate.yml").read_text(encoding="utf-8"))
+    install, run = (step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step)
+    assert install.startswith("pip install")
+    examples = tmp_path / "docs" / "examples"
     examples.mkdir(parents=True)
     source = (EXAMPLES / "src.txt").read_bytes()
     (examples / "src.txt").write_bytes(source)
     (examples / "mt.txt").write_bytes(b"\n" * source.count(b"\n"))
-    run, environment = _workflow(tmp_path, examples)
+    program = tmp_path / "mbr-esd"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
+    program.chmod(0o755)
+    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
+    outputs = {"GITHUB_STEP_SUMMARY": "summary.md", "MBR_ESD_STORE": str(tmp_path / "store.sqlite")}
+    environment = {**os.environ, **places, **outputs}
     command = ["bash", "-o", "pipefail", "-e", "-c", run + pipe]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 3, done.stderr

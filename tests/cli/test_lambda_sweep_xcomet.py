@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.metaeval.evaluation import LAMBDAS
 from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
 WHERE = ["--test-set", "data/made", "--lp", "en-de"]
@@ -18,7 +18,7 @@ WHERE = ["--test-set", "data/made", "--lp", "en-de"]
 
 @pytest.mark.comet
 def test_a_sweep_and_a_calibration_of_comets_own_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
     monkeypatch.chdir(tmp_path)
@@ -29,27 +29,27 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
     for name, lines in zip(["src.txt", *systems], texts, strict=True):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
-    command = ["comet-score", "-s", "src.txt", "-t", *systems, "--to_json", "xcomet.json", "--model", str(checkpoint)]
-    monkeypatch.setattr("sys.argv", [*command, "--gpus", "0", "--quiet"])
+    command = (
+        f"comet-score -s src.txt -t {' '.join(systems)} --to_json xcomet.json --model {checkpoint} --gpus 0 --quiet"
+    )
+    monkeypatch.setattr("sys.argv", command.split())
     comet.score_command()
     written = json.loads(Path("xcomet.json").read_text(encoding="utf-8"))
-    rated = [
-        [error["confidence"] for error in row.get("errors", ())]
-        for system, rows in zip(test_set.systems, written.values(), strict=True)
-        for row, gold in zip(rows, test_set.gold[test_set.systems.index(system)], strict=True)
+    confidences = [
+        error["confidence"]
+        for scores, rows in zip(test_set.gold, written.values(), strict=True)
+        for row, gold in zip(rows, scores, strict=True)
         if gold == gold  # unrated segments have NaN
+        for error in row.get("errors", ())
     ]
-    confidences = [confidence for row in rated for confidence in row]
     assert len(set(confidences)) > 20
 
-    capsys.readouterr()
-    assert main(["lambda-sweep", "--metric", "xcomet.json", *WHERE, "--table", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = json.loads(mbr_esd("lambda-sweep --metric xcomet.json", *WHERE, "--table json").out)["rows"]
     kept = [row["en-de"]["major"] + row["en-de"]["minor"] for row in rows]
     assert kept == [sum(confidence >= threshold for confidence in confidences) for threshold in LAMBDAS]
     assert len(set(kept)) > 2
 
-    assert main(["calibrate", "xcomet.json", *WHERE, "--metric", "spans-src", "--table", "json"]) == 0
-    cells = {row["metric"]: row for row in json.loads(capsys.readouterr().out)[0]["rows"] if row["level"] == "span"}
-    assert cells["xcomet"]["predicted"] == len(confidences)
-    assert cells["xcomet"]["confidence"] == pytest.approx(sum(confidences) / len(confidences))
+    table, *_ = json.loads(mbr_esd("calibrate xcomet.json", *WHERE, "--metric spans-src --table json").out)
+    (row,) = (row for row in table["rows"] if (row["metric"], row["level"]) == ("xcomet", "span"))
+    assert row["predicted"] == len(confidences)
+    assert row["confidence"] == pytest.approx(sum(confidences) / len(confidences))

@@ -19,11 +19,11 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.metaeval import spa
+from tests.helpers.command import Command
 from tests.helpers.ted import LP, TEST_SET, write_candidates, write_tsv
 
-GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "golden" / "leaderboard_ted.json").read_text(encoding="utf-8")
-)
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden/leaderboard_ted.json").read_text("utf-8"))
+WHERE = f"--test-set {{}}/{TEST_SET} --lp {LP}"
 RULES = {
     "map": "rule=map",
     "majority": "rule=majority",
@@ -38,7 +38,7 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with everything that needs no COMET, made by the commands that a user types."""
     folder = tmp_path_factory.mktemp("ted")
     tsv, candidates = write_tsv(mqm_folder, folder / "ted.tsv"), write_candidates(mqm_folder, folder / "ted.jsonl")
-    where = ["--test-set", f"{folder}/{TEST_SET}", "--lp", LP]
+    where = WHERE.format(folder).split()
     assert main(["wmt", "import", str(tsv), *where]) == 0
     score = ["wmt", "score", *where, "--quiet", "--model"]
     assert main([*score, "BLEU", "chrF", "empty"]) == 0
@@ -48,11 +48,8 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def board(data: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    command = ["leaderboard", "--test-set", f"{data}/{TEST_SET}", "--lp", LP, "--k", "200"]
-    assert main([*command, *words]) == 0
-    return capsys.readouterr().out
+def board(data: Path, mbr_esd: Command, *words: str) -> str:
+    return mbr_esd("leaderboard --k 200", WHERE.format(data), *words).out
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +69,8 @@ def test_stored_scores_are_score_e_of_the_stored_spans(test_set: TestSet) -> Non
     assert spans > 0
 
 
-def test_the_leaderboard_as_printed(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [*RULES, "BLEU", "chrF", "empty"]
-    printed = board(data, capsys, "--metric", *names, "--against", "map,majority")
-    lines = printed.splitlines()
+def test_the_leaderboard_as_printed(data: Path, mbr_esd: Command) -> None:
+    lines = board(data, mbr_esd, "--metric", *RULES, "BLEU chrF empty --against map,majority").splitlines()
     end = next(i for i, line in enumerate(lines) if line.startswith("leaderboard|"))
     shown, wanted = ([one.split() for one in of if not one.startswith("--")] for of in (lines[:end], GOLDEN["printed"]))
     assert shown == wanted
@@ -86,8 +81,8 @@ def test_the_leaderboard_as_printed(data: Path, capsys: pytest.CaptureFixture[st
         assert "|candidates:" in signatures[rule]
 
 
-def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(board(data, capsys, "--table", "json", "--measures", "softf1", "mpp-corpus"))
+def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, mbr_esd: Command) -> None:
+    found = json.loads(board(data, mbr_esd, "--table json --measures softf1 mpp-corpus"))
     comparisons = found["comparisons"][LP]
     assert set(comparisons) == {"spa", "acc_eq", "softf1", "mpp-corpus"}
     softf1 = comparisons["softf1"]
@@ -106,15 +101,14 @@ def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, capsys
 
 @pytest.mark.comet
 def test_xcomet_joins_without_changing_the_others(
-    data: Path, test_set: TestSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, test_set: TestSet, tmp_path: Path, mbr_esd: Command
 ) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
     from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 
     checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
-    where = ["--test-set", f"{data}/{TEST_SET}", "--lp", LP]
-    assert main(["wmt", "score", *where, "--quiet", "--model", str(checkpoint)]) == 0
-    rows = {(r["metric"], r["input"]): r for r in json.loads(board(data, capsys, "--table", "json"))["rows"]}
+    mbr_esd("wmt score", WHERE.format(data), "--quiet --model", checkpoint)
+    rows = {(r["metric"], r["input"]): r for r in json.loads(board(data, mbr_esd, "--table json"))["rows"]}
     xcomet = {metric for metric, _ in rows if metric and metric.startswith("toy")}
     assert xcomet == {f"toy{qe}-{variant}" for qe in ("", "-QE") for variant in ("Reg", "ESD", "ESD-Conf")}
     assert {metric for metric, _ in rows} - xcomet == {*RULES, "BLEU", "chrF", "empty", "human"}
@@ -123,6 +117,5 @@ def test_xcomet_joins_without_changing_the_others(
         stored = test_set.metric(f"{metric}-{'src' if source == 'src' else 'refA'}")
         assert row[LP]["spa"] == spa(test_set.gold, stored.scores)
         assert (row[LP]["softf1"] is None) == metric.endswith(("Reg", "BLEU", "chrF"))
-    sure = rows["toy-ESD-Conf", "src+ref"][LP]
-    every = rows["toy-ESD", "src+ref"][LP]
+    sure, every = rows["toy-ESD-Conf", "src+ref"][LP], rows["toy-ESD", "src+ref"][LP]
     assert sure["major"] + sure["minor"] <= every["major"] + every["minor"]

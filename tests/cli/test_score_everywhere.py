@@ -17,11 +17,11 @@ import pytest
 
 from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from tests.helpers.command import Command
 
 N = 6
 ODD = [
@@ -36,15 +36,11 @@ ODD = [
 ]
 
 
-def segments(two_sided: bool) -> list[tuple[str, str]]:
+def records(decision: dict[str, str], two_sided: bool = False) -> list[CandidateRecord]:
     """Forty pairs, four of them blank."""
-    return [(f"source {n} left out", "" if n % 10 == 9 else f"{ODD[n % len(ODD)]} {n}") for n in range(40)]
-
-
-def records(decision: dict[str, str], two_sided: bool) -> list[CandidateRecord]:
     rng = random.Random(7)
     made = []
-    for number, (source, translation) in enumerate(segments(two_sided), 1):
+    for number in range(1, 41):
         texts = []
         for _ in range(N):
             errors = [
@@ -59,11 +55,19 @@ def records(decision: dict[str, str], two_sided: bool) -> list[CandidateRecord]:
             texts.append(render_answer(errors))
         if number == 5:
             texts[0] = "no JSON"
-        columns = CandidateColumns(
-            tuple(texts), (-1.0,) * N, (False,) * N, format="json-omissions" if two_sided else None
-        )
+        form = "json-omissions" if two_sided else None
+        columns = CandidateColumns(tuple(texts), (-1.0,) * N, (False,) * N, format=form)
+        translation = f"{ODD[(number - 1) % len(ODD)]} {number - 1}" if number % 10 else ""
+        source = f"source {number - 1} left out"
         made.append(CandidateRecord(str(number), source, translation, columns, "mt", decision))
     return made
+
+
+def write(folder: Path, made: list[CandidateRecord]) -> None:
+    """The candidates, and their texts as plain files."""
+    write_records(folder / "c.jsonl", made)
+    for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
 def page_scores(path: Path) -> list[float]:
@@ -83,18 +87,12 @@ def page_scores(path: Path) -> list[float]:
     ],
 )
 def test_one_score(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    decision: dict[str, str],
-    two_sided: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command, decision: dict[str, str], two_sided: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     made = records(decision, two_sided)
-    write_records("c.jsonl", made)
-    Path("src.txt").write_text("".join(f"{one.src}\n" for one in made), encoding="utf-8")
-    Path("mt.txt").write_text("".join(f"{one.mt}\n" for one in made), encoding="utf-8")
+    write(tmp_path, made)
     model = f"mbr-esd-llama?engine=replay&candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 
@@ -110,78 +108,63 @@ def test_one_score(
     assert [None if score != score else score for score in prediction.scores] == close
     assert prediction.system_score == pytest.approx(mean)
 
-    assert main(["score", "-s", "src.txt", "-t", "mt.txt", "--model", model, "--to_json", "o.json", "--quiet"]) == 0
-    said = capsys.readouterr().out
+    said = mbr_esd("score -s src.txt -t mt.txt --model", model, "--to_json o.json --quiet").out
     assert f"mt.txt\tscore: {mean:.4f}\n" in said
     assert [row["COMET"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))["mt.txt"]] == close
 
-    assert main(["decide", "c.jsonl", "-o", "d.jsonl", "--quiet"]) == 0
+    mbr_esd("decide c.jsonl -o d.jsonl --quiet")
     decided = [json.loads(line) for line in Path("d.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {row["id"]: row["score"] for row in decided} == {
         one.id: score for one, score in zip(made, close, strict=True) if score is not None
     }
 
-    capsys.readouterr()
     for path in ("o.json", "c.jsonl", "d.jsonl"):
-        assert main(["compare", path, "--table", "json"]) == 0
-        table = json.loads(capsys.readouterr().out)
+        table = json.loads(mbr_esd("compare", path, "--table json").out)
         (row,) = (table[0] if isinstance(table, list) else table)["rows"]
         assert (row["score"], row["segments"]) == (pytest.approx(mean), len(numbers)), path
 
     for inputs in (["o.json"], ["c.jsonl"], ["d.jsonl", "c.jsonl"]):
-        assert main(["report", *inputs, "-o", "page.html"]) == 0
+        mbr_esd("report", *inputs, "-o page.html")
         scores = page_scores(Path("page.html"))
         if inputs[0] == "d.jsonl":  # decisions have no line of what is left out
             assert [score for score in scores if score is not None] == pytest.approx(numbers)
         else:
             assert scores == close, inputs
-        capsys.readouterr()
-        assert main(["show", *inputs, "--id", "10", "--id", "1"]) == 0
-        shown = capsys.readouterr().out
+        shown = mbr_esd("show", *inputs, "--id 10 --id 1").out
         assert f"score {numbers[0]:.4f}" in shown
-        if options.blank == "worst":
-            assert "score 0.0000  MQM -25" in shown
-        else:
-            assert "MQM -25" not in shown
+        assert ("score 0.0000  MQM -25" in shown) == (options.blank == "worst")
 
 
 def test_comet_score_prints_it(tmp_path: Path) -> None:
     """The stock command."""
     pytest.importorskip("comet", reason="needs unbabel-comet")
-    made = records({"rule": "mbr", "score": "expected"}, False)
-    write_records(tmp_path / "c.jsonl", made)
-    (tmp_path / "src.txt").write_text("".join(f"{one.src}\n" for one in made), encoding="utf-8")
-    (tmp_path / "mt.txt").write_text("".join(f"{one.mt}\n" for one in made), encoding="utf-8")
+    made = records({"rule": "mbr", "score": "expected"})
+    write(tmp_path, made)
     model = f"mbr-esd-llama?engine=replay&candidates=c.jsonl&n={N}&lp=en-de&store={tmp_path / 'store'}"
-    words = ["-s", "src.txt", "-t", "mt.txt", "--gpus", "0", "--quiet", "--model", model, "--to_json", "o.json"]
+    words = f"-s src.txt -t mt.txt --gpus 0 --quiet --model {model} --to_json o.json".split()
     script = "import mbr_esd_metric; from comet.cli.score import score_command; score_command()"
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))["mt.txt"]
-    options = DecisionOptions(score="expected")
-    assert [row["COMET"] for row in rows] == pytest.approx(
-        [decide(one.candidates, one.mt, options, source=one.src).score for one in made]
-    )
+    expected = [decide(one.candidates, one.mt, score="expected", source=one.src).score for one in made]
+    assert [row["COMET"] for row in rows] == pytest.approx(expected)
 
 
-def test_a_board_takes_it(tmp_path: Path) -> None:
+def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     """`wmt score` writes the MQM score beside people's, on their scale."""
-    made = records({"rule": "mbr", "score": "expected"}, False)
     head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity"
-    rated = [one for one in made if one.mt]
+    rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.mt]
     rows = [
         f"{s}\td\t{n}\t{n}\tr\t{o.src}\t{o.mt}\tNo-error\tNo-error" for s in ("mt", "x") for n, o in enumerate(rated, 1)
     ]
     (tmp_path / "human.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-    where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
-    assert main(["wmt", "import", str(tmp_path / "human.tsv"), *where]) == 0
+    where = f"--test-set {tmp_path}/tiny --lp en-de"
+    mbr_esd("wmt import", tmp_path / "human.tsv", where)
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?engine=replay&candidates={path}&n={N}&store={tmp_path / 'store'}"
-    words = [*where, "--model", model, "--name", "M", "--quiet"]
-    assert main(["wmt", "score", *words]) == 0
+    mbr_esd("wmt score", where, "--model", model, "--name M --quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
-    options = DecisionOptions(score="expected")
-    expected = [decide(one.candidates, one.mt, options, source=one.src).mqm for one in rated]
+    expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]
     assert scores.tolist() == pytest.approx(expected)

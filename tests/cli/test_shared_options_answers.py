@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.elicit.formats import FORMATS, get_format
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
-WHERE = ["--test-set", "data/made", "--lp", "en-de"]
+WHERE = "--test-set data/made --lp en-de"
 #: Each is a file of candidates; in "mixed" every record has another format than the one before it.
 #: Those about the translation alone. Answers about both sides are compared over another text, and so decided otherwise.
 ALONE = ("json", *(name for name in FORMATS.builtin if name != "json" and not get_format(name).both_sides))
@@ -78,17 +78,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def out(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[str, str]]:
+def out(folder: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> Callable[[str, str], tuple[str, str]]:
     """Runs a command in the folder; what it prints on both streams, with the name of the candidates' file left out."""
     monkeypatch.chdir(folder)
 
-    def run(kind: str, *words: str) -> tuple[str, str]:
-        capsys.readouterr()
-        code = main([word.replace("KIND", kind) for word in words])
-        said = capsys.readouterr()
-        assert code == 0, said.err
+    def run(kind: str, words: str) -> tuple[str, str]:
+        said = mbr_esd(words.replace("KIND", kind))
         printed, noted = (re.sub(rf"\b{kind}\b|(?<=candidates:)\w+", "KIND", text) for text in (said.out, said.err))
         return printed, noted
 
@@ -96,30 +91,28 @@ def out(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "json"])
-def test_every_command_reads_every_format(kind: str, out: Callable[..., tuple[str, str]], folder: Path) -> None:
+def test_every_command_reads_every_format(kind: str, out: Callable[[str, str], tuple[str, str]], folder: Path) -> None:
     for words in (
-        ["decide", "KIND.jsonl", "-o", "KIND.decisions.jsonl"],
-        ["decide", "KIND.jsonl", "-o", "KIND.corpus.jsonl", "--rule", "mbr-corpus"],
-        ["oracle", "KIND.jsonl", *WHERE, "--rules", "map", "mbr", "mbr-corpus"],
-        ["oracle", "KIND.jsonl", *WHERE, "--sizes", "2", str(N)],
-        ["compare", "KIND.jsonl"],
-        ["show", "KIND.jsonl", "-n", "9"],
-        ["calibrate", "OURS=KIND.decisions.jsonl", "KIND.jsonl", *WHERE],
+        "decide KIND.jsonl -o KIND.decisions.jsonl",
+        "decide KIND.jsonl -o KIND.corpus.jsonl --rule mbr-corpus",
+        f"oracle KIND.jsonl {WHERE} --rules map mbr mbr-corpus",
+        f"oracle KIND.jsonl {WHERE} --sizes 2 {N}",
+        "compare KIND.jsonl",
+        "show KIND.jsonl -n 9",
+        f"calibrate OURS=KIND.decisions.jsonl KIND.jsonl {WHERE}",
     ):
-        assert out(kind, *words) == out("json", *words), words
+        assert out(kind, words) == out("json", words), words
     categories = re.compile(r'"category": ("[^"]*"|null)')
     for name in ("decisions", "corpus"):
-        found, wanted = (
-            categories.sub("", (folder / f"{one}.{name}.jsonl").read_text(encoding="utf-8")) for one in (kind, "json")
-        )
-        assert found == wanted
+        texts = [(folder / f"{one}.{name}.jsonl").read_text(encoding="utf-8") for one in (kind, "json")]
+        assert categories.sub("", texts[0]) == categories.sub("", texts[1])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "json"])
-def test_the_report_reads_every_format(kind: str, out: Callable[..., tuple[str, str]], folder: Path) -> None:
+def test_the_report_reads_every_format(kind: str, out: Callable[[str, str], tuple[str, str]], folder: Path) -> None:
     pages = []
     for one in (kind, "json"):
-        out(one, "report", "OURS=KIND.jsonl", "-o", "KIND.html")
+        out(one, "report OURS=KIND.jsonl -o KIND.html")
         (data,) = re.findall(r"H4sI[\w+/=]{99,}", (folder / f"{one}.html").read_text(encoding="utf-8"))
         pages.append(json.loads(gzip.decompress(base64.b64decode(data))))
     assert pages[0]["candidates"] == pages[1]["candidates"]
@@ -128,41 +121,37 @@ def test_the_report_reads_every_format(kind: str, out: Callable[..., tuple[str, 
 
 @pytest.mark.parametrize("name", [name for name in ALONE if name != "json"])
 def test_a_model_with_candidates_reads_their_format(
-    name: str, out: Callable[..., tuple[str, str]], folder: Path
+    name: str, out: Callable[[str, str], tuple[str, str]], folder: Path
 ) -> None:
     """Without `format=` in the model name; and a sweep reads what the model wrote."""
-    systems = [f"{system}.txt" for system in load_test_set(folder / "data", "made", "en-de").systems]
-    texts = ["-s", "src.txt", "-t", *systems]
-    model = f"mbr-esd-demo?candidates=KIND.jsonl&n={N}"
+    systems = " ".join(f"{system}.txt" for system in load_test_set(folder / "data", "made", "en-de").systems)
+    words = f"-s src.txt -t {systems} --model mbr-esd-demo?candidates=KIND.jsonl&n={N}"
     swept = []
     for one in (name, "json"):
-        said = out(one, "score", *texts, "--model", model, "--to_json", "KIND.out.json", "--verbose")
+        said = out(one, f"score {words} --to_json KIND.out.json --verbose")
         assert ("|format:KIND|" in said[1]) == (one != "json")
-        out(one, "sample", *texts, "--model", model, "-o", "KIND.again.jsonl", "--quiet")
-        assert {r.columns.format for r in read_candidates(folder / f"{one}.again.jsonl")} == {
-            None if one == "json" else one
-        }
-        swept.append(out(one, "lambda-sweep", "--metric", "KIND.out.json", *WHERE))
+        out(one, f"sample {words} -o KIND.again.jsonl --quiet")
+        formats = {record.columns.format for record in read_candidates(folder / f"{one}.again.jsonl")}
+        assert formats == {None if one == "json" else one}
+        swept.append(out(one, f"lambda-sweep --metric KIND.out.json {WHERE}"))
     assert swept[0] == swept[1]
 
 
-def test_a_model_reads_one_format_of_a_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_reads_one_format_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> None:
     monkeypatch.chdir(folder)
-    assert main(["score", "-s", "src.txt", "-t", "A.txt", "--model", f"mbr-esd-demo?candidates=mixed.jsonl&n={N}"]) == 1
-    assert "mixed.jsonl has candidates in several formats" in capsys.readouterr().err
+    said = mbr_esd(f"score -s src.txt -t A.txt --model mbr-esd-demo?candidates=mixed.jsonl&n={N}", status=1)
+    assert "mixed.jsonl has candidates in several formats" in said.err
 
 
 def test_pairs_are_in_the_format_of_the_candidates(
-    out: Callable[..., tuple[str, str]], folder: Path, capsys: pytest.CaptureFixture[str]
+    out: Callable[[str, str], tuple[str, str]], folder: Path, mbr_esd: Command
 ) -> None:
-    said, _ = out("compact", "distill", "pairs", "KIND.jsonl", "-o", "KIND.pairs", "--lp", "en-de")
+    said, _ = out("compact", "distill pairs KIND.jsonl -o KIND.pairs --lp en-de")
     assert "|f:KIND|" in said
     row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["chosen"][0]["content"] != row["rejected"][0]["content"]
-    assert main(["distill", "pairs", "mixed.jsonl", "-o", "mixed.pairs"]) == 1
-    assert "are in the format compact, and the pairs are in json" in capsys.readouterr().err
+    printed = mbr_esd("distill pairs mixed.jsonl -o mixed.pairs", status=1)
+    assert "are in the format compact, and the pairs are in json" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -173,22 +162,12 @@ def test_pairs_are_in_the_format_of_the_candidates(
     ],
 )
 def test_an_unknown_format_names_file_and_line(
-    value: object,
-    message: str,
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    value: object, message: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(folder)
     lines = (folder / "compact.jsonl").read_text(encoding="utf-8").splitlines()
     lines[1] = json.dumps({**json.loads(lines[1]), "format": value})
-    Path("candidates.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    where = ["--test-set", str(folder / "data/made"), *WHERE[2:]]
-    for words in (
-        ["decide", "candidates.jsonl", "-o", "out"],
-        ["oracle", "candidates.jsonl", *where],
-        ["report", "candidates.jsonl", "-o", "out.html"],
-    ):
-        assert main(words) == 1
-        assert message in capsys.readouterr().err
+    path = tmp_path / "candidates.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for words in (f"decide {path} -o {tmp_path}/out", f"oracle {path} {WHERE}", f"report {path} -o {tmp_path}/o.html"):
+        assert message in mbr_esd(words, status=1).err
