@@ -41,14 +41,14 @@ class CometOptions:
         """
         name, _, query = model.partition("?")
         takes = {"batch_size": r"[1-9]\d*", "gpus": r"\d+", "dtype": "float16|float32", "reference": "yes|no"}
-        given: dict[str, Any] = dict(option.partition("=")[::2] for option in query.split("&") if option)
-        for option, value in given.items():
+        values: dict[str, Any] = dict(option.partition("=")[::2] for option in query.split("&") if option)
+        for option, value in values.items():
             if option not in takes:
                 raise unknown("option of a COMET checkpoint", option, takes)
             if not re.fullmatch(takes[option], value):
                 raise OptionError(f"{option}={value}: give {takes[option].replace('|', ' or ')}")
-        given = {option: int(value) if value.isdecimal() else value for option, value in given.items()}
-        return name, cls(**given)
+        values = {option: int(value) if value.isdecimal() else value for option, value in values.items()}
+        return name, cls(**values)
 
 
 @dataclass

@@ -133,6 +133,6 @@ def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
     """
     for key, name in (("errors", "error_spans"), ("omissions", "omissions"), ("sentences", "sentences")):
         if name in metadata:
-            for sample, found in zip(samples, metadata[name], strict=True):
+            for sample, spans in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):
-                    sample[key] = found
+                    sample[key] = spans

@@ -40,8 +40,8 @@ def read_document(path: str | Path, *, every: bool = False) -> Document:
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")
-    found = reader(Path(path), every)
-    if not found.units:
-        why = f" that is ready ({', '.join(sorted(set(found.unready.values())))}; --all)" if found.unready else ""
+    document = reader(Path(path), every)
+    if not document.units:
+        why = f" that is ready ({', '.join(sorted(set(document.unready.values())))}; --all)" if document.unready else ""
         raise InputError(f"{path}: no unit in this file has a translation{why}")
-    return found
+    return document

@@ -255,8 +255,8 @@ class Content:
             atoms.append(_Atom(*token.span(), length, length + len(text)))
             characters.append(text)
             length += len(text)
-        whole = "".join(characters)
-        return cls(raw, whole.strip(), len(whole) - len(whole.lstrip()), tuple(atoms), tuple(ours))
+        joined = "".join(characters)
+        return cls(raw, joined.strip(), len(joined) - len(joined.lstrip()), tuple(atoms), tuple(ours))
 
     def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
         """The raw XML with a mark round each span, in as many pieces as markup and other spans demand.
@@ -314,7 +314,7 @@ def document_of(
         every: also units that are not ready.
         first: a place before all units, and text to insert there where a unit has an error.
     """
-    found: list[TranslationUnit] = []
+    judged: list[TranslationUnit] = []
     places: list[tuple[ByteRange, ByteRange]] = []
     empty: list[str] = []
     unready: dict[str, str] = {}
@@ -325,9 +325,9 @@ def document_of(
         elif unit.unready is not None and not every:
             unready[unit.id] = unit.unready
         else:
-            found.append(TranslationUnit(unit.id, source, target, unit.languages, unit.document))
+            judged.append(TranslationUnit(unit.id, source, target, unit.languages, unit.document))
             places.append((unit.source, unit.target))
-    return Document(path, tuple(found), partial(_mark, xml, places, tags, first), tuple(empty), unready)
+    return Document(path, tuple(judged), partial(_mark, xml, places, tags, first), tuple(empty), unready)
 
 
 def _mark(

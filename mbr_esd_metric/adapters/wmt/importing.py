@@ -152,8 +152,8 @@ def import_mqm(human: MqmData, target: Target) -> Imported:
     def gold(layout: Layout, cells: _Cells) -> None:
         _write_scores(layout, "mqm", segments, cells, target.weights)
         for rater, name in raters.items():
-            own = {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
-            _write_ratings(layout, f"mqm.{name}", own)
+            of_rater = {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
+            _write_ratings(layout, f"mqm.{name}", of_rater)
         if all(len(each) < 2 for row in cells.values() for each in row):
             # One rater a translation: together they are one full set.
             _write_ratings(layout, f"mqm.{_MERGED}", cells)

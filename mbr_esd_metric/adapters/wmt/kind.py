@@ -57,22 +57,22 @@ def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    found = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(path, first)
-    if found is None and len(first.split("\t")) == 2:
+    kind = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(path, first)
+    if kind is None and len(first.split("\t")) == 2:
         raise InputError(
             f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
             "(docs/leaderboards.md, scores of your own)"
         )
-    if found is None:
+    if kind is None:
         raise InputError(f"{path}: its first line is of no form that is known; give --kind {' | '.join(IMPORT_KINDS)}")
-    if found == "people or metric":
+    if kind == "people or metric":
         if submission:
             return "wmt25-task2"
         raise OptionError(
             f"{path}: people and metrics give error spans in this form; add --name NAME for a metric's submission, or "
             "--kind esa for people's annotations"
         )
-    return found
+    return kind
 
 
 def _of_record(path: Path, lines: list[str]) -> str | None:

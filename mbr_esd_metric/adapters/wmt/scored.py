@@ -24,7 +24,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         InputError: a file that does not fit.
         OptionError: an unknown name.
     """
-    found: dict[Key, Scores] = {}
+    scores: dict[Key, Scores] = {}
     layout = test_set.layout
     names = sorted(test_set.find_metrics(metrics, of_systems=True))
     if not names:
@@ -34,7 +34,7 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         notes += [line for name, line in test_set.left_out().items() if name not in names]
     for name in names:
         key = base_name(name)
-        if key in found:
+        if key in scores:
             raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
         segments = None
         if name in test_set.added or layout.metric_scores(name, "seg").is_file():
@@ -47,11 +47,11 @@ def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
                 continue
             segments = stored.scores
             notes += stored.notes
-        found[key] = Scores(segments, _of_systems(test_set, layout.metric_scores(name, "sys")))
+        scores[key] = Scores(segments, _of_systems(test_set, layout.metric_scores(name, "sys")))
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
     gold = Scores(test_set.gold, _of_systems(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
-    return ScoredSet(test_set.lp, documents, gold, found, tuple(notes))
+    return ScoredSet(test_set.lp, documents, gold, scores, tuple(notes))
 
 
 def _of_systems(test_set: TestSet, path: Path) -> FloatVector | None:
@@ -81,14 +81,14 @@ def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Seque
         InputError: no such metric is there, or its files do not fit.
         OptionError: an unknown name.
     """
-    found, notes = test_set.read_metrics(metrics)
-    if not found:
+    stored, notes = test_set.read_metrics(metrics)
+    if not stored:
         raise InputError(
             f"{test_set.layout.metric_scores('*', 'seg')}: no metric has segment scores; "
             f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
         )
     entries: list[MetricEntry] = []
-    for metric in sorted(found, key=lambda one: one.name):
+    for metric in sorted(stored, key=lambda one: one.name):
         spans = metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None
         entries.append(MetricEntry(*base_name(metric.name), metric.scores, spans, test_set.signature(metric.name)))
     human = list(test_set.human(raters).values())

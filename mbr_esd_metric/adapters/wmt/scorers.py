@@ -67,7 +67,7 @@ class Scorer(ABC):
     """
 
     #: Whether the scorer gets all systems at once. Otherwise it gets one after the other, and each is kept when done.
-    whole: ClassVar[bool] = False
+    at_once: ClassVar[bool] = False
     #: Whether it samples candidates, which costs so much that only rated translations are scored by default.
     samples: ClassVar[bool] = False
 
@@ -139,7 +139,7 @@ class MbrEsdScorer(Scorer):
     set. The samples stay in the candidate store in any case.
     """
 
-    whole = True
+    at_once = True
     samples = True
 
     def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
@@ -229,13 +229,13 @@ def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scor
 
 def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, least: float = 0.0) -> Annotation:
     """xCOMET's spans with a confidence of at least `least`; those of special tokens alone have no characters."""
-    found = []
+    marked = []
     for span in spans:
         severity = fold_severity(span["severity"])
         start, end = max(int(span["start"]), 0), min(int(span["end"]), len(translation))
         if severity is not None and span["confidence"] >= least and start < end:
-            found.append(ErrorSpan(start, end, severity, None, float(span["confidence"])))
-    return Annotation(found)
+            marked.append(ErrorSpan(start, end, severity, None, float(span["confidence"])))
+    return Annotation(marked)
 
 
 def make_scorer(model: str, *, name: str | None = None, reference: str | None = None, lp: str | None = None) -> Scorer:

@@ -110,16 +110,16 @@ def score_test_set(
         stored = MetricFiles() if overwrite else _stored(test_set, name, signature)
         chosen[name] = _systems(test_set, name, choice, rated, stored.scores)
         missing[name] = [s for s in chosen[name] if not _complete(test_set, s, stored, rated)]
-        if missing[name] and scorer.whole:
+        if missing[name] and scorer.at_once:
             stored, missing[name] = MetricFiles(), chosen[name]
         values[name] = stored
     systems = sorted({system for each in missing.values() for system in each})
     texts = {system: _texts(test_set, system, rated) for system in systems}
     # All systems at once, or one after the other.
-    parts = [systems] if scorer.whole and systems else [[system] for system in systems]
-    for part in progress_bar("scoring", "system", shown=progress and not scorer.whole, iterable=parts):
+    parts = [systems] if scorer.at_once and systems else [[system] for system in systems]
+    for part in progress_bar("scoring", "system", shown=progress and not scorer.at_once, iterable=parts):
         try:
-            results = scorer.score([text for s in part for text in texts[s]], progress and scorer.whole)
+            results = scorer.score([text for s in part for text in texts[s]], progress and scorer.at_once)
         except MissingCandidatesError as error:
             if set(error.systems) < set(systems):
                 error.args = (f"{error}; to score the other systems: --exclude {' '.join(error.systems)}",)
@@ -129,8 +129,8 @@ def score_test_set(
             piece = slice(first, first + len(texts[system]))
             first = piece.stop
             for name in (name for name in missing if system in missing[name]):
-                whole = results[name]
-                one = Scored(whole.scores[piece], None if whole.annotations is None else whole.annotations[piece])
+                scored = results[name]
+                one = Scored(scored.scores[piece], None if scored.annotations is None else scored.annotations[piece])
                 places = _segments(test_set, system, rated)
                 values[name].scores[system] = _spread(test_set, places, one.scores)
                 values[name].annotations.pop(system, None)

@@ -104,8 +104,8 @@ class TestSet:
 
         Empty if there are no human ratings and none are named.
         """
-        found = self.human_ratings(names) if names or self.ratings else ()
-        return {ratings.name: ratings.of(self.systems, self.segments) for ratings in found}
+        sets = self.human_ratings(names) if names or self.ratings else ()
+        return {ratings.name: ratings.of(self.systems, self.segments) for ratings in sets}
 
     def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
         """Full names of the metrics that can be compared: see `left_out` for the others. Sorted.
@@ -127,8 +127,8 @@ class TestSet:
         """Why a metric with segment scores cannot be compared with the others; None if it can."""
         used = references_of(metric, tuple(self.references))
         standard = self.info.standard_reference
-        if own := sorted(name for name in used if name in self.systems):
-            return f"it uses {', '.join(own)}, evaluated as a system here"
+        if evaluated := sorted(name for name in used if name in self.systems):
+            return f"it uses {', '.join(evaluated)}, evaluated as a system here"
         if used <= {standard}:
             return None
         other = f"the standard reference is {standard}" if standard else "there is no standard reference"
@@ -137,7 +137,7 @@ class TestSet:
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
         """Those of `metric_names` that have one of these full or base names; all where none is given."""
         usable = self.metric_names(of_systems=of_systems)
-        found: list[str] = []
+        chosen: list[str] = []
         for name in names:
             metrics = [full for full in usable if name in (full, base_name(full)[0])]
             if not metrics:
@@ -146,8 +146,8 @@ class TestSet:
                     raise InputError("; ".join(lines))
                 known = {*usable, *(base_name(full)[0] for full in usable)}
                 raise unknown(f"metric of {self.name} {self.lp}", name, known)
-            found += metrics
-        return tuple(dict.fromkeys(found)) if names else usable
+            chosen += metrics
+        return tuple(dict.fromkeys(chosen)) if names else usable
 
     def read_metrics(self, names: Sequence[str] = ()) -> tuple[list[StoredMetric], list[str]]:
         """The metrics of `find_metrics`, and what a reader has to know of them, a line each.
@@ -298,10 +298,10 @@ def _standard(
     layout: Layout, info: TestSetInfo, reference: str | None, references: Collection[str], notes: list[str]
 ) -> str | None:
     """The standard reference: the one that is named, else the usual one, else the first."""
-    there = ", ".join(references) or "none"
+    names = ", ".join(references) or "none"
     if reference is not None and reference not in references:
         raise InputError(
-            f"{layout.root / 'references'}: no reference {reference!r} for {layout.lp}; there are: {there}; "
+            f"{layout.root / 'references'}: no reference {reference!r} for {layout.lp}; there are: {names}; "
             "name it with --reference"
         )
     usual = reference or info.standard_reference
@@ -311,22 +311,22 @@ def _standard(
     first = next(iter(sorted(references)), None)
     if usual is not None:
         instead = f"{first} takes its place" if first else "no metric with a reference is compared"
-        notes.append(f"no reference {usual} in {layout.lp} (there are: {there}): {instead}")
+        notes.append(f"no reference {usual} in {layout.lp} (there are: {names}): {instead}")
     return first
 
 
 def _check_folders(layout: Layout) -> None:
     if not layout.root.is_dir():
         sets = sorted(path.name for path in layout.data.glob("*") if path.is_dir())
-        there = f"there are {', '.join(sets)}" if sets else f"{layout.data} is empty or missing"
+        listing = f"there are {', '.join(sets)}" if sets else f"{layout.data} is empty or missing"
         raise InputError(
-            f"{layout.root}: no such test set; {there}; name its folder, such as --test-set data/wmt24; the "
+            f"{layout.root}: no such test set; {listing}; name its folder, such as --test-set data/wmt24; the "
             "published test sets come with mt-metrics-eval (mtme --download), ratings of your own by mbr-esd wmt import"
         )
     if not layout.source().is_file():
         files = (layout.root / "sources").glob("*.[tj][xs]*")
-        there = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
-        raise InputError(f"{layout.source()}: no such file; language pairs of {layout.test_set}: {there}")
+        pairs = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
+        raise InputError(f"{layout.source()}: no such file; language pairs of {layout.test_set}: {pairs}")
 
 
 def _texts(path: Path, field: str, count: int) -> tuple[str | None, ...]:
@@ -351,9 +351,9 @@ def _gold(
 ) -> tuple[tuple[str, ...], FloatMatrix]:
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
-        there = ", ".join(layout.human_score_names())
-        fix = "`mbr-esd leaderboard --gold` takes one" if there else "import human ratings first: mbr-esd wmt import"
-        raise InputError(f"{path}: no such gold scores; there are: {there or 'none'}; {fix}")
+        names = ", ".join(layout.human_score_names())
+        fix = "`mbr-esd leaderboard --gold` takes one" if names else "import human ratings first: mbr-esd wmt import"
+        raise InputError(f"{path}: no such gold scores; there are: {names or 'none'}; {fix}")
     stored = read_scores(path)
     check_blocks(path, stored, outputs, segments)
     rated = [system for system in sorted(stored) if any(score is not None for _, score in stored[system])]
@@ -366,7 +366,7 @@ def _gold(
     return systems, np.array([[score for _, score in stored[system]] for system in systems], dtype=np.float64)
 
 
-def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
+def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
     """The names of the gold spans: the given ones, else the merged set if there is one, else every rater's.
 
     If there are spans of several kinds, such as MQM and ESA, those of the same kind as the gold scores count.
@@ -375,13 +375,13 @@ def choose_ratings(there: Collection[str], gold: str, names: Sequence[str] = ())
         OptionError: a name that is not there.
     """
     for name in names:
-        if name not in there:
-            raise unknown("set of human ratings", name, there)
+        if name not in existing:
+            raise unknown("set of human ratings", name, existing)
     merged = f"{gold}.merged"
-    if names or merged in there:
+    if names or merged in existing:
         return list(names) or [merged]
-    alike = sorted(name for name in there if name.startswith((f"{gold}.", f"{gold}-")))
-    return alike or sorted(there)
+    alike = sorted(name for name in existing if name.startswith((f"{gold}.", f"{gold}-")))
+    return alike or sorted(existing)
 
 
 def base_name(metric: str) -> tuple[str, bool]:
