@@ -110,6 +110,13 @@ def test_one_segment_a_line(tmp_path: Path) -> None:
     assert list(data.left_out.values()) == [{"error that is missing from the translation: has no span": 1}]
 
 
+def test_an_error_that_is_no_span_is_left_out(tmp_path: Path) -> None:
+    errors = [{"start_i": 0, "end_i": 1, "severity": severity} for severity in ("undecided", "major")]
+    data = read_esa([unified(tmp_path / "a.jsonl", scores={"Alpha": [{"score": 9, "errors": errors}]})])
+    assert [len(s.ratings["Alpha"][0].errors or ()) for s in data.segments] == [1, 1]
+    assert left_out(data) == {"error of severity 'undecided': left out, it is no span and has no penalty": 2}
+
+
 def test_a_table_of_the_task(tmp_path: Path) -> None:
     data = read_esa([table(tmp_path / "task.tsv")])
     check(data)

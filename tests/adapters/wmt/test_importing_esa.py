@@ -15,23 +15,25 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_esa
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 
 MAJOR = MqmError("major", "Accuracy/Mistranslation", "target", 0, 3)
 MISSING = MqmError("minor", "")
 
 
-def esa(*scores: tuple[float | None, ...], errors: tuple[MqmError, ...] = (MAJOR, MISSING)) -> EsaData:
+def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
     """Three segments in two documents; system "A B" has these annotations, "C" one of 50, "refA" none."""
     segments = []
     for number, (document, domain) in enumerate([("d1", "news"), ("d2", "social"), ("d1", "news")]):
         texts = {"A B": f"alpha {number}", "C": f"gamma {number}", "refA": f"reference {number}"}
-        segment = RatedSegment("en-cs", domain, document, str(number), f"source {number}", texts)
+        segment = RatedSegment(lp, domain, document, str(number), f"source {number}", texts)
         segment.ratings["C"] = [SegmentRating((), 50.0 if scores[0][0] is not None else None, "x")]
         if number < len(scores):
-            segment.ratings["A B"] = [SegmentRating(errors, score, f"r{i}") for i, score in enumerate(scores[number])]
+            segment.ratings["A B"] = [
+                SegmentRating((MAJOR, MISSING), score, f"r{i}") for i, score in enumerate(scores[number])
+            ]
         segments.append(segment)
-    return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}})
+    return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}, "en-de": {"another": 1}})
 
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
@@ -64,17 +66,10 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
 
 
 def test_the_standard_gold_of_wmt25_is_the_first_annotation(tmp_path: Path) -> None:
-    data = esa((90.0,), (70.0,))
-    wmt25 = EsaData(tuple(_in(s, "cs-uk_UA") for s in data.segments), {})
-    import_esa(wmt25, Target(tmp_path, "wmt25", "cs-uk_UA"))
+    import_esa(esa((90.0,), (70.0,), lp="cs-uk_UA"), Target(tmp_path, "wmt25", "cs-uk_UA"))
     test_set = load_test_set(tmp_path, "wmt25", "cs-uk_UA")
     assert (test_set.info.gold, test_set.notes) == ("esa-human1", ())
     assert [ratings.name for ratings in test_set.human_ratings()] == ["esa-human1.merged"]
-
-
-def _in(segment: RatedSegment, lp: str) -> RatedSegment:
-    segment.lp = lp
-    return segment
 
 
 def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
@@ -84,33 +79,18 @@ def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
     assert test_set.gold[0, 0] == -6.0
     with pytest.raises(InputError, match="some have none"):
         import_esa(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
+    with pytest.raises(InputError, match="there are: en-cs"):
+        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-de"))
 
 
 def test_gold_spans_are_of_the_gold_scores_kind(tmp_path: Path) -> None:
     done = import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs"))
-    folder = done.layout.root / "human-scores"
-    for path in list(folder.glob("en-cs.esa*")):
-        (folder / path.name.replace(".esa", ".mqm.rater1" if "rating" in path.name else ".mqm")).write_bytes(
-            path.read_bytes()
-        )
-    names = {
-        gold: [r.name for r in load_test_set(tmp_path, "made", "en-cs", gold=gold).human_ratings()]
-        for gold in ("mqm", "esa")
-    }
-    assert names == {"mqm": ["mqm.rater1.merged"], "esa": ["esa.merged"]}
-
-
-def test_what_cannot_be_imported_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are: en-cs"):
-        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-de"))
-    with pytest.raises(OptionError, match="no system 'D'"):
-        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs", rename={"D": "E"}))
-    import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs", rename={"C": "Gamma"}))
-    assert (tmp_path / "made" / "system-outputs" / "en-cs" / "Gamma.txt").is_file()
-    with pytest.raises(InputError, match="--overwrite"):
-        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-cs"))
-    import_esa(esa((95.0,)), Target(tmp_path, "made", "en-cs", overwrite=True))
-    assert not (tmp_path / "made" / "system-outputs" / "en-cs" / "Gamma.txt").exists()
+    for path in list((done.layout.root / "human-scores").glob("en-cs.esa*")):
+        name = path.name.replace(".esa", ".mqm.rater1" if "rating" in path.name else ".mqm")
+        path.with_name(name).write_bytes(path.read_bytes())
+    for gold, name in (("mqm", "mqm.rater1.merged"), ("esa", "esa.merged")):
+        (ratings,) = load_test_set(tmp_path, "made", "en-cs", gold=gold).human_ratings()
+        assert ratings.name == name
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,10 +98,10 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for lp in ("en-cs", "cs-uk_UA"):
         for number in range(6):
             texts = {system: f"{system} says {number} things" for system in ("A", "B", "C", "refA")}
-            scores = {
-                system: [{"score": 90 - 7 * i - number, "annotator": "z", "errors": _errors(i, number)}]
-                for i, system in enumerate("ABC")
-            }
+            scores = {}
+            for i, system in enumerate("ABC"):
+                errors = [{"start_i": 0, "end_i": 3, "severity": "major"}] * ((i + number) % 3 == 0)
+                scores[system] = [{"score": 90 - 7 * i - number, "annotator": "z", "errors": errors}]
             item = {"doc_id": f"{lp}_#_news_#_d_#_{number}", "src_text": f"s{number}"}
             lines.append({**item, "tgt_text": texts, "scores": scores})
     path = tmp_path / "humeval.jsonl"
@@ -140,25 +120,3 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert human["cs-uk_UA"]["major"] == 6
     assert main(["leaderboard", "--tasks", "error-free", *where]) == 0
     assert "gold score of at least 85" in capsys.readouterr().out
-
-
-def test_notes_are_those_of_the_language_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    header = (
-        "doc_id segment_id source_lang target_lang set_id system_id source_segment hypothesis_segment domain_name "
-        "start_indices end_indices error_types annotator overall"
-    )
-    rows = []
-    for target, severity in (("de", "undecided"), ("cs", "minor")):
-        for number in range(3):
-            rows.append(["d", str(number), "en", target, "official", "A", f"s{number}", f"text {number}", "news"])
-            rows[-1] += ["0 2", "1 4", f"{severity} major", "r", "70"]
-    path = tmp_path / "esa.tsv"
-    path.write_text("".join("\t".join(row) + "\n" for row in [header.split(), *rows]), encoding="utf-8")
-    assert main(["wmt", "import", str(path), "--kind", "esa", "--test-set", f"{tmp_path / 'data'}/t"]) == 0
-    cs, de = capsys.readouterr().out.split("t en-de", 1)
-    assert "3 times: error of severity 'undecided': left out, it is no span and has no penalty" in de
-    assert "undecided" not in cs
-
-
-def _errors(i: int, number: int) -> list[dict[str, Any]]:
-    return [{"start_i": 0, "end_i": 3, "severity": "major"}] if (i + number) % 3 == 0 else []
