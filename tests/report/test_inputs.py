@@ -58,22 +58,13 @@ def annotations(sheet: RatingTable, name: str) -> list[Annotation | None]:
 
 
 def test_output_of_comet_score(tmp_path: Path) -> None:
-    path = comet_file(
-        tmp_path / "xcomet.json",
-        {
-            "out/a.txt": [row("eins zwei", 0.5, error(0, 4, "critical"))],
-            "b.txt": [row("eins drei", 1.0) | {"errors": []}],
-        },
-    )
-    sheet = read_table([Source(path)])
+    first, second = row("eins zwei", 0.5, error(0, 4, "critical")), row("eins drei", 1.0) | {"errors": []}
+    sheet = read_table([Source(comet_file(tmp_path / "xcomet.json", {"out/a.txt": [first], "b.txt": [second]}))])
     assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
     assert annotations(sheet, "xcomet") == [Annotation([ErrorSpan(0, 4, "major")]), Annotation()]
     assert [o.own for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
-
-
-def test_scores_without_a_single_span_are_scores_only(tmp_path: Path) -> None:
-    sheet = read_table([Source(comet_file(tmp_path / "comet22.json", {"a": [row("eins", 0.5)]}))])
-    assert annotations(sheet, "comet22") == [None]
+    scores = read_table([Source(comet_file(tmp_path / "comet22.json", {"a": [row("eins", 0.5)]}))])
+    assert annotations(scores, "comet22") == [None]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +95,9 @@ def test_decisions_with_their_candidates(decisions: Path) -> None:
     assert span.confidence == pytest.approx(6 / 8)
 
 
-def test_decisions_alone_lack_their_texts(decisions: Path) -> None:
+def test_decisions_without_the_candidates_that_they_were_made_from(decisions: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="segment 1 is in no other input.*give the candidates file"):
         read_table([Source(decisions)])
-
-
-def test_decisions_beside_the_candidates_of_another_text(decisions: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in read_candidates(CANDIDATES)])
     with pytest.raises(InputError, match=r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of"):
@@ -141,12 +129,10 @@ def test_two_translations_with_one_name(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
-    path.write_text("just a sentence\n", encoding="utf-8")
-    with pytest.raises(InputError, match="neither the output of comet-score"):
-        read_table([Source(path)])
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="is empty"):
-        read_table([Source(path)])
+    for content, message in (("just a sentence\n", "neither the output of comet-score"), ("", "is empty")):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_table([Source(path)])
     with pytest.raises(InputError, match="no such file"):
         read_table([Source(tmp_path / "none.json")])
 
@@ -282,13 +268,11 @@ def test_report_and_show(
 def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     candidates, decided = tmp_path / "candidates.jsonl", tmp_path / "decided.jsonl"
     error = {"error_span": "weg", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
-    records = [
-        CandidateRecord(
-            "marked", "source", "weg damit", CandidateColumns((render_answer([error]),), (None,), (False,))
-        ),
-        CandidateRecord("blank", "source", " ", CandidateColumns((render_answer([]),), (None,), (False,))),
-    ]
-    write_records(candidates, records)
+    texts = {"marked": ("weg damit", [error]), "blank": (" ", [])}
+    columns = {
+        name: CandidateColumns((render_answer(errors),), (None,), (False,)) for name, (_, errors) in texts.items()
+    }
+    write_records(candidates, [CandidateRecord(name, "source", mt, columns[name]) for name, (mt, _) in texts.items()])
     assert main(["decide", str(candidates), "-o", str(decided), "--mqm", "google", "--quiet"]) == 0
     assert main(["show", str(decided), str(candidates), "--worst", "decided"]) == 0
     shown = capsys.readouterr().out

@@ -20,94 +20,54 @@ from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.untrusted import decoded, finite
 from mbr_esd_metric.report.inputs import Source, comet_input, kind_of_input
 
-SPAN = {"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}
-ERROR = {"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}
 #: What a reader takes: its name, the suffix of the file, one line, and the reader.
-READERS: dict[str, tuple[str, dict[str, Any], Callable[[Path], object]]] = {
+READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "candidates": (
         "jsonl",
-        {
-            "id": "1",
-            "system": "A",
-            "src": "s",
-            "mt": "ab",
-            "candidates": [{"text": "none", "logprob": -1.0, "expected": [0.5, 1.0], "model": "m"}],
-        },
+        """{"id": "1", "system": "A", "src": "s", "mt": "ab", "candidates":
+            [{"text": "none", "logprob": -1.0, "expected": [0.5, 1.0], "model": "m"}]}""",
         lambda path: [list(record.candidates) for record in read_candidates(path)],
     ),
     "decisions": (
         "jsonl",
-        {
-            "id": "1",
-            "system": "A",
-            "index": 0,
-            "score": 0.8,
-            "mqm": -5.0,
-            "mqm_sd": 1.0,
-            "spans": [SPAN],
-            "expected_utility": 0.5,
-            "valid": 1,
-            "distinct": 1,
-            "invalid": 0,
-        },
+        """{"id": "1", "system": "A", "index": 0, "score": 0.8, "mqm": -5.0, "mqm_sd": 1.0, "spans":
+            [{"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}],
+            "expected_utility": 0.5, "valid": 1, "distinct": 1, "invalid": 0}""",
         lambda path: [record.to_json() for record in read_decisions(path)],
     ),
     "comet": (
         "json",
-        {"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors": [SPAN]}]},
+        """{"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors":
+            [{"start": 0, "end": 2, "severity": "major", "category": "x", "confidence": 0.5, "text": "ab"}]}]}""",
         lambda path: (kind_of_input(path), comet_input(Source(path))),
     ),
     "bio-MQM": (
         "jsonl",
-        {
-            "lp": "en-de",
-            "system": "A",
-            "doc": "d",
-            "seg_id": "1",
-            "rater": "r",
-            "src": "s",
-            "mt": "ab",
-            "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}],
-        },
+        """{"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "rater": "r", "src": "s", "mt": "ab",
+            "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}""",
         read_mqm_json,
     ),
     "ESA of WMT25": (
         "jsonl",
-        {
-            "doc_id": "en-de_#_news_#_d_#_1",
-            "src_text": "s",
-            "tgt_text": {"A": "ab"},
-            "scores": {"A": [{"score": 5, "errors": [ERROR], "annotator": "r"}]},
-        },
+        """{"doc_id": "en-de_#_news_#_d_#_1", "src_text": "s", "tgt_text": {"A": "ab"}, "scores": {"A":
+            [{"score": 5, "errors": [{"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}],
+            "annotator": "r"}]}}""",
         lambda path: read_esa([path]),
     ),
     "ESA of WMT24": (
         "jsonl",
-        {
-            "langs": "en-de",
-            "domain": "news",
-            "doc_id": "d",
-            "line_id": 1,
-            "src": "s",
-            "tgt": "ab",
-            "system": "A",
-            "times": [1.0, 2.0],
-            "esa_spans": [ERROR],
-            "esa_score": 70,
-            "annotator": "r",
-        },
+        """{"langs": "en-de", "domain": "news", "doc_id": "d", "line_id": 1, "src": "s", "tgt": "ab", "system": "A",
+            "times": [1.0, 2.0], "esa_spans": [{"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}],
+            "esa_score": 70, "annotator": "r"}""",
         lambda path: read_esa([path]),
     ),
     "WMT26": (
         "jsonl",
-        {
-            "item_id": "official_#_en_#_de_#_news_#_d_#_1",
-            "task1_pred": {"A": {"errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}},
-            "task2_pred": {"A": 0.5},
-        },
+        """{"item_id": "official_#_en_#_de_#_news_#_d_#_1", "task2_pred": {"A": 0.5}, "task1_pred": {"A":
+            {"errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}}}""",
         lambda path: SUBMISSION_FORMATS["wmt26"].read(path),
     ),
-    "texts": ("jsonl", {"source": "s"}, lambda path: read_text(path, "source")),
+    "texts": ("jsonl", '{"source": "s"}', lambda path: read_text(path, "source")),
 }
 #: JSON texts that stand in for a value.
 HOSTILE = {
@@ -140,20 +100,19 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def spoilt(value: dict[str, Any], place: tuple[Any, ...], text: str) -> str:
-    if not place:
-        return text
-    changed = copy.deepcopy(value)
-    inner: Any = changed
-    for key in place[:-1]:
+    """The value with that JSON text at the place."""
+    changed: Any = [copy.deepcopy(value)]
+    inner = changed
+    for key in (0, *place)[:-1]:
         inner = inner[key]
-    inner[place[-1]] = "@@HERE@@"
-    return json.dumps(changed).replace('"@@HERE@@"', text)
+    inner[(0, *place)[-1]] = "@@HERE@@"
+    return json.dumps(changed[0]).replace('"@@HERE@@"', text)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_whatever_stands_in_a_line_is_read_or_an_input_error(name: str, tmp_path: Path) -> None:
-    suffix, value, read = READERS[name]
-    path = tmp_path / f"data.{suffix}"
+    suffix, line, read = READERS[name]
+    path, value = tmp_path / f"data.{suffix}", json.loads(line)
     path.write_text(json.dumps(value) + "\n")
     read(path)
     for place in places(value):
@@ -173,8 +132,8 @@ def test_whatever_stands_in_a_line_is_read_or_an_input_error(name: str, tmp_path
 @pytest.mark.parametrize("what", ["400 digits", "nested deeply", "NaN", "a key twice"])
 @pytest.mark.parametrize("name", READERS)
 def test_what_no_reader_takes(name: str, what: str, tmp_path: Path) -> None:
-    suffix, value, read = READERS[name]
-    path = tmp_path / f"data.{suffix}"
+    suffix, line, read = READERS[name]
+    path, value = tmp_path / f"data.{suffix}", json.loads(line)
     key, more = next(iter(value)), {"NaN": "NaN"} | HOSTILE
     second = f'"{key}": {json.dumps(value[key])}, ' if what == "a key twice" else f'"more": {more[what]}, '
     path.write_text("{" + second + json.dumps(value)[1:] + "\n")
@@ -193,15 +152,8 @@ def test_scores_are_numbers_as_json_writes_them(score: str, tmp_path: Path) -> N
 
 
 def test_numbers_and_texts_that_are_read() -> None:
-    assert [finite(value) for value in ("-1.5", "1e3", ".5", "5.", " 7 ", 3, 0.25)] == [
-        -1.5,
-        1e3,
-        0.5,
-        5.0,
-        7.0,
-        3.0,
-        0.25,
-    ]
+    numbers = {"-1.5": -1.5, "1e3": 1e3, ".5": 0.5, "5.": 5.0, " 7 ": 7.0, 3: 3.0, 0.25: 0.25}
+    assert {text: finite(text) for text in numbers} == numbers
     assert decoded('\ufeff{"a": [1, 2.5, null, "\\ud800"]}'.encode()) == {"a": [1, 2.5, None, "\ud800"]}
     with pytest.raises(InputError, match="surrogate pair"):
         decoded('"\\ud800"', writable=True)

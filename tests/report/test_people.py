@@ -64,8 +64,5 @@ def test_ratings_with_spans_and_without(tmp_path: Path) -> None:
 
 def test_annotators_with_their_checks(tmp_path: Path) -> None:
     rows = _tables(tmp_path)["annotators"].rows
-    assert [(row[0].value, row[1].value, row[-1].value) for row in rows] == [
-        ("x", 12, "1/2"),
-        ("y", 1, "1/2"),
-        ("z", 1, "1/2"),
-    ]
+    expected = [("x", 12, "1/2"), ("y", 1, "1/2"), ("z", 1, "1/2")]
+    assert [(row[0].value, row[1].value, row[-1].value) for row in rows] == expected

@@ -26,17 +26,11 @@ def test_layers_meet_by_text_where_they_name_systems_apart() -> None:
     assert sheet.unmatched == []
 
 
-def test_the_same_text_of_two_systems_stays_apart() -> None:
-    other = Text("1", "other", "source", "one translation")
-    both = [Rating(A, MAJOR), Rating(other, Annotation())]
-    sheet = join([RatingInput("a", both), RatingInput("b", both[::-1])])
-    assert list(sheet.rows) == [A, other]
-    assert [o.annotation for o in sheet.columns[1].ratings if o] == [MAJOR, Annotation()]
-
-
-def test_repeated_segments_meet_in_order() -> None:
-    twice = [Rating(Text("1", "", "s", "text"), MAJOR), Rating(Text("2", "", "s", "text"), Annotation())]
-    sheet = join([RatingInput("a", twice), RatingInput("b", twice)])
+@pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
+def test_the_same_text_twice_stays_apart(system: str, step: int) -> None:
+    """Of two systems in any order, of one in the given one."""
+    both = [Rating(A, MAJOR), Rating(Text("2", system, A.source, A.translation), Annotation())]
+    sheet = join([RatingInput("a", both), RatingInput("b", both[::step])])
     assert [text.id for text in sheet.rows] == ["1", "2"]
     assert [o.annotation for o in sheet.columns[1].ratings if o] == [MAJOR, Annotation()]
 
@@ -49,18 +43,21 @@ def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
     assert sheet.unmatched == [("b", 1)]
 
 
-def test_errors() -> None:
-    with pytest.raises(InputError, match="two inputs are named 'a'"):
-        join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("a", [])])
-    with pytest.raises(InputError, match="no segment"):
-        join([])
-    with pytest.raises(InputError, match=r"a, segment 1: error span \[0, 99\)"):
-        join([RatingInput("a", [Rating(A, Annotation([ErrorSpan(0, 99, "major")]))])])
-
-
-def test_a_score_that_is_no_number() -> None:
-    with pytest.raises(InputError, match="a, segment 1: the score nan is no number"):
-        join([RatingInput("a", [Rating(A, None, float("nan"))])])
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("a", [])], "two inputs are named 'a'"),
+        ([], "no segment"),
+        (
+            [RatingInput("a", [Rating(A, Annotation([ErrorSpan(0, 99, "major")]))])],
+            r"a, segment 1: error span \[0, 99\)",
+        ),
+        ([RatingInput("a", [Rating(A, None, float("nan"))])], "a, segment 1: the score nan is no number"),
+    ],
+)
+def test_inputs_that_cannot_be_joined(inputs: list[RatingInput], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        join(inputs)
 
 
 def test_payload_keeps_every_number() -> None:

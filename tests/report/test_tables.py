@@ -113,8 +113,7 @@ def test_nothing_is_best_where_all_are_alike() -> None:
 
 
 def test_tabs_and_line_ends_do_not_break_a_tsv() -> None:
-    table = Table("", (Column("x", "x"),), ((Cell("a\tb\nc"),),))
-    assert render_table(table, "tsv") == "x\na b c\n"
+    assert render_table(Table("", (Column("x", "x"),), ((Cell("a\tb\nc"),),)), "tsv") == "x\na b c\n"
 
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:

@@ -84,10 +84,8 @@ def test_offsets_count_code_points(page: Page, translation: str, span: tuple[int
     page.open(join([RatingInput("metric", [Rating(Text("1", "", "source", translation), annotation)])]))
     assert page.texts("#detail .body mark") == [translation[slice(*span)]]
     assert page.text("#detail .card:nth-child(2) .body") == translation
-    assert (
-        page.js("return getComputedStyle(document.querySelector('#detail .card:nth-child(2) .body')).direction")
-        == direction
-    )
+    body = "document.querySelector('#detail .card:nth-child(2) .body')"
+    assert page.js(f"return getComputedStyle({body}).direction") == direction
     assert page.texts("#detail li") == [f"{translation[slice(*span)]} — major · accuracy · confidence 0.40"]
 
 
@@ -98,13 +96,9 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
     annotation = Annotation([ErrorSpan(0, 9, "minor", "style", 0.25), ErrorSpan(4, 13, "major", None, 0.75)])
     page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
     assert page.texts("#detail .body mark") == ["0123", "45678", "9abc"]
-    assert page.js("return [...document.querySelectorAll('#detail .body mark')].map(m => m.className)") == [
-        "minor",
-        "major",
-        "major",
-    ]
+    marks = page.js("return [...document.querySelectorAll('#detail .body mark')].map(m => [m.className, m.tabIndex])")
     # Each error is one stop of the Tab key.
-    assert page.js("return [...document.querySelectorAll('#detail .body mark')].map(m => m.tabIndex)") == [0, 0, -1]
+    assert marks == [["minor", 0], ["major", 0], ["major", -1]]
     page.js("document.querySelectorAll('#detail .body mark')[1].focus()")
     assert page.texts("#tip div") == ["minor · style · confidence 0.25", "major · confidence 0.75"]
     assert page.js("return document.querySelectorAll('#detail mark.lit').length") == 3
@@ -156,23 +150,16 @@ def test_confidence_is_opacity(page: Page) -> None:
     assert drawn[0][:3] != drawn[4][:3]
 
 
-def test_the_category_is_shown_on_hover(page: Page) -> None:
-    annotation = Annotation([ErrorSpan(4, 9, "minor", "style/awkward", 0.25)])
-    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
-    hidden = "return document.getElementById('tip').hidden"
-    assert page.js(hidden) is True
-    page.hover("#detail .body mark")
-    assert page.js(hidden) is False
-    assert page.texts("#tip div") == ["minor · style/awkward · confidence 0.25"]
-    page.hover("#title")
-    assert page.js(hidden) is True
+def test_the_tooltip_is_shown_on_hover(page: Page) -> None:
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789"), ANNOTATED)])]))
+    for selector, hidden in (("#detail .body mark", False), ("#title", True)):
+        page.hover(selector)
+        assert page.js("return document.getElementById('tip').hidden") is hidden
 
 
 def test_the_tooltip_stays_where_the_focus_scrolls(page: Page) -> None:
-    long = "many words " * 400
-    page.open(
-        join([RatingInput("metric", [Rating(Text("1", "", "", long), Annotation([ErrorSpan(4000, 4010, "major")]))])])
-    )
+    rating = Rating(Text("1", "", "", "many words " * 400), Annotation([ErrorSpan(4000, 4010, "major")]))
+    page.open(join([RatingInput("metric", [rating])]))
     page.js("document.querySelector('#detail .body mark').focus()")
     page.frame()
     page.frame()
@@ -225,14 +212,8 @@ def test_everything_has_a_name(page: Page, sheet: RatingTable) -> None:
 def test_what_the_candidates_said(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
     major = Annotation([ErrorSpan(2, 4, "major")])
-    said = Distribution(
-        text,
-        4,
-        2,
-        1,
-        [(2, 0, 0), (2, 3, 2), (4, 0, 0)],
-        [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)],
-    )
+    counts = [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)]
+    said = Distribution(text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], counts)
     page.open(join([RatingInput("metric", [Rating(text, major)])], [CandidateInput("samples", [said])]))
     page.js("document.querySelector('#detail .heat span').focus()")
     assert page.texts("#tip div") == ["3 of 4 candidates mark this (75%)", "2 of them as major"]
@@ -243,11 +224,8 @@ def test_what_the_candidates_said(page: Page) -> None:
 
 def test_scores_without_spans(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
-    page.open(
-        join(
-            [RatingInput("spans", [Rating(text, Annotation(), 0.75)]), RatingInput("plain", [Rating(text, None, 0.5)])]
-        )
-    )
+    spans, plain = Rating(text, Annotation(), 0.75), Rating(text, None, 0.5)
+    page.open(join([RatingInput("spans", [spans]), RatingInput("plain", [plain])]))
     cards = page.texts("#detail .card")
     assert "score 0.7500 · MQM 0" in cards[1]
     assert "score 0.5000" in cards[2]
@@ -326,20 +304,3 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
     with capsys.disabled():
         others = ", ".join(f"{name} {ms:.0f} ms" for name, ms in timed.items())
         print(f"\n  50,000 segments: open {seconds:.2f} s, slider {slide:.0f} ms, {others}, heap {heap:.0f} MB")
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_calibration_can_be_read_whole(page: Page, sheet: RatingTable, width: int) -> None:
-    """Its triangle stood at the very edge, cut off."""
-    page.open(sheet, width=width)
-    left = page.js("const s = document.querySelector('#calibration summary').getBoundingClientRect(); return s.left")
-    assert left >= 10
-    page.js("document.querySelector('#calibration summary').click()")
-    page.frame()
-    box = page.js(
-        "const c = document.getElementById('calibration'), b = c.getBoundingClientRect();"
-        "c.scrollTop = c.scrollHeight;"
-        "return [b.bottom, innerHeight, c.lastElementChild.getBoundingClientRect().bottom]"
-    )
-    assert box[0] <= box[1] + 1, "it ends inside the window"
-    assert box[2] <= box[1] + 1, "its last line can be reached"

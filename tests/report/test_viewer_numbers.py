@@ -128,51 +128,38 @@ def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
     metric = next(column for column in sheet.columns if column.name == "metric")
     annotations = [opinion.annotation for opinion in metric.ratings if opinion]
     human = [opinion.annotation for opinion in sheet.columns[0].ratings if opinion]
-    page.set("show", "major")
-    assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if a.count("major")]
-    page.set("show", "minor")
-    assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if a.count("minor") and not a.count("major")]
-    page.set("show", "none")
-    assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if not a]
-    page.set("show", "all")
-    page.set("sort", "worst")
-    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (mqm_score(annotations[r]), r))
-    page.set("sort", "disagree")
-    softness = [soft_f1(annotations[r], human[r], len(sheet.rows[r].translation)) for r in range(40)]
-    found = page.numbers()["rows"]
-    assert [softness[r] for r in found] == pytest.approx(sorted(softness), abs=1e-12)
-    page.set("sort", "agree")
-    found = page.numbers()["rows"]
-    assert [softness[r] for r in found] == pytest.approx(sorted(softness, reverse=True), abs=1e-12)
-    page.set("sort", "best")
-    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (-mqm_score(annotations[r]), r))
-    page.set("sort", "long")
-    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (-len(sheet.rows[r].translation), r))
-    page.set("sort", "severe")
     severity = [(-a.count("major"), -a.count("minor")) for a in annotations]
-    assert page.numbers()["rows"] == sorted(range(40), key=lambda r: (severity[r], r))
-    page.set("sort", "gap")
-    gaps = [abs(mqm_score(annotations[r]) - mqm_score(human[r])) for r in range(40)]
-    assert [gaps[r] for r in page.numbers()["rows"]] == sorted(gaps, reverse=True)
-    page.set("sort", "order")
-    page.set("low", "0.75")
-    page.set("high", "0.97")
-    assert page.numbers()["rows"] == [r for r, a in enumerate(annotations) if -6 <= mqm_score(a) <= -1]
+    softness = [soft_f1(annotations[r], human[r], len(sheet.rows[r].translation)) for r in range(40)]
+    mqm, lengths = [mqm_score(a) for a in annotations], [len(text.translation) for text in sheet.rows]
+
+    def rows(**values: str) -> list[int]:
+        for name, value in values.items():
+            page.set(name, value)
+        return list(page.numbers()["rows"])
+
+    assert rows(show="major") == [r for r in range(40) if severity[r][0]]
+    assert rows(show="minor") == [r for r in range(40) if severity[r][1] and not severity[r][0]]
+    assert rows(show="none") == [r for r in range(40) if not annotations[r]]
+    assert rows(show="all", sort="worst") == sorted(range(40), key=lambda r: (mqm[r], r))
+    assert rows(sort="best") == sorted(range(40), key=lambda r: (-mqm[r], r))
+    assert rows(sort="long") == sorted(range(40), key=lambda r: (-lengths[r], r))
+    assert rows(sort="severe") == sorted(range(40), key=lambda r: (severity[r], r))
+    assert [softness[r] for r in rows(sort="disagree")] == pytest.approx(sorted(softness), abs=1e-12)
+    assert [softness[r] for r in rows(sort="agree")] == pytest.approx(sorted(softness, reverse=True), abs=1e-12)
+    gaps = [abs(mqm[r] - mqm_score(human[r])) for r in range(40)]
+    assert [gaps[r] for r in rows(sort="gap")] == sorted(gaps, reverse=True)
+    assert rows(sort="order", low="0.75", high="0.97") == [r for r in range(40) if -6 <= mqm[r] <= -1]
     page.js("document.getElementById('reset').click()")
     page.wait("return mbrEsd.numbers().rows.length === 40")
-    page.set("system", "2")
-    assert page.numbers()["rows"] == [r for r, t in enumerate(sheet.rows) if t.system == "system 2"]
+    second = [r for r, t in enumerate(sheet.rows) if t.system == "system 2"]
+    assert rows(system="2") == second
     page.set("find", "STRASSE")
-    page.set("find", "straße")
-    assert page.numbers()["rows"] == [
-        r for r, t in enumerate(sheet.rows) if t.system == "system 2" and "Straße" in t.translation
-    ]
+    assert rows(find="straße") == [r for r in second if "Straße" in sheet.rows[r].translation]
     page.set("find", "no such text")
     assert page.text("#detail") == "No segment fits these filters."
-    page.set("find", "")
-    page.set("system", "")
+    rows(find="", system="")
     page.js("document.getElementById('same-source').click()")
-    assert {sheet.rows[r].source for r in page.numbers()["rows"]} == {sheet.rows[page.numbers()["rows"][0]].source}
+    assert len({sheet.rows[r].source for r in rows()}) == 1
     assert page.log() == []
 
 
