@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.helpers.command import Command
 
 # Rounding decides ties of SPA's permutation test, here as in mt-metrics-eval, and OpenBLAS's kernels for different
 # processors round differently; the golden numbers are those of this one. Set before numpy is imported.
@@ -79,3 +82,20 @@ def ted_pairs(mqm_folder: Path) -> list[tuple[str, str]]:
 
     ratings = read_mqm_tsv(mqm_folder / "mqm_ted_ende.tsv").ratings
     return list(dict.fromkeys((rating.source, rating.target) for rating in ratings))
+
+
+@pytest.fixture
+def mbr_esd(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `mbr-esd WORDS`, which ends with that status; what it prints. Texts are divided as by a shell."""
+
+    def run(*words: object, status: int = 0) -> pytest.CaptureResult[str]:
+        from mbr_esd_metric.cli.main import main
+
+        capsys.readouterr()
+        given = [shlex.split(word) if isinstance(word, str) else [str(word)] for word in words]
+        ended = main([word for some in given for word in some])
+        printed = capsys.readouterr()
+        assert ended == status, printed.err
+        return printed
+
+    return run

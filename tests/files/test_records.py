@@ -57,26 +57,9 @@ def test_decisions_round_trip(tmp_path: Path) -> None:
     decision = decide([Candidate(annotation=spans), Candidate(annotation=spans[:1])], record.mt)
     row = DecisionRecord.of(record, decision)
     value = row.to_json()
-    assert value["spans"][0] == {
-        "start": 0,
-        "end": 3,
-        "severity": "major",
-        "category": "accuracy/mistranslation",
-        "text": "Die",
-        "confidence": 1.0,
-    }
-    assert set(value) == {
-        "id",
-        "system",
-        "index",
-        "score",
-        "mqm",
-        "spans",
-        "expected_utility",
-        "valid",
-        "distinct",
-        "invalid",
-    }
+    place = {"start": 0, "end": 3, "severity": "major", "category": "accuracy/mistranslation"}
+    assert value["spans"][0] == {**place, "text": "Die", "confidence": 1.0}
+    assert " ".join(value) == "id system index score mqm spans expected_utility valid distinct invalid"
     path = tmp_path / "d.jsonl.gz"
     write_records(path, [row])
     assert list(read_decisions(path)) == [row]
@@ -168,19 +151,13 @@ def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
 def test_files_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(read_candidates(tmp_path / "none.jsonl"))
-    for name in ("x.jsonl.gz", "x.jsonl.zst"):
+    pytest.importorskip("zstandard")
+    for name, before, end in (("x.jsonl.gz", b"garbage", None), ("x.jsonl.zst", b"garbage", None), ("y.gz", b"", -20)):
         path = tmp_path / name
-        if name.endswith("zst"):
-            pytest.importorskip("zstandard")
-        write_records(path, [CandidateRecord.from_json(RECORD)])
-        path.write_bytes(b"garbage" + path.read_bytes())
+        write_records(path, [CandidateRecord.from_json(RECORD)] * 50)
+        path.write_bytes(before + path.read_bytes()[:end])
         with pytest.raises(InputError, match="damaged"):
             list(read_candidates(path))
-    path = tmp_path / "cut.jsonl.gz"
-    write_records(path, [CandidateRecord.from_json(RECORD)] * 50)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InputError, match="damaged"):
-        list(read_candidates(path))
 
 
 def test_lines_of_json() -> None:

@@ -85,15 +85,7 @@ def test_yaml_may_leave_an_option_empty_or_give_a_list(tmp_path: Path) -> None:
     assert card.server == ("http://a/v1", "http://b/v1")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "server: http://elsewhere/v1",
-        "store: /elsewhere/store.sqlite",
-        "store: here.sqlite",
-        "candidates: candidates.jsonl",
-    ],
-)
+@pytest.mark.parametrize("line", ["server: http://elsewhere/v1", "store: here.sqlite", "candidates: candidates.jsonl"])
 def test_a_model_folder_names_no_place(tmp_path: Path, line: str) -> None:
     """A folder that somebody downloads said where the user's key and texts went."""
     (tmp_path / "hparams.yaml").write_text(f"class_identifier: mbr_esd_metric\nmodel: org/base\n{line}\n")
@@ -105,14 +97,8 @@ def test_a_model_folder_names_no_place(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "prompt: ../secret",
-        "prompt: {outside}",
-        "prompt: secret",
-        "prompt: link",
-        "prompt: none",
-        "adapter: ../a",
-        "adapter: {outside}",
-        "model: ../m",
+        *(f"prompt: {path}" for path in ("../secret", "{outside}", "secret", "link", "none")),
+        *("adapter: ../a", "adapter: {outside}", "model: ../m"),
     ],
 )
 def test_what_a_model_folder_names_is_in_it(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
@@ -18,6 +17,7 @@ from mbr_esd_metric.metric.estimate import Machine, estimate, estimates
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, choose_engine
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.command import Command
 
 SEGMENTS = [Segment(f"source {i % 5}", f"ein Satz mit {i % 5} Fehlern", f"segment {i}") for i in range(7)]
 
@@ -33,23 +33,13 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
         annotate(load_card(name + "40"), SEGMENTS)
         assert len(server.bodies) == before.requests == 5 * 3
         after = estimate(load_card(name + "64"), SEGMENTS)
-        assert (after.stored, after.candidates, after.requests, after.mean_tokens is not None) == (
-            200,
-            320,
-            5 * 2,
-            True,
-        )
+        assert (after.stored, after.candidates, after.requests) == (200, 320, 5 * 2)
         assert 1 * 120 < after.tokens < 3 * 120
         assert "at most 320" in "\n".join(estimate(load_card(name + "auto/64"), SEGMENTS).lines())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name for name, card in CARDS.items() if card.model],
-)
-def test_every_card_is_counted_without_an_engine(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
+def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
     found = estimate(load_card(f"{name}?store={tmp_path}/store"), SEGMENTS)
@@ -59,19 +49,18 @@ def test_every_card_is_counted_without_an_engine(
     assert (note in "\n".join(found.lines())) == (load_card(name).engine == "auto")
 
 
-def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, mbr_esd: Command) -> None:
     for which in ("src", "mt"):
         (tmp_path / which).write_text("".join(f"Satz {number}\n" for number in range(20)))
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
+    score = f"score -s {tmp_path}/src -t {tmp_path}/mt"
     with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options("server")), delay=0.2) as server:
         model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
-        assert main(["score", *files, "--model", model, "--dry-run"]) == 0
-        assert "time                 not known; --dry-run 4 samples" in capsys.readouterr().out
-        assert main(["score", *files, "--model", f"mbr-esd-small?store={tmp_path}/small", "--dry-run"]) == 0
-        assert "time                 about 40 s for 1,000" in capsys.readouterr().out
+        said = mbr_esd(score, "--model", model, "--dry-run").out
+        assert "time                 not known; --dry-run 4 samples" in said
+        said = mbr_esd(score, f"--model mbr-esd-small?store={tmp_path}/small --dry-run").out
+        assert "time                 about 40 s for 1,000" in said
         assert not server.bodies
-        assert main(["score", *files, "--model", model, "--dry-run", "4"]) == 0
-        shown = capsys.readouterr().out
+        shown = mbr_esd(score, "--model", model, "--dry-run 4").out
         assert "in the store       64" in shown
         assert "to load the model" not in shown, "the server has loaded it"
         assert len(server.bodies) == 4
@@ -88,8 +77,7 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, capsys: pytest.Ca
         assert "time                 none for sampling" in "\n".join(found.lines())
         assert len(server.bodies) == 20
     for wrong in ("1", "4xB52"):
-        assert main(["score", *files, "--dry-run", wrong]) == 1
-        assert f"--dry-run {wrong}" in capsys.readouterr().err
+        assert f"--dry-run {wrong}" in mbr_esd(score, "--dry-run", wrong, status=1).err
 
 
 def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
@@ -146,17 +134,18 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
 def test_hours_on_a_machine_come_from_published_rates() -> None:
     segments = [Segment(f"Source {i}.", f"Ein Satz {i}.", str(i)) for i in range(100)]
 
-    def line(machine: str, name: str = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1") -> str:
-        (one,) = estimates(load_card(name), segments, machine=Machine.parse(machine))
+    name = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"
+
+    def line(machine: str, options: str = "") -> str:
+        (one,) = estimates(load_card(name + options), segments, machine=Machine.parse(machine))
         return next(line for line in one.lines() if line.startswith("on "))
 
-    (one,) = estimates(load_card("mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"), segments)
+    (one,) = estimates(load_card(name), segments)
     tokens = one.tokens + one.prompt_characters / 3.5
     hours = 141.1e9 * tokens / 233e12 / 3600
     assert f"{hours:,.2g} GPU-hours" in line("4xH100")
     assert line("4xH100").startswith("on 4xH100            about ")
     assert "141 GB of weights need 2xH100 or more" in line("H100")
-    fp8 = line("1xh100", "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1&vllm=quantization:fp8")
-    assert f"{hours / 2:,.2g} GPU-hours" in fp8
+    assert f"{hours / 2:,.2g} GPU-hours" in line("1xh100", "&vllm=quantization:fp8")
     with pytest.raises(OptionError, match="give a number of A100, H100, H200, such as 4xH100"):
         Machine.parse("4xT4")

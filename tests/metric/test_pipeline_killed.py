@@ -27,26 +27,10 @@ def test_after_kill_9_only_what_is_missing_is_sampled_and_the_output_is_the_same
     model = "mbr-esd-demo?n=4&max_tokens=32&invalid=empty&unit=sentence&context=document"
 
     def command(store: str) -> subprocess.Popen[bytes]:
-        words = [
-            "score",
-            "-s",
-            "src",
-            "-t",
-            "mt",
-            "--documents",
-            "docs",
-            "--model",
-            model,
-            "--to_json",
-            f"{store}.json",
-            "--quiet",
-        ]
-        return subprocess.Popen(
-            [sys.executable, "-m", "mbr_esd_metric", *words],
-            cwd=tmp_path,
-            env={**os.environ, "MBR_ESD_STORE": str(tmp_path / store)},
-            stdout=subprocess.PIPE,
-        )
+        words = f"score -s src -t mt --documents docs --model {model} --to_json {store}.json --quiet".split()
+        environment = {**os.environ, "MBR_ESD_STORE": str(tmp_path / store)}
+        program = [sys.executable, "-m", "mbr_esd_metric", *words]
+        return subprocess.Popen(program, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
 
     undisturbed, _ = command("whole").communicate(timeout=1800)
     killed = command("killed")

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
@@ -20,6 +19,7 @@ from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
+from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 TRANSLATION = "Der Laden ist zu."
@@ -46,7 +46,7 @@ def test_weights_are_equal_by_model_and_not_by_candidate() -> None:
     assert drawn.weights("model") == pytest.approx(np.array([0.25, 0.75]))
 
 
-def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command) -> None:
     one = file(tmp_path / "one.jsonl", said("Laden"), said("Laden"), said("Laden"))
     two = file(tmp_path / "two.jsonl", said("ist"), said("ist"), said("Laden", "ist"))
     name = f"mbr-esd-llama?n=3&candidates={one}+mbr-esd-gemma2?n=3&candidates={two}"
@@ -64,22 +64,18 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, capsys: pytest.Ca
 
     (tmp_path / "src").write_text("The shop.\n")
     (tmp_path / "mt").write_text(f"{TRANSLATION}\n")
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-    assert main(["score", *files, "--model", name, "--quiet"]) == 0
-    assert "score: 0.6000" in capsys.readouterr().out
-    out = str(tmp_path / "out")
-    assert main(["sample", *files, "--model", name, "-o", out, "--quiet"]) == 0
-    assert "1 segment, 6 candidates each" in capsys.readouterr().out
+    files, out = f"-s {tmp_path}/src -t {tmp_path}/mt --quiet --model", tmp_path / "out"
+    assert "score: 0.6000" in mbr_esd("score", files, name).out
+    assert "1 segment, 6 candidates each" in mbr_esd("sample", files, name, "-o", out).out
     (record,) = read_candidates(out)
     assert record.columns.models == (first,) * 3 + (second,) * 3
-    assert main(["decide", out, "-o", str(tmp_path / "decided")]) == 0
+    mbr_esd("decide", out, "-o", tmp_path / "decided")
     (decided,) = read_decisions(tmp_path / "decided")
     assert (decided.index, decided.annotation) == (5, decision.annotation)
-    capsys.readouterr()
-    assert main(["decide", out, "-o", str(tmp_path / "other"), "--rule", "map"]) == 1
-    assert "those of several models cannot be" in capsys.readouterr().err
-    assert main(["score", *files, "--model", f"mbr-esd-llama?n=6&candidates={out}"]) == 1
-    assert "decide with: mbr-esd decide" in capsys.readouterr().err
+    refused = mbr_esd("decide", out, "-o", tmp_path / "other", "--rule map", status=1).err
+    assert "those of several models cannot be" in refused
+    refused = mbr_esd("score", files, f"mbr-esd-llama?n=6&candidates={out}", status=1).err
+    assert "decide with: mbr-esd decide" in refused
 
 
 def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
@@ -138,10 +134,7 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
 def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
     as_json = file(tmp_path / "json.jsonl", said("Laden"), said("Laden"), "no answer", said("ist"))
     compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", said("ist"), "major <Laden>")
-    name = (
-        f"mbr-esd-llama?n=4&engine=replay&candidates={as_json}"
-        f"+mbr-esd-gemma2?n=4&engine=replay&format=compact&candidates={compact}"
-    )
+    name = f"mbr-esd-llama?n=4&candidates={as_json}+mbr-esd-gemma2?n=4&format=compact&candidates={compact}"
     run = annotate(load_card(name), [Segment("The shop.", TRANSLATION, "1")])
     (decision,) = run.decisions
     assert (decision.valid, decision.invalid) == (6, 2), "one format is read as the other"
@@ -159,24 +152,18 @@ def test_an_option_at_the_end_is_for_every_model_that_does_not_set_it() -> None:
     assert [one.engine for one in every] == ["server", "auto", "auto"]
     assert [one.temperature for one in every] == [1.0, 1.0, 1.0]
     apart = load_card("mbr-esd-llama?n=4+mbr-esd-llama?n=8&candidates=b.jsonl")
-    assert [(one.n, one.candidates) for one in (apart, *apart.others)] == [
-        (4, None),
-        (8, "b.jsonl"),
-    ]
+    assert [(one.n, one.candidates) for one in (apart, *apart.others)] == [(4, None), (8, "b.jsonl")]
 
 
-def test_options_at_the_end_are_for_all() -> None:
+def test_the_settings_of_one_model_are_one_and_other_weights_are_numbered() -> None:
     card = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
     assert [one.n for one in (card, *card.others)] == [64, 64]
     assert [one.name for one in (card, *card.others)] == ["mbr-esd-llama", "mbr-esd-gemma2"]
     assert str(card.others[0].decision.utility) == "softf1+scoresim"
-    mixed = load_card("mbr-esd-llama?n=64+mbr-esd-gemma2?n=32+mbr-esd-phi4?n=16&temperature=1")
-    assert [one.n for one in (mixed, *mixed.others)] == [64, 32, 16]
     twice = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2")
     assert [one.name for one in (twice, *twice.others)] == ["mbr-esd-llama", "mbr-esd-llama"]
     other = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2+mbr-esd-llama?adapter=x")
     assert [one.name for one in (other, *other.others)] == ["mbr-esd-llama#1", "mbr-esd-llama#1", "mbr-esd-llama#2"]
-    assert [one.temperature for one in (mixed, *mixed.others)] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,16 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.files.records import write_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.command import Command
 
 MODEL = "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill"
-PIECES = [
-    '{"errors": [{',
-    '"error_span": "',
-    "a",
-    'b", ',
-    '"category": "style", ',
-    '"sub_category": "x", "severity": "',
-    "major",
-    '"}]}',
-]
+PIECES = ['{"errors": [{', '"error_span": "', "a", 'b", ', '"category": "style", ']
+PIECES += ['"sub_category": "x", "severity": "', "major", '"}]}']
 LOGPROBS = [-0.1, 0.0, -0.2, -0.4, -5.0, -6.0, -0.05, -0.7]
 #: What says the span: that there is an error, its words, its severity.
 PROBABILITY = math.exp(-0.1 - 0.2 - 0.4 - 0.05)
@@ -83,13 +75,13 @@ def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: py
     assert capsys.readouterr().err.count("2 of 2 answers come without their tokens' log-probabilities") == 1
 
 
-def test_sample_writes_them_and_decide_reads_them(tmp_path: Path) -> None:
+def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Command) -> None:
     for number, which in enumerate(("src", "mt")):
         (tmp_path / which).write_text("".join(f"{list(one.values())[number]}\n" for one in SAMPLES))
-    files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
     with FakeServer(MODEL, spoil=spelt) as server:
-        assert main(["sample", *files, "--model", name(server, tmp_path), "-o", str(tmp_path / "c.jsonl")]) == 0
-    assert main(["decide", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "d.jsonl")]) == 0
+        model = name(server, tmp_path)
+        mbr_esd(f"sample -s {tmp_path}/src -t {tmp_path}/mt --model {model} -o {tmp_path}/c.jsonl")
+    mbr_esd(f"decide {tmp_path}/c.jsonl -o {tmp_path}/d.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert [row["spans"][0]["confidence"] for row in rows] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
     replayed = f"mbr-esd-llama-distill?candidates={tmp_path}/c.jsonl"

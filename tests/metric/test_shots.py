@@ -33,10 +33,8 @@ def file(tmp_path: Path) -> Path:
 def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
     shots = Shots.read(f"{file}:2", get_format("json"))
     assert [shot.source for shot in shots.of("The bank opened.")] == ["The bank closed.", "The bank opened at nine."]
-    assert [shot.source for shot in shots.of("the  BANK closed.")] == [
-        "He left early today.",
-        "The bank opened at nine.",
-    ]
+    others = ["He left early today.", "The bank opened at nine."]
+    assert [shot.source for shot in shots.of("the  BANK closed.")] == others
     assert len(Shots.read(str(file), get_format("json")).of("Something else")) == 3
 
 

@@ -14,41 +14,32 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
-SAMPLED = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server|d:mbr|n:256|t:2.0|k:10|seed:0|max:2048"
+MODEL = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server"
+DRAWN = "t:2.0|k:10|seed:0|max:2048"
+SAMPLED = f"{MODEL}|d:mbr|n:256|{DRAWN}"
 UTILITY = "u:softf1|w:uniform|b:1|g:0.5"
-REST = "mqm:paper|prompt:v1|loc:first|invalid:drop|blank:worst"
+READ = "loc:first|invalid:drop|blank:worst"
+REST = f"mqm:paper|prompt:v1|{READ}"
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         ("", f"{SAMPLED}|{UTILITY}|{REST}"),
-        (
-            "n=64&seed=3&top_k=0&max_tokens=99",
-            f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:64").replace("k:10|seed:0|max:2048", "k:0|seed:3|max:99"),
-        ),
-        ("n=auto/64", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256", "n:auto/64")),
+        ("n=64&seed=3&top_k=0&max_tokens=99", f"{MODEL}|d:mbr|n:64|t:2.0|k:0|seed:3|max:99|{UTILITY}|{REST}"),
+        ("n=auto/64", f"{MODEL}|d:mbr|n:auto/64|{DRAWN}|{UTILITY}|{REST}"),
         # Where nothing is drawn by lot, N is 1, and top-k and seed change nothing.
-        (
-            "rule=greedy&n=64&seed=3",
-            f"{SAMPLED}|{REST}".replace("d:mbr|n:256|t:2.0|k:10|seed:0", "d:greedy|n:1|t:0.0"),
-        ),
-        ("temperature=0&seed=3", f"{SAMPLED}|{UTILITY}|{REST}".replace("n:256|t:2.0|k:10|seed:0", "n:1|t:0.0")),
-        ("rule=map", f"{SAMPLED}|{REST}".replace("d:mbr", "d:map")),
-        ("rule=majority", f"{SAMPLED}|{REST}".replace("d:mbr", "d:majority")),
+        ("rule=greedy&n=64&seed=3", f"{MODEL}|d:greedy|n:1|t:0.0|max:2048|{REST}"),
+        ("temperature=0&seed=3", f"{MODEL}|d:mbr|n:1|t:0.0|max:2048|{UTILITY}|{REST}"),
+        ("rule=map", f"{MODEL}|d:map|n:256|{DRAWN}|{REST}"),
+        ("rule=majority", f"{MODEL}|d:majority|n:256|{DRAWN}|{REST}"),
         ("dtype=float32", f"{SAMPLED}|dtype:float32|{UTILITY}|{REST}"),
-        (
-            "grounded=true&lp=en-de",
-            f"{SAMPLED}|{UTILITY}|{REST}".replace("prompt:v1", "prompt:v1|grounded:true|lp:en-de"),
-        ),
+        ("grounded=true&lp=en-de", f"{SAMPLED}|{UTILITY}|mqm:paper|prompt:v1|grounded:true|lp:en-de|{READ}"),
         (
             "mqm=google&location=successive&invalid=empty",
             f"{SAMPLED}|{UTILITY}|mqm:google|prompt:v1|loc:successive|invalid:empty|blank:worst",
         ),
-        (
-            "model=meta-llama/Llama-3.3-70B-Instruct@abc",
-            f"{SAMPLED}|{UTILITY}|{REST}".replace("Instruct", "Instruct@abc"),
-        ),
+        ("model=org/m@abc", f"{SAMPLED}|{UTILITY}|{REST}".replace("meta-llama/Llama-3.3-70B-Instruct", "org/m@abc")),
     ],
 )
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
@@ -69,12 +60,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        "mbr-esd-llama?grounded=true&lp=en-de",
-        "mbr-esd-small",
-        "mbr-esd-demo?rule=consensus-corpus",
-    ],
+    "model", ["mbr-esd-llama?grounded=true&lp=en-de", "mbr-esd-small", "mbr-esd-demo?rule=consensus-corpus"]
 )
 def test_the_documentation_says_what_each_field_is(model: str) -> None:
     card = load_card(model)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.joining import join_parts
@@ -29,6 +28,7 @@ from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, units_of
 from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
+from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 ONE = Segment("The dog barks.", "Der Hund bellt.", "line 1")
@@ -194,19 +194,18 @@ def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard, monkey
 
 
 def test_score_writes_the_sentences_and_show_shows_them(
-    card: ModelCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    card: ModelCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in (("src", SOURCE), ("mt", TRANSLATION)):
         Path(name).write_text(f"{text}\nYes.\n", encoding="utf-8")
     model = f"mbr-esd-server?model=m&engine=server&n=2&unit=sentence&store={tmp_path / 'store'}"
-    assert main(["score", "-s", "src", "-t", "mt", "--lp", "en-de", "--model", model, "--to_json", "o.json"]) == 0
+    mbr_esd("score -s src -t mt --lp en-de --to_json o.json --model", model)
     long, short = json.loads(Path("o.json").read_text(encoding="utf-8"))["mt"]
     assert len(long["sentences"]) == 6
     assert "sentences" not in short
-    capsys.readouterr()
-    assert main(["show", "o.json", "--id", "1"]) == 0
-    assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in capsys.readouterr().out
+    shown = mbr_esd("show o.json --id 1").out
+    assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in shown
 
 
 class Bad(Marking):
