@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, fields
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone
-from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes
+from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.span_significance import Resampled, Units, mean_resampled, rank_spans, resampled
+from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, resampled
 from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores
 
 
@@ -177,7 +177,6 @@ def compute_leaderboard(
         )
         for key in keys
     ]
-    constant = {one.lp: constant_metrics(one.gold, one.scores) for one in sets}
     comparisons = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
     if len(sets) > 1:
         comparisons = {"average": averaged, **comparisons}
@@ -191,7 +190,10 @@ def compute_leaderboard(
         settings.against if settings.draws else (),
         settings.alpha,
         str(settings),
-        (*(note for one in sets for note in one.notes), *constant_notes(constant, settings.exact)),
+        (
+            *(note for one in sets for note in one.notes),
+            *constant_notes({one.lp: one.constant for one in sets}, settings.exact),
+        ),
         comparisons if settings.draws else {},
     )
 
@@ -244,7 +246,7 @@ class _Evaluated:
         if spans:
             named = {_text(key): found for key, found in spans.items()}
             for measure in settings.measures:
-                ranking = rank_spans(named, measure, settings.draws, settings.seed, alpha=settings.alpha)
+                ranking = rank_contest(SpanContest(named, measure), settings.draws, settings.seed, alpha=settings.alpha)
                 draws = (settings.draws, settings.seed, settings.bootstrap)
                 bootstrap = resampled(named, measure, *draws) if settings.draws else None
                 comparisons[measure] = Comparison(ranking, bootstrap)

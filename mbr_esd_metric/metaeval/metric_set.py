@@ -63,9 +63,9 @@ class MetricSet:
     notes: tuple[str, ...] = ()
 
     @property
-    def scores(self) -> list[tuple[str, Floats]]:
-        """Base name and scores of each metric."""
-        return [(entry.name, entry.scores) for entry in self.entries]
+    def constant(self) -> list[str]:
+        """The metrics that say the same of every translation: `spa.constant_metrics`."""
+        return constant_metrics(self.gold, [(entry.name, entry.scores) for entry in self.entries])
 
     def span_scores(self, evaluator: SpanEvaluator) -> dict[Key, SpanScores]:
         """The evaluation of each metric that has error spans; errors name the metric."""

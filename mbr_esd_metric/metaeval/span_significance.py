@@ -26,7 +26,6 @@ import numpy as np
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, middle
-from mbr_esd_metric.metaeval.ranking import Ranking, rank_contest
 from mbr_esd_metric.metaeval.significance import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
@@ -91,16 +90,6 @@ class SpanContest(Contest):
             return found
 
         return draw
-
-
-def rank_spans(
-    scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, *, alpha: float = 0.05
-) -> Ranking:
-    """Order metrics by a span measure, test every pair with all k draws (0 tests nothing), and put them in clusters.
-
-    Arguments as of `rank_metrics`, scores and errors as of `SpanContest`.
-    """
-    return rank_contest(SpanContest(scores, measure), k, seed, alpha=alpha, stop=None)
 
 
 def resampled(

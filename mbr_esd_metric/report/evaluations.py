@@ -21,7 +21,7 @@ from mbr_esd_metric.metaeval.evaluation import (
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters
-from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, measure_column
 from mbr_esd_metric.report.plots import Curve
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
@@ -104,10 +104,7 @@ def evaluation_row(measures: Sequence[str], evaluation: Evaluation | None, group
     values: dict[str, float] = {"spa": evaluation.spa, "acc_eq": evaluation.acc_eq} if evaluation else {}
     values |= spans.values if spans else {}
     return {
-        **{
-            Column(name, MEASURE_TITLES.get(name, name), group, best="max"): values.get(name)
-            for name in ("spa", "acc_eq", *measures)
-        },
+        **{measure_column(name, group): values.get(name) for name in ("spa", "acc_eq", *measures)},
         Column("major", "major", group): evaluation.major if evaluation else None,
         Column("minor", "minor", group): evaluation.minor if evaluation else None,
         **({Column("rated", "rated", group): spans.rated if spans else None} if rated else {}),

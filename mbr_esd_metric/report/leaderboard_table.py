@@ -31,6 +31,11 @@ MEASURE_TITLES = {
 }
 
 
+def measure_column(name: str, group: str = "") -> Column:
+    """The column of a statistic or a span measure."""
+    return Column(name, MEASURE_TITLES.get(name, name), group, best="max")
+
+
 def input_of(uses_reference: bool) -> str:
     """What a metric compares with, in the words of tables."""
     return "src+ref" if uses_reference else "src"
@@ -46,8 +51,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     """One row for each metric, with measures and span counts for the average and for each language pair.
 
     Signatures have a "column", as programs read it, or "notes" below the table. Where no metric samples candidates,
-    people
-    read a table without their number N.
+    people read a table without their number N.
     """
     several, column = len(board.lps) > 1, signatures == "column"
     sampled = column or any(row.samples is not None for row in board.rows)
@@ -63,10 +67,10 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
 
     def cells(group: str, result: Result | None, daggers: frozenset[str]) -> TableRow:
         found: dict[Column, Value | Cell] = {
-            Column(m, MEASURE_TITLES.get(m, m), group, best="max"): None
+            measure_column(name, group): None
             if result is None
-            else Cell(result.values.get(m), result.ranks.get(m), m in daggers, result.intervals.get(m))
-            for m in ("spa", "acc_eq", *board.measures)
+            else Cell(result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name))
+            for name in ("spa", "acc_eq", *board.measures)
         }
         if board.measures:
             spans = result.counts if result else None

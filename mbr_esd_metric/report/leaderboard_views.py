@@ -26,10 +26,10 @@ from mbr_esd_metric.metaeval.error_free import (
 )
 from mbr_esd_metric.metaeval.omissions import evaluate_omissions
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
-from mbr_esd_metric.metaeval.spa import constant_metrics, constant_notes, exact_notes
+from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, rater_agreement
 from mbr_esd_metric.report.evaluations import Measuring
-from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, row_name, statistic_title
+from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 #: Of what translations leave out, where a metric says it: field of `evaluate_omissions` -> column.
@@ -85,8 +85,7 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
             Column("ratio", "ratio", digits=2): finite_or_empty(ratio),
         }
         for measure in measuring.measures:
-            value = values.get(measure)
-            cells[Column(measure, MEASURE_TITLES.get(measure, measure), best="max")] = value
+            cells[measure_column(measure)] = value = values.get(measure)
             if among_people:
                 best = among_people[measure]
                 share = value / best if value is not None and best > 0 else None
@@ -227,7 +226,7 @@ def breakdown_table(
     if "softf1" in names:
         legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
     title = f"{test_set.name} {test_set.lp} by {by}"
-    constant = {test_set.lp: constant_metrics(data.gold, data.scores)} if "spa" in names else {}
+    constant = {test_set.lp: data.constant} if "spa" in names else {}
     notes = constant_notes(constant, measuring.exact)
     return table_of(title, rows, (*legends, *exact_notes(measuring.exact), *data.notes, *notes))
 

@@ -43,20 +43,12 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
     guides = list(dict.fromkeys(curve.label for curve in every if curve.guide))
     for axis, (name, curves) in zip(axes, panels.items(), strict=True):
         for curve in curves:
+            at = (guides if curve.guide else labels).index(curve.label) % 6
+            marker = _MARKS[at] if len(curve.x) <= 25 else None
+            style: dict[str, Any] = {"color": _COLORS[at], "marker": marker, "markersize": 4}
             if curve.guide:
-                dash = _DASHES[guides.index(curve.label) % 6]
-                axis.plot(curve.x, curve.y, label=curve.label, color="0.6", linestyle=dash, linewidth=1, zorder=1)
-                continue
-            at = labels.index(curve.label)
-            axis.plot(
-                curve.x,
-                curve.y,
-                label=curve.label,
-                color=_COLORS[at % 6],
-                linestyle=_DASHES[at % 6],
-                marker=_MARKS[at % 6] if len(curve.x) <= 25 else None,
-                markersize=4,
-            )
+                style = {"color": "0.6", "linewidth": 1, "zorder": 1}
+            axis.plot(curve.x, curve.y, label=curve.label, linestyle=_DASHES[at], **style)
         axis.set_title(name, fontsize=11)
         axis.set_xlabel(x_label if isinstance(x_label, str) else x_label[name])
         if log_x:

@@ -12,9 +12,9 @@ from scipy import stats
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.ranking import assign_ranks
+from mbr_esd_metric.metaeval.ranking import assign_ranks, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.span_significance import rank_spans, resampled
+from mbr_esd_metric.metaeval.span_significance import SpanContest, resampled
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
 from tests.helpers.annotations import matrix
 
@@ -75,7 +75,7 @@ def heads(k: int, seed: int, segments: int) -> npt.NDArray[np.bool_]:
 @pytest.mark.parametrize("measure", MEASURES)
 def test_p_values_are_those_of_a_plain_permutation_test(scores: dict[str, SpanScores], measure: str) -> None:
     k, seed = 300, 5
-    ranking = rank_spans(scores, measure, k, seed)
+    ranking = rank_contest(SpanContest(scores, measure), k, seed)
     value = span_measure(measure).value
     for (i, better), (j, worse) in itertools.combinations(enumerate(ranking.names), 2):
         a, b = plain_sums(scores[worse], measure), plain_sums(scores[better], measure)
@@ -92,7 +92,7 @@ def test_p_values_are_those_of_a_plain_permutation_test(scores: dict[str, SpanSc
 
 def test_many_draws_come_to_all_swaps_of_scipy(scores: dict[str, SpanScores]) -> None:
     """With few segments SciPy tries all swaps; ours is a sample of them."""
-    ranking = rank_spans(scores, "softf1", 20_000, 0)
+    ranking = rank_contest(SpanContest(scores, "softf1"), 20_000, 0)
     a, b = (plain_sums(scores[name], "softf1") for name in (ranking.names[-1], ranking.names[0]))
     total = sum(x[1] for x in a)
     exact = stats.permutation_test(
@@ -138,4 +138,4 @@ def test_metrics_of_other_translations_are_refused(scores: dict[str, SpanScores]
     human = [[Annotation()] * SEGMENTS] * SYSTEMS
     other = SpanEvaluator([human], np.full((SYSTEMS, SEGMENTS), LENGTH), MEASURES).evaluate(human)
     with pytest.raises(InputError, match="good and other are not evaluated on the same translations"):
-        rank_spans({"good": scores["good"], "other": other}, "f1", 10)
+        SpanContest({"good": scores["good"], "other": other}, "f1")
