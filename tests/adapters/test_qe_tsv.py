@@ -10,8 +10,8 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
 from mbr_esd_metric.adapters.ratings import MqmError
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
+from tests.helpers.command import Command
 
 ROWS = [
     'A\tdoc\t1\tr1\tThe "dog" barks.\tDer "Hund" bellt. \t4 0\t10 3\tmajor minor',
@@ -129,19 +129,14 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
     assert any("3 characters" in note.reason for note in data.left_out) == (rows == 30)
 
 
-def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = str(write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS))
-    assert main(["wmt", "import", table, "--test-set", f"{tmp_path / 'data'}/qe22"]) == 0
-    said = capsys.readouterr().out
-    assert "3 ratings" in said
-    assert "qe22 en-de" in said
-    assert list((tmp_path / "data").rglob("*.seg.score"))
-    other = ["wmt", "import", table, "--lp", "en-ru", "--test-set", f"{tmp_path / 'data'}/qe22"]
-    assert main(other) == 0
-    assert "its name says en-de, and it is imported as en-ru" in capsys.readouterr().err
-    unnamed = str(write(tmp_path, "dev.tsv.gz", ROWS))
-    assert main(["wmt", "import", unnamed, "--test-set", f"{tmp_path / 'data'}/qe22"]) != 0
-    assert "--lp" in capsys.readouterr().err
-    two = str(write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"]))
-    assert main(["wmt", "import", two, "--test-set", f"{tmp_path / 'data'}/two"]) == 0
+def test_import(tmp_path: Path, mbr_esd: Command) -> None:
+    table, where = write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS), f"--test-set {tmp_path}/data/qe22"
+    out = mbr_esd("wmt import", table, where).out
+    assert "3 ratings" in out
+    assert "qe22 en-de" in out
+    other = mbr_esd("wmt import", table, where, "--lp en-ru").err
+    assert "its name says en-de, and it is imported as en-ru" in other
+    assert "--lp" in mbr_esd("wmt import", write(tmp_path, "dev.tsv.gz", ROWS), where, status=1).err
+    two = write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
+    mbr_esd("wmt import", two, f"--test-set {tmp_path}/data/two")
     assert {path.stem for path in (tmp_path / "data" / "two" / "sources").iterdir()} == {"en-de", "en-ru"}

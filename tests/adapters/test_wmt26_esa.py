@@ -15,8 +15,8 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt26_esa import blocks_of, read_wmt26_esa
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
+from tests.helpers.command import Command
 
 LP, CAMPAIGN = "eng_Latn-deu_Latn", "eng_Latn---deu_Latn v3"
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "wmt26.json").read_text(encoding="utf-8"))
@@ -63,11 +63,9 @@ def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
     assert left_out["screen that was reset"] > 0
 
 
-def test_it_becomes_a_test_set(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "out/wmt26"]
-    assert main(command) == 0
-    told = capsys.readouterr().out
-    assert f"wmt26 {LP} in out: 5 systems (references: refA)" in told
+def test_it_becomes_a_test_set(release: Path, mbr_esd: Command) -> None:
+    out = mbr_esd("wmt import annotations.json --texts data --test-set out/wmt26").out
+    assert f"wmt26 {LP} in out: 5 systems (references: refA)" in out
     test_set = load_test_set("out", "wmt26", LP)
     assert (test_set.info.gold, test_set.info.standard_reference) == ("esa", "refA")
     assert {domain for domain, _ in test_set.documents} == {"news", "software", "speech"}
@@ -91,13 +89,13 @@ def test_it_becomes_a_test_set(release: Path, capsys: pytest.CaptureFixture[str]
     assert "well this is what somebody said" in test_set.sources
 
 
-def test_messages(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages(release: Path, mbr_esd: Command) -> None:
     with pytest.raises(InputError, match="no rating of cs-de"):
         read_wmt26_esa(release, "data", ["cs-de"])
     with pytest.raises(InputError, match=r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl"):
         read_wmt26_esa(release, ".")
-    assert main(["wmt", "import", "annotations.json", "--test-set", "out/wmt26"]) == 1
-    assert "name the folder with wmt26-genmt.jsonl: --texts" in capsys.readouterr().err
+    without = mbr_esd("wmt import annotations.json --test-set out/wmt26", status=1).err
+    assert "name the folder with wmt26-genmt.jsonl: --texts" in without
     log = json.loads(json.dumps(GOLDEN["annotations"]))
     rated = [entry for entry in log[CAMPAIGN] if entry["user_id"] == "anna" and type(entry.get("item_i")) is int]
     (system, *_) = rated[0]["annotation"][0]
@@ -107,7 +105,7 @@ def test_messages(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left_out = read_wmt26_esa(release, "data").left_out[LP]
     assert left_out["score of a translation that was not shown"] == 1
     assert left_out["error span without a severity, or outside of its translation"] == 1
-    assert main(["wmt", "import", "annotations.json", "--texts", "data", "--test-set", "out/wmt26"]) == 0
+    mbr_esd("wmt import annotations.json --texts data --test-set out/wmt26")
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
     with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):

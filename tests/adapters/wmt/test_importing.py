@@ -15,9 +15,9 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm
 from mbr_esd_metric.adapters.wmt.scorers import make_scorer
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError
+from tests.helpers.command import Command
 
 
 def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> MqmRating:
@@ -205,12 +205,9 @@ PUBLISHED = {
 }
 
 
-def test_real_ted_talks_have_the_published_scores(
-    mqm_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["wmt", "import", str(mqm_folder / "mqm_ted_ende.tsv"), "--lp", "en-de"]
-    assert main([*command, "--test-set", f"{tmp_path}/wmt21.tedtalks"]) == 0
-    out = capsys.readouterr().out
+def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Path, mbr_esd: Command) -> None:
+    where = f"--lp en-de --test-set {tmp_path}/wmt21.tedtalks"
+    out = mbr_esd("wmt import", mqm_folder / "mqm_ted_ende.tsv", where).out
     assert "unbalanced markers: counts in the score, has no span (line 6444)" in out
     assert "14 systems (references: refA), 529 segments in 5 documents, 7406 ratings by 4 raters" in out
     path = tmp_path / "wmt21.tedtalks" / "human-scores" / "en-de.mqm.sys.score"

@@ -14,8 +14,8 @@ from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_esa
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError
+from tests.helpers.command import Command
 
 MAJOR = MqmError("major", "Accuracy/Mistranslation", "target", 0, 3)
 MISSING = MqmError("minor", "")
@@ -93,7 +93,7 @@ def test_gold_spans_are_of_the_gold_scores_kind(tmp_path: Path) -> None:
         assert ratings.name == name
 
 
-def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:
     lines: list[dict[str, Any]] = []
     for lp in ("en-cs", "cs-uk_UA"):
         for number in range(6):
@@ -106,17 +106,10 @@ def test_from_a_file_to_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[st
             lines.append({**item, "tgt_text": texts, "scores": scores})
     path = tmp_path / "humeval.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    data = str(tmp_path / "data")
-    assert main(["wmt", "import", str(path), "--test-set", f"{data}/wmt25"]) == 0
-    assert "wmt25 cs-uk_UA" in capsys.readouterr().out
-    where = ["--test-set", f"{data}/wmt25", "--lp", "en-cs", "cs-uk_UA"]
-    assert main(["wmt", "score", *where, "--model", "empty", "chrF", "--quiet"]) == 0
-    capsys.readouterr()
-    assert main(["leaderboard", *where, "--k", "0", "--table", "json"]) == 0
-    board = json.loads(capsys.readouterr().out)
-    row = next(row for row in board["rows"] if row["metric"] == "empty")
-    assert row["cs-uk_UA"]["f1-corpus"] == 0.0
-    human = next(row for row in board["rows"] if row["metric"] == "human")
-    assert human["cs-uk_UA"]["major"] == 6
-    assert main(["leaderboard", "--tasks", "error-free", *where]) == 0
-    assert "gold score of at least 85" in capsys.readouterr().out
+    assert "wmt25 cs-uk_UA" in mbr_esd("wmt import", path, f"--test-set {tmp_path}/wmt25").out
+    where = f"--test-set {tmp_path}/wmt25 --lp en-cs cs-uk_UA"
+    mbr_esd("wmt score", where, "--model empty chrF --quiet")
+    rows = {row["metric"]: row for row in json.loads(mbr_esd("leaderboard", where, "--k 0 --table json").out)["rows"]}
+    assert rows["empty"]["cs-uk_UA"]["f1-corpus"] == 0.0
+    assert rows["human"]["cs-uk_UA"]["major"] == 6
+    assert "gold score of at least 85" in mbr_esd("leaderboard --tasks error-free", where).out

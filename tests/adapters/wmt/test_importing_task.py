@@ -11,8 +11,8 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_task, read_task
-from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.errors import InputError, MbrEsdError
+from mbr_esd_metric.errors import InputError
+from tests.helpers.command import Command
 
 SYSTEMS = ("Gemini 3.1 Pro", "ONLINE/B")
 
@@ -45,29 +45,24 @@ def wmt25(path: Path) -> Path:
     return path
 
 
-def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    test = wmt26(tmp_path / "mteval-test26.jsonl")
-    data = str(tmp_path / "data")
-    where = ["--test-set", f"{data}/wmt26", "--lp", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt26"]) == 0
-    assert "3 systems (references: refA), 5 segments in 2 documents" in capsys.readouterr().out
-    with pytest.raises(MbrEsdError, match="no such gold scores"):
-        load_test_set(data, "wmt26", "eng_Latn-deu_Latn")
-    blind = load_test_set(data, "wmt26", "eng_Latn-deu_Latn", blind=True)
+def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, mbr_esd: Command) -> None:
+    test, path = wmt26(tmp_path / "mteval-test26.jsonl"), tmp_path / "out.jsonl"
+    where = f"--test-set {tmp_path}/wmt26 --lp eng_Latn-deu_Latn"
+    written = mbr_esd("wmt import", test, f"--test-set {tmp_path}/wmt26").out
+    assert "3 systems (references: refA), 5 segments in 2 documents" in written
+    with pytest.raises(InputError, match="no such gold scores"):
+        load_test_set(tmp_path, "wmt26", "eng_Latn-deu_Latn")
+    blind = load_test_set(tmp_path, "wmt26", "eng_Latn-deu_Latn", blind=True)
     assert blind.systems == ("Gemini_3.1_Pro", "ONLINE_B")
     assert np.isnan(blind.gold).all()
-    assert main(["wmt", "score", *where, "--model", "empty", "--quiet"]) == 0
-    path = tmp_path / "out.jsonl"
-    assert main(["wmt", "submit", *where, "--task", "wmt26", "--metric", "empty", "-o", str(path)]) == 0
+    mbr_esd("wmt score", where, "--model empty --quiet")
+    mbr_esd("wmt submit", where, "--task wmt26 --metric empty -o", path)
     items = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    given = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()][:-1]
+    names = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()][:-1]
     # White space in a document's name cannot be kept in the layout.
-    assert [item["item_id"] for item in items] == [one.replace("d1 x", "d1_x") for one in given]
-    assert set(items[0]["task2_pred"]) == set(SYSTEMS)
-    assert items[0]["task2_pred"][SYSTEMS[0]] == 100.0
-    take = ["wmt", "import", str(path), *where, "--name", "back"]
-    assert main(take) == 0
-    assert "10 translations by 2 systems" in capsys.readouterr().out
+    assert [item["item_id"] for item in items] == [one.replace("d1 x", "d1_x") for one in names]
+    assert items[0]["task2_pred"] == dict.fromkeys(SYSTEMS, 100.0)
+    assert "10 translations by 2 systems" in mbr_esd("wmt import", path, where, "--name back").out
 
 
 @pytest.mark.parametrize(
@@ -83,11 +78,11 @@ def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_spans_of_wmt26_come_back(
-    tmp_path: Path, errors: tuple[tuple[Any, ...], ...], faults: dict[str, str | None]
+    tmp_path: Path, errors: tuple[tuple[Any, ...], ...], faults: dict[str, str | None], mbr_esd: Command
 ) -> None:
     test = wmt26(tmp_path / "mteval-test26.jsonl")
-    where = ["--test-set", f"{tmp_path}/data/wmt26", "--lp", "eng_Latn-deu_Latn"]
-    assert main(["wmt", "import", str(test), *where[:2]]) == 0
+    where = f"--test-set {tmp_path}/wmt26 --lp eng_Latn-deu_Latn"
+    mbr_esd("wmt import", test, where)
     keys = ("start", "end", "severity", "category")
     first = {"errors": [dict(zip(keys, error, strict=True)) for error in errors], **faults}
     second = {"errors": [], "omission": None, "instruction_fault": None}
@@ -99,26 +94,23 @@ def test_spans_of_wmt26_come_back(
     names = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()[:-1]]
     path, back = tmp_path / "given.jsonl", tmp_path / "back.jsonl"
     path.write_text("".join(json.dumps({"item_id": name, **predicted}) + "\n" for name in names), encoding="utf-8")
-    assert main(["wmt", "import", str(path), *where, "--name", "theirs"]) == 0
-    submit = ["wmt", "submit", *where, "--task", "wmt26", "--metric", "theirs", "--range", "0", "100"]
-    assert main([*submit, "-o", str(back)]) == 0
+    mbr_esd("wmt import", path, where, "--name theirs")
+    mbr_esd("wmt submit", where, "--task wmt26 --metric theirs --range 0 100 -o", back)
     for line in back.read_text(encoding="utf-8").splitlines():
         assert {key: value for key, value in json.loads(line).items() if key != "item_id"} == predicted
 
 
-def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path) -> None:
-    test = wmt25(tmp_path / "mteval-task2-test25.tsv")
-    data = str(tmp_path / "data")
-    where = ["--test-set", f"{data}/wmt25", "--lp", "cs-uk_UA"]
-    assert main(["wmt", "import", str(test), "--test-set", f"{data}/wmt25"]) == 0
-    assert main(["wmt", "score", *where, "--model", "empty", "--quiet"]) == 0
-    path = tmp_path / "predictions.tsv"
-    assert main(["wmt", "submit", *where, "--task", "wmt25-task2", "--metric", "empty", "-o", str(path)]) == 0
-    written = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    asked = [line.split("\t") for line in test.read_text(encoding="utf-8").splitlines()]
-    assert [row[:11] for row in written] == asked
-    assert {tuple(row[11:]) for row in written[1:]} == {("-1", "-1", "no-error")}
-    assert main(["wmt", "import", str(path), *where, "--name", "back"]) == 0
+def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None:
+    test, path = wmt25(tmp_path / "mteval-task2-test25.tsv"), tmp_path / "predictions.tsv"
+    where = f"--test-set {tmp_path}/wmt25 --lp cs-uk_UA"
+    mbr_esd("wmt import", test, where)
+    mbr_esd("wmt score", where, "--model empty --quiet")
+    mbr_esd("wmt submit", where, "--task wmt25-task2 --metric empty -o", path)
+    header, *rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    expected = [line.split("\t") for line in test.read_text(encoding="utf-8").splitlines()]
+    assert [header[:11], *(row[:11] for row in rows)] == expected
+    assert {tuple(row[11:]) for row in rows} == {("-1", "-1", "no-error")}
+    mbr_esd("wmt import", path, where, "--name back")
 
 
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
@@ -129,9 +121,7 @@ def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--overwrite"):
         import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
     import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
-    (tmp_path / "bad.jsonl").write_text('{"src": "x"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="no 'item_id'"):
-        read_task(tmp_path / "bad.jsonl")
-    (tmp_path / "none.jsonl").write_text("\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no official segment"):
-        read_task(tmp_path / "none.jsonl")
+    for line, said in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
+        (tmp_path / "bad.jsonl").write_text(f"{line}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            read_task(tmp_path / "bad.jsonl")

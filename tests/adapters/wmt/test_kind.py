@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import InputError, OptionError
+from tests.helpers.command import Command
 
 _WMT25 = "doc_id\tsegment_id\tsource_lang\ttarget_lang\tset_id\tsystem_id"
 _TEXTS = "source_segment\thypothesis_segment\treference_segment\tdomain_name\tmethod"
@@ -67,21 +67,17 @@ def test_a_file_of_no_known_form_is_asked_for(content: str, said: str, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--name", "X"], "--name changes nothing with {}, which is mqm"),
-        (["--texts", "."], "--texts changes nothing with {}, which is mqm"),
-        ([], "{} does not say its language pair; give it with --lp"),
-        (["--kind", "wmt26"], "name its metric with --name"),
-        (["{}"], "one file of mqm is imported at a time"),
-        (["--rename", "A"], "--rename A: write OLD=NEW"),
+        ("--name X", "--name changes nothing with {}, which is mqm"),
+        ("--texts .", "--texts changes nothing with {}, which is mqm"),
+        ("", "{} does not say its language pair; give it with --lp"),
+        ("--kind wmt26", "name its metric with --name"),
+        ("{}", "one file of mqm is imported at a time"),
+        ("--lp en-de --rename A", "--rename A: write OLD=NEW"),
     ],
 )
-def test_what_does_not_belong_to_a_kind_is_refused(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_does_not_belong_to_a_kind_is_refused(words: str, said: str, tmp_path: Path, mbr_esd: Command) -> None:
     path = tmp_path / "mqm.tsv"
     rows = [BEGINNINGS[0][0], "A\td\t1\t1\tr\tdog\tHund\tNo-error\tNo-error\t"]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    lp = ["--lp", "en-de"] if "--rename" in words else []
-    command = ["wmt", "import", str(path), *(word.format(path) for word in words), *lp]
-    assert main([*command, "--test-set", f"{tmp_path / 'data'}/t"]) == 1
-    assert said.format(path) in capsys.readouterr().err
+    err = mbr_esd("wmt import", path, words.format(path), f"--test-set {tmp_path}/data/t", status=1).err
+    assert said.format(path) in err

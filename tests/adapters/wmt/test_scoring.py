@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer, default_name, make_scorer, xcomet_annotation
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
 TEXTS = {
@@ -30,8 +31,6 @@ TEXTS = {
     "A": ["Der Hund schläft heute in dem Garten.", "Es regnet seit drei Tagen.", "Danke."],
     "B": ["Die Katze schläft.", "Seit drei Tagen schon regnet es.", None],
 }
-
-Score = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -49,18 +48,10 @@ def test_set(tmp_path: Path) -> TestSet:
 
 
 @pytest.fixture
-def score(
-    test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Score:
-    """`mbr-esd wmt score` of the test set: its status and what it prints."""
+def score(test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> Command:
+    """`mbr-esd wmt score` of the test set."""
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
-
-    def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = main(["wmt", "score", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--quiet", *words])
-        return status, *capsys.readouterr()
-
-    return run
+    return partial(mbr_esd, f"wmt score --test-set {tmp_path}/tiny --lp en-de --quiet")
 
 
 def replayed(test_set: TestSet, systems: str, *answers: Sequence[str] | None) -> str:
@@ -106,13 +97,10 @@ def test_scores_of_all_systems_but_the_reference_used(test_set: TestSet) -> None
     written = score_test_set(test_set, Counting())
     assert [(w.name, w.systems, w.scored) for w in written] == [("length-src", 3, True), ("half-refA", 2, True)]
     layout = test_set.layout
-    stored = files.read_scores(layout.metric_scores("length-src", "seg"))
-    assert {s: [score for _, score in rows] for s, rows in stored.items()} == {
-        system: [float(len(text or "")) for text in texts] for system, texts in TEXTS.items()
-    }
+    lengths = {system: [float(len(text or "")) for text in texts] for system, texts in TEXTS.items()}
+    assert files.score_rows(layout.metric_scores("length-src", "seg")) == lengths
     assert sorted(files.read_scores(layout.metric_scores("half-refA", "seg"))) == ["A", "B"]
-    means = files.read_scores(layout.metric_scores("length-src", "sys"))
-    assert means["A"][0][1] == pytest.approx((37 + 26 + 6) / 3)
+    assert files.score_rows(layout.metric_scores("length-src", "sys"))["A"] == [pytest.approx((37 + 26 + 6) / 3)]
     metric = test_set.metric("length-src")
     np.testing.assert_array_equal(metric.scores, [[37, 26, 6], [18, 32, 0]])
     assert metric.ratings is not None
@@ -218,59 +206,51 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
-def test_invalid_candidates_are_counted(test_set: TestSet, score: Score) -> None:
-    words = ["--all", "--exclude", "refA", "--model", replayed(test_set, "AB", None, ["nirgends"])]
-    first, second, third = score(*words, "empty")[2].splitlines()
+def test_invalid_candidates_are_counted(test_set: TestSet, score: Command) -> None:
+    words = ("--all --exclude refA --model", replayed(test_set, "AB", None, ["nirgends"]))
+    first, second, third = score(*words, "empty").err.splitlines()
     assert "of 10 candidates 5 could not be read; of 5 error spans 5 not found in the translation" in first
     assert second.startswith("5 of 5 error spans that candidates marked are not in the translation")
     assert third.startswith("all 5 segments have the score 1.0000")
-    assert score(*words)[::2] == (0, "")
+    assert score(*words).err == ""
 
 
-def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Score) -> None:
+def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -> None:
     stored = test_set.layout.metric_scores("empty-src", "seg")
-    assert score("--model", "empty", "--systems", "refA")[0] == 0  # it has no gold
+    score("--model empty --systems refA")  # it has no gold
     assert list(files.read_scores(stored)) == ["refA"]
-    assert score("--model", "empty", "--exclude", "A", "refA")[0] == 0
+    score("--model empty --exclude A refA")
     assert sorted(files.read_scores(stored)) == ["B", "refA"]  # what was there stays
-    assert "is there already" in score("--model", "empty", "--exclude", "A", "refA")[1]
-    status, _, err = score("--model", "empty", "--exclude", "A", "B", "refA")
-    assert (status, "no system is left for empty-src; there are A, B, refA" in err) == (1, True)
-    assert score("--model", "empty")[0] == 0
+    assert "is there already" in score("--model empty --exclude A refA").out
+    none = score("--model empty --exclude A B refA", status=1).err
+    assert "no system is left for empty-src; there are A, B, refA" in none
+    score("--model empty")
     assert sorted(files.read_scores(stored)) == ["A", "B", "refA"]
 
 
-def test_systems_without_candidates_can_be_left_out(test_set: TestSet, score: Score) -> None:
-    model = replayed(test_set, "AB", [])
-    status, _, err = score("--all", "--model", model)
-    assert (status, "; to score the other systems: --exclude refA" in err) == (1, True)
-    status, out, _ = score("--all", "--model", model, "--exclude", "refA")
-    assert (status, "scored for 2 systems\n" in out) == (0, True)
+def test_systems_without_candidates_can_be_left_out(test_set: TestSet, score: Command) -> None:
+    words = ("--all --model", replayed(test_set, "AB", []))
+    assert "; to score the other systems: --exclude refA" in score(*words, status=1).err
+    assert "scored for 2 systems\n" in score(*words, "--exclude refA").out
 
 
 def test_candidates_of_what_is_rated_are_enough(
-    test_set: TestSet,
-    score: Score,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    test_set: TestSet, score: Command, tmp_path: Path, mbr_esd: Command
 ) -> None:
     """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
-    words = ["--name", "ours", "--model", replayed(test_set, "AB", ["schläft"])]
-    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words)[1]
-    stored = [score for _, score in files.read_scores(test_set.layout.metric_scores("ours-src", "seg"))["B"]]
-    assert [score is None for score in stored] == [False, False, True]
+    words = ("--name ours --model", replayed(test_set, "AB", ["schläft"]))
+    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words).out
+    stored = files.score_rows(test_set.layout.metric_scores("ours-src", "seg"))["B"]
+    assert [one is None for one in stored] == [False, False, True]
     # What is there is scored again where all is wanted.
-    assert "ours-src is there already, on the 5 of 6" in score(*words)[1]
-    assert score(*words, "--all")[0] == 1
+    assert "ours-src is there already, on the 5 of 6" in score(*words).out
+    score(*words, "--all", status=1)
     decisions = tmp_path / "d.jsonl"
-    assert main(["decide", str(tmp_path / "candidates.jsonl"), "-o", str(decisions), "--quiet"]) == 0
-    capsys.readouterr()
-    board = ["leaderboard", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de", "--k", "0", "--metric", "ours"]
-    assert main([*board, f"theirs={decisions}", "--table", "json"]) == 0
-    assert "theirs covers 5 of 6 translations of en-de, all that have gold" in capsys.readouterr().out
+    mbr_esd("decide", tmp_path / "candidates.jsonl", "-o", decisions, "--quiet")
+    board = f"leaderboard --test-set {tmp_path}/tiny --lp en-de --k 0 --metric ours theirs={decisions}"
+    assert "theirs covers 5 of 6 translations of en-de, all that have gold" in mbr_esd(board, "--table json").out
     decisions.write_text(decisions.read_text().replace("schläft", "wacht"))
-    assert main([*board, f"theirs={decisions}"]) == 1
-    assert "decision 1: segment 1 of A has other words than 'wacht' there" in capsys.readouterr().err
+    assert "decision 1: segment 1 of A has other words than 'wacht' there" in mbr_esd(board, status=1).err
 
 
 @pytest.mark.parametrize(
@@ -302,14 +282,15 @@ def test_xcomet_spans_become_annotations() -> None:
     assert [s.severity for s in xcomet_annotation(spans, "ab cd", 0.7)] == ["major"]
 
 
-def test_problems_say_what_to_do(score: Score) -> None:
+def test_problems_say_what_to_do(score: Command) -> None:
     with pytest.raises(OptionError, match="BLEU needs a reference"):
         make_scorer("BLEU", reference=None)
     with pytest.raises(OptionError, match="did you mean 'mbr-esd-llama'"):
         make_scorer("mbr-esd-lama")
-    assert "tiny en-de: BLEU-refA scored for 2 systems" in score("--model", "empty", "BLEU")[1]
-    assert "--name names one metric" in score("--model", "empty", "BLEU", "--name", "x")[2]
-    assert "--name x changes nothing with --model BLEU; leave it out" in score("--model", "BLEU", "--name", "x")[2]
+    assert "tiny en-de: BLEU-refA scored for 2 systems" in score("--model empty BLEU").out
+    assert "--name names one metric" in score("--model empty BLEU --name x", status=1).err
+    useless = score("--model BLEU --name x", status=1).err
+    assert "--name x changes nothing with --model BLEU; leave it out" in useless
     for name in ("foo/bar", "a b", ""):
         with pytest.raises(OptionError, match=f"--name {name}: .*file's name"):
             make_scorer("mbr-esd-demo", name=name)
@@ -368,35 +349,31 @@ def test_a_checkpoint_where_comet_is_not_installed(tmp_path: Path, monkeypatch: 
         make_scorer(str(tmp_path))
 
 
-def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, tmp_path: Path, score: Score) -> None:
+def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, tmp_path: Path, score: Command) -> None:
     model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
-    assert "5 translations of 2 systems" in score("--model", model, "--dry-run")[1]  # those with gold
-    shown = score("--all", "--model", "BLEU", model, "--dry-run")[1]
-    assert "tiny en-de: BLEU, 9 translations of 3 systems" in shown
+    assert "5 translations of 2 systems" in score("--dry-run --model", model).out  # those with gold
+    out = score("--all --dry-run --model BLEU", model).out
+    assert "tiny en-de: BLEU, 9 translations of 3 systems" in out
     # One is missing, and one is said by two systems.
-    assert "distinct pairs       7" in shown
-    assert f"candidates           {7 * 8}" in shown
+    assert "distinct pairs       7" in out
+    assert f"candidates           {7 * 8}" in out
     assert not test_set.layout.metric_scores("BLEU-refA", "seg").exists()
-    assert "3 translations of 1 system" in score("--all", "--model", model, "--systems", "A", "--dry-run")[1]
-    assert score("--all", "--model", "BLEU", "--dry-run", "2")[0] == 1
+    assert "3 translations of 1 system" in score("--all --dry-run --systems A --model", model).out
+    score("--all --model BLEU --dry-run 2", status=1)
 
 
 def test_a_tokeniser_that_is_missing_stops_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     from sacrebleu import metrics
 
-    def without_mecab(tokenize: str, **options: Any) -> Any:
-        if tokenize == "ja-mecab":
-            raise RuntimeError("no MeCab")
-        return bleu(tokenize=tokenize, **options)
+    def without_mecab(**options: Any) -> Any:
+        raise RuntimeError("no MeCab")
 
-    bleu = metrics.BLEU
     monkeypatch.setattr(metrics, "BLEU", without_mecab)
     write_folder(tmp_path, "made", "en-ja")
-    where = ["--test-set", f"{tmp_path}/made", "--lp", "en-ja", "--reference", "refA"]
-    assert main(["wmt", "score", *where, "--model", "BLEU", "chrF", "empty", "--quiet"]) == 1
-    said = capsys.readouterr()
-    assert [line.split()[2] for line in said.out.splitlines()] == ["chrF-refA", "empty-src"]
-    assert "not scored: BLEU in en-ja: BLEU of ja needs a tokeniser" in said.err
-    assert "pip install 'sacrebleu[ja]'" in said.err
+    where = f"--test-set {tmp_path}/made --lp en-ja --reference refA"
+    printed = mbr_esd("wmt score", where, "--model BLEU chrF empty --quiet", status=1)
+    assert [line.split()[2] for line in printed.out.splitlines()] == ["chrF-refA", "empty-src"]
+    assert "not scored: BLEU in en-ja: BLEU of ja needs a tokeniser" in printed.err
+    assert "pip install 'sacrebleu[ja]'" in printed.err

@@ -15,11 +15,11 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, read_spans
 from mbr_esd_metric.adapters.wmt.submitting import import_submission, write_submission
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS, marked_words, repeated_spans, write_folder
 
 SCORERS = json.loads((Path(__file__).parents[2] / "golden" / "task_scorers.json").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def test_what_is_handed_in_twice_counts_as_the_tasks_scorer_counts_it(data: Path
         assert test_set.metric("odd-src").scores.tolist() == test_set.metric("spans-src").scores.tolist()
 
 
-def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Path) -> None:
+def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Path, mbr_esd: Command) -> None:
     test_set = read(data)
     path = tmp_path / "rated.tsv"
     rated = int((test_set.gold == test_set.gold).sum())
@@ -112,9 +112,8 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
     human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
     found = [evaluate_spans(spans_of(test_set, name), human, test_set.lengths) for name in ("rated-src", "spans-src")]
     assert found[0].values == found[1].values
-    where = ["--test-set", f"{data}/made", "--lp", "en-de"]
-    for view in (["--k", "20"], ["--statistics", "spa", "seg-kendall-item", "sys-pearson"], ["--tasks", "error-free"]):
-        assert main(["leaderboard", *where, *view, "--metric", "rated", "noise"]) == 0
+    for view in ("--k 20", "--statistics spa seg-kendall-item sys-pearson", "--tasks error-free"):
+        mbr_esd(f"leaderboard --test-set {data}/made --lp en-de", view, "--metric rated noise")
     # A rated one that is missing is still an error.
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
@@ -122,12 +121,12 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
         import_submission(path, "wmt25-task2", test_set, "less-src")
 
 
-def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path) -> None:
+def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path, mbr_esd: Command) -> None:
     """Its gold has 47 errors without characters, which the scorer counts, 11 of them behind the last character."""
     table = mqm_folder.parent / "wmt_qe_2023" / "2023_en-de_test.tsv.gz"
     if not table.is_file():
         pytest.skip(f"no {table}")
-    assert main(["wmt", "import", str(table), "--test-set", f"{tmp_path}/wmt23.qe"]) == 0
+    mbr_esd("wmt import", table, f"--test-set {tmp_path}/wmt23.qe")
     test_set = load_test_set(tmp_path, "wmt23.qe", "en-de")
     (human,) = (r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings())
     assert sum(len(annotation.points) for annotation in human[0] if annotation is not None) == 47
@@ -231,15 +230,11 @@ def test_what_cannot_be_submitted_is_refused(data: Path, tmp_path: Path) -> None
         write_submission(tmp_path / "s", "wmt26", [test_set], "spans", score_range=(-2.0, 0.0))
 
 
-def test_the_commands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--test-set", f"{data}/made", "--lp", "en-de"]
-    path = str(tmp_path / "predictions.tsv")
-    submit = ["wmt", "submit", *where, "--task", "wmt25-task2", "-o", path, "--metric", "spans"]
-    assert main(submit) == 0
-    assert f"{len(SYSTEMS) * SEGMENTS} translations" in capsys.readouterr().out
-    assert main(["wmt", "import", path, *where, "--name", "theirs"]) == 0
-    assert "scores and error spans" in capsys.readouterr().out
-    assert main([*submit, "--range", "0", "1"]) == 1
-    assert "--range" in capsys.readouterr().err
+def test_the_commands(data: Path, tmp_path: Path, mbr_esd: Command) -> None:
+    where, path = f"--test-set {data}/made --lp en-de", tmp_path / "predictions.tsv"
+    submit = ("wmt submit", where, "--task wmt25-task2 --metric spans -o", path)
+    assert f"{len(SYSTEMS) * SEGMENTS} translations" in mbr_esd(*submit).out
+    assert "scores and error spans" in mbr_esd("wmt import", path, where, "--name theirs").out
+    assert "--range" in mbr_esd(*submit, "--range 0 1", status=1).err
     spans = spans_of(read(data), "theirs-src")
     assert read(data).metric("theirs-src").scores.tolist() == [[mqm_score(a or ()) for a in row] for row in spans]
