@@ -40,22 +40,22 @@ class GoldPairs:
     """The pairs of rated systems, by segment, and in each segment in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Attributes:
-        kept: (segments, all pairs), whether a pair is rated; the arrays below have one entry for each kept pair.
+        rated: (segments, all pairs), whether a pair is rated; the arrays below have one entry for each rated pair.
         row: index into `sizes` of the pair's segment.
         sign: sign of gold's difference, 0 for a tie.
         sizes: pairs per segment, for segments that have any.
         order: the segments' numbers in the order in which mt-metrics-eval first sums them.
     """
 
-    kept: BoolMatrix
+    rated: BoolMatrix
     row: npt.NDArray[np.intp]
     sign: npt.NDArray[np.float64]
     sizes: npt.NDArray[np.intp]
     order: tuple[int, ...]
 
     def differences(self, scores: FloatMatrix) -> npt.NDArray[np.float64]:
-        """Score of the pair's first system minus the second's, for the kept pairs of systems x segments `scores`."""
-        return _differences(scores)[self.kept]
+        """Score of the pair's first system minus the second's, for the rated pairs of systems x segments `scores`."""
+        return _differences(scores)[self.rated]
 
 
 def gold_pairs(gold: FloatMatrix) -> GoldPairs:
@@ -65,8 +65,8 @@ def gold_pairs(gold: FloatMatrix) -> GoldPairs:
         InputError: no segment is rated for two systems.
     """
     differences = _differences(gold)
-    kept = ~np.isnan(differences)
-    pairs = kept.sum(axis=1)
+    rated = ~np.isnan(differences)
+    pairs = rated.sum(axis=1)
     segments = np.flatnonzero(pairs)
     if not len(segments):
         raise InputError("no segment is rated for two systems, so there is no pair to be accurate on")
@@ -75,7 +75,7 @@ def gold_pairs(gold: FloatMatrix) -> GoldPairs:
     # which of two thresholds with the same accuracy it reports.
     positions = {int(segment): position for position, segment in enumerate(segments)}
     order = tuple(positions[segment] for segment in set(segments.tolist()))
-    return GoldPairs(kept, np.repeat(np.arange(len(segments)), sizes), np.sign(differences[kept]), sizes, order)
+    return GoldPairs(rated, np.repeat(np.arange(len(segments)), sizes), np.sign(differences[rated]), sizes, order)
 
 
 def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:

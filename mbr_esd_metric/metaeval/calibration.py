@@ -80,8 +80,8 @@ def predicted_spans(
     found: list[tuple[float, float]] = []
     rated = False
     for (system, segment), size in np.ndenumerate(sizes):
-        given = [spans for rater in human if (spans := rater[system][segment]) is not None]
-        raters = [as_annotation(spans).on("translation") for spans in given]
+        cells = (rater[system][segment] for rater in human)
+        raters = [as_annotation(spans).on("translation") for spans in cells if spans is not None]
         if not raters:
             continue
         where, at, length = place(system, segment), system * sizes.shape[1] + segment, int(size)

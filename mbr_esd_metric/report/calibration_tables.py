@@ -32,13 +32,13 @@ def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[s
     lengths = [[len(text.translation) for text in table.rows]]
     found: dict[str, Predicted] = {}
     for column in table.columns:
-        given = [_translation(rating) for rating in column.ratings]
-        spans = [span for annotation in given if annotation for span in annotation]
+        annotations = [_translation(rating) for rating in column.ratings]
+        spans = [span for annotation in annotations if annotation for span in annotation]
         if column.human or not human or not spans or any(span.confidence is None for span in spans):
             continue
-        both = [[[a if b is not None else None for a, b in zip(rater[0], given, strict=True)]] for rater in human]
+        both = [[[a if b is not None else None for a, b in zip(rater[0], annotations, strict=True)]] for rater in human]
         if any(annotation is not None for rater in both for annotation in rater[0]):
-            found[column.name] = predicted_spans([given], both, lengths, level)
+            found[column.name] = predicted_spans([annotations], both, lengths, level)
     return found
 
 

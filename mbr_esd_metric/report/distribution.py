@@ -36,9 +36,9 @@ def distribution(
     order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
     # An infinite log-probability is unknown.
     logprobs = [one if math.isfinite(one) else None for one in hypotheses.logprobs.tolist()]
-    said = [AnnotationCount(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
+    most_frequent = [AnnotationCount(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
     valid = int(hypotheses.counts.sum())
-    return Distribution(text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, length), said)
+    return Distribution(text, valid, len(hypotheses), len(candidates) - valid, runs(hypotheses, length), most_frequent)
 
 
 def runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:

@@ -180,11 +180,11 @@ def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
                 f"{source.path}: segment {record.id} is in no other input, and decisions do not repeat the "
                 "translation; give the candidates file that they were made from as well"
             )
-        for span, said in zip(record.annotation, record.texts, strict=True):
+        for span, stored in zip(record.annotation, record.texts, strict=True):
             whole = text.translation if span.side == "translation" else text.source
-            if said and said != whole[span.start : span.end]:
+            if stored and stored != whole[span.start : span.end]:
                 raise InputError(
-                    f"{source.path}: segment {record.id}: the error span {said!r} does not stand at {span.start} of "
+                    f"{source.path}: segment {record.id}: the error span {stored!r} does not stand at {span.start} of "
                     f"{whole[:60]!r}; give the candidates file that the decisions were made from"
                 )
         ratings.append(SegmentRating(text, record.annotation, record.score, record.mqm))
@@ -250,8 +250,8 @@ def _test_set_inputs(
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
     inputs = [_rated(test_set, found, None, human=True) for found in human]
-    found, said = test_set.read_metrics(metrics)
-    notes += said
+    found, repairs = test_set.read_metrics(metrics)
+    notes += repairs
     for metric in found:
         if not metrics and metric.ratings is None:
             continue

@@ -92,8 +92,8 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         rows.append(shown | ({Column("signature", "signature"): row.signature} if column else {}))
     if board.measures:
         # The humans' own counts. The ratios refer to them.
-        there = [human for human in board.human if human is not None]
-        total = (sum(h[0] for h in there), sum(h[1] for h in there)) if len(there) == len(board.human) else None
+        counted = [human for human in board.human if human is not None]
+        total = (sum(h[0] for h in counted), sum(h[1] for h in counted)) if len(counted) == len(board.human) else None
         people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
         for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
             people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
@@ -212,5 +212,5 @@ def overall_table(
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there and len(there) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None

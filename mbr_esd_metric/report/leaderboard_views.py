@@ -61,8 +61,8 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
     among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures, measuring.aggregation)
     with_spans, notes = test_set.metrics_with_spans(metrics)
     people = [r.omissions_of(test_set.systems, test_set.segments) for r in test_set.human_ratings(measuring.raters)]
-    said = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
-    with_omissions = any(cell is not None and len(cell) > 0 for matrix in said for row in matrix for cell in row)
+    omissions = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
+    with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
     def row(
         name: str,
@@ -98,15 +98,15 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
         row("human", None, counts.gold_major, counts.gold_minor, None, among_people),
         row("no error", None, counts.major, counts.minor, counts.ratio, nothing.values),
     ]
-    for (metric, ratings), omissions in zip(with_spans, said, strict=True):
+    for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         try:
             found = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
         except InputError as error:
             raise InputError(f"{metric.name}, {test_set.lp}: {error}") from None
         base, uses_reference = base_name(metric.name)
         of = found.counts
-        left_out = evaluate_omissions(omissions, people) if with_omissions else None
-        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, found.values, left_out))
+        omitted = evaluate_omissions(left_out, people) if with_omissions else None
+        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, found.values, omitted))
     legend = (
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
         f"{', '.join(human)}",
@@ -142,8 +142,8 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     for metric in found:
         shown = row_name(base_name(metric.name))
         if metric.ratings is not None:
-            said = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
-            rows.append(row(shown, "no span", error_free(labels, said), None, None))
+            clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
+            rows.append(row(shown, "no span", error_free(labels, clean_spans), None, None))
         best = best_threshold(labels, metric.scores)
         rows.append(row(shown, "score, best", best.result, best.threshold, best.auc))
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"

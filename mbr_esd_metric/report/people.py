@@ -50,10 +50,10 @@ def _key(rating: MqmRating) -> _Key:
 
 def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], float]) -> dict[_Key, float]:
     """The mean over the people of each translation."""
-    given: dict[_Key, list[float]] = defaultdict(list)
+    values: dict[_Key, list[float]] = defaultdict(list)
     for one in ratings:
-        given[_key(one.rating)].append(value(one))
-    return {key: statistics.fmean(values) for key, values in given.items()}
+        values[_key(one.rating)].append(value(one))
+    return {key: statistics.fmean(of_key) for key, of_key in values.items()}
 
 
 def _systems(ratings: Sequence[PersonRating]) -> Table:
@@ -104,8 +104,8 @@ def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Tabl
                 Column("verdict", "verdict"): better,
             }
         )
-    said = ", ".join(f"{Path(path).name} sha256:{_digest(path)}" for path in paths)
-    note = f"signed: mbr-esd-metric {__version__}, {said}"
+    files = ", ".join(f"{Path(path).name} sha256:{_digest(path)}" for path in paths)
+    note = f"signed: mbr-esd-metric {__version__}, {files}"
     return table_of("systems compared by people", rows, [note]) if rows else None
 
 

@@ -41,16 +41,16 @@ class SegmentRating:
     Attributes:
         text: the translation.
         annotation: its error spans; None if the input has only a score, or left the translation out.
-        own: the score that came with it; higher is better. The models of this package and COMET's give one in [0, 1].
-        own_mqm: the MQM score that came with it, in [-25, 0].
+        input_score: the score that came with it; higher is better. Our models and COMET's give one in [0, 1].
+        input_mqm: the MQM score that came with it, in [-25, 0].
         data_warning: what the pair was warned of, such as "equal to its source".
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
     text: Text
     annotation: Annotation | None
-    own: float | None = None
-    own_mqm: float | None = None
+    input_score: float | None = None
+    input_mqm: float | None = None
     data_warning: str | None = None
     parts: tuple[ScoredPart, ...] = ()
 
@@ -63,8 +63,8 @@ class SegmentRating:
     def stored_mqm(self) -> float | None:
         """The MQM score that no spans give: the one that came with it, or of a blank translation with the lowest score
         the lowest, as it has no character to mark."""
-        lowest = self.own == 0 and self.blank and not self.annotation
-        return weights_of("paper").floor if self.own_mqm is None and lowest else self.own_mqm
+        lowest = self.input_score == 0 and self.blank and not self.annotation
+        return weights_of("paper").floor if self.input_mqm is None and lowest else self.input_mqm
 
     @property
     def mqm(self) -> float | None:
@@ -76,8 +76,8 @@ class SegmentRating:
     @property
     def score(self) -> float | None:
         """The score that came with it, or that of its spans, in [0, 1]; None without either."""
-        if self.own is not None:
-            return self.own
+        if self.input_score is not None:
+            return self.input_score
         return None if self.mqm is None else unit_score(self.mqm)
 
 
@@ -108,7 +108,7 @@ class Distribution:
         valid, distinct, invalid: how many candidates there are.
         runs: (characters, candidates that mark them, candidates that mark them as major), from the first character to
             the last; their widths sum to the length of the translation.
-        said: the most frequent annotations, most frequent first.
+        annotations: the most frequent ones, most frequent first.
     """
 
     text: Text
@@ -116,7 +116,7 @@ class Distribution:
     distinct: int
     invalid: int
     runs: Sequence[tuple[int, int, int]]
-    said: Sequence[AnnotationCount]
+    annotations: Sequence[AnnotationCount]
 
     def on(self, text: Text) -> Distribution:
         """The same on a row whose translation differs in white space at the end."""
@@ -171,35 +171,35 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
     placed: list[tuple[str, Sequence[int]]] = []
     columns = []
     for one in inputs:
-        given = [rating for rating in one.ratings if rating is not None]
-        for rating in given:
+        ratings = [rating for rating in one.ratings if rating is not None]
+        for rating in ratings:
             try:
                 _check(rating)
             except InputError as error:
                 raise InputError(f"{one.name}, segment {rating.text.id}: {error}") from None
-        at = _place([rating.text for rating in given], rows)
+        at = _place([rating.text for rating in ratings], rows)
         placed.append((one.name, at))
-        columns.append((one, dict(zip(at, given, strict=True))))
+        columns.append((one, dict(zip(at, ratings, strict=True))))
     strips = []
-    for said in candidates:
-        found = [distribution for distribution in said.distributions if distribution is not None]
-        strips.append((said, dict(zip(_place([one.text for one in found], rows), found, strict=True))))
+    for strip in candidates:
+        found = [distribution for distribution in strip.distributions if distribution is not None]
+        strips.append((strip, dict(zip(_place([one.text for one in found], rows), found, strict=True))))
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
     return RatingTable(
         rows,
         [replace(one, ratings=[of.get(row) for row in range(len(rows))]) for one, of in columns],
         [
-            replace(said, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
-            for said, at in strips
+            replace(strip, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
+            for strip, at in strips
         ],
         _unmatched(placed),
     )
 
 
 def _check(rating: SegmentRating) -> None:
-    if rating.own is not None and not math.isfinite(rating.own):
-        raise InputError(f"the score {rating.own} is no number")
+    if rating.input_score is not None and not math.isfinite(rating.input_score):
+        raise InputError(f"the score {rating.input_score} is no number")
     if rating.annotation is None:
         return
     rating.annotation.on("translation").check_length(len(rating.text.translation))
@@ -210,10 +210,10 @@ def _check(rating: SegmentRating) -> None:
 
 def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:
     """The row of each text, new ones appended; no two texts of one call share a row."""
-    there = Join(((text.place, row) for row, text in enumerate(rows)), {text.system for text in texts})
+    known = Join(((text.place, row) for row, text in enumerate(rows)), {text.system for text in texts})
     taken: dict[int, None] = {}
     for text in texts:
-        row = next((row for row in there.all_of(text.place) if row not in taken), None)
+        row = next((row for row in known.all_of(text.place) if row not in taken), None)
         if row is None:
             row = len(rows)
             rows.append(text)

@@ -46,23 +46,23 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
         lines.append(f"{bold}{visible(column.name)}{reset}" + "".join(f"  {part}" for part in _facts(rating)))
         if rating.annotation is None:
             continue
-        there = rating.annotation.on("translation")
+        marks = rating.annotation.on("translation")
         if not rating.parts:
-            lines.append("  " + mark(text.translation, there, color=color))
+            lines.append("  " + mark(text.translation, marks, color=color))
         for part in rating.parts:
-            sentence = mark(text.translation[part.start : part.end], _within(there, part), color=color)
+            sentence = mark(text.translation[part.start : part.end], _within(marks, part), color=color)
             lines.append(f"  {dim}{part.score:.4f}{reset}  {sentence}")
         if missing := rating.annotation.on("source"):
             lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
         lines += [f"  {dim}{line}{reset}" for line in _errors(text, rating.annotation)]
     for strip in table.candidates:
-        said = strip.distributions[row]
-        if said is not None:
+        summary = strip.distributions[row]
+        if summary is not None:
             lines.append(
-                f"{bold}{visible(strip.name)}{reset}  {said.valid} candidates, {said.distinct} distinct, "
-                f"{said.invalid} invalid"
+                f"{bold}{visible(strip.name)}{reset}  {summary.valid} candidates, {summary.distinct} distinct, "
+                f"{summary.invalid} invalid"
             )
-            for one in said.said:
+            for one in summary.annotations:
                 probability = "" if one.logprob is None else f"  log-prob. {one.logprob:.1f}"
                 shown = mark(text.translation, one.annotation.on("translation"), color=color)
                 if missing := one.annotation.on("source"):

@@ -103,7 +103,7 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         for row, rating in enumerate(column.ratings)
         if rating is not None and rating.parts
     }
-    own = [None if rating is None else rating.own for rating in column.ratings]
+    own = [None if rating is None else rating.input_score for rating in column.ratings]
     mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
     spans: dict[str, list[Any]] = {
         name: [] for name in ("start", "length", "major", "category", "confidence", "source")
@@ -112,11 +112,11 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         if rating is None or rating.annotation is None:
             count.append(None)
             continue
-        said = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in rating.annotation]
+        marks = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in rating.annotation]
         # An omission without a place is an empty span of the source.
-        said += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
-        count.append(len(said))
-        for start, end, severity, category, confidence, side in said:
+        marks += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
+        count.append(len(marks))
+        for start, end, severity, category, confidence, side in marks:
             spans["start"].append(start)
             spans["length"].append(end - start)
             spans["major"].append(int(severity == "major"))
@@ -137,23 +137,22 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
 
 
 def _candidates(column: CandidateInput) -> dict[str, Any]:
-    given = column.distributions
     return {
         "name": _clean(column.name),
-        "n": [d.valid if d else 0 for d in given],
-        "distinct": [d.distinct if d else 0 for d in given],
-        "invalid": [d.invalid if d else 0 for d in given],
-        "runs": [list(d.runs) if d else [] for d in given],
-        "top": [[_said(s) for s in d.said] if d else [] for d in given],
+        "n": [d.valid if d else 0 for d in column.distributions],
+        "distinct": [d.distinct if d else 0 for d in column.distributions],
+        "invalid": [d.invalid if d else 0 for d in column.distributions],
+        "runs": [list(d.runs) if d else [] for d in column.distributions],
+        "top": [[_counted(s) for s in d.annotations] if d else [] for d in column.distributions],
     }
 
 
-def _said(said: AnnotationCount) -> list[Any]:
-    missing = said.annotation.on("source")
+def _counted(one: AnnotationCount) -> list[Any]:
+    missing = one.annotation.on("source")
     return [
-        said.count,
-        said.logprob,
-        _spans(said.annotation.on("translation")),
+        one.count,
+        one.logprob,
+        _spans(one.annotation.on("translation")),
         *([_spans(missing)] if missing else []),
     ]
 

@@ -104,7 +104,7 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
     for text, distribution in zip(sheet.rows, sheet.candidates[0].distributions, strict=True):
         assert distribution is not None
         assert sum(width for width, _, _ in distribution.runs) == len(text.translation)
-        (found,) = distribution.said
+        (found,) = distribution.annotations
         at = int(text.id) - 1
         assert [text.translation[s.start : s.end] for s in found.annotation] == [SAID[text.system][at]]
 
@@ -145,5 +145,5 @@ def test_a_layer_does_not_take_the_row_of_a_system_that_it_names(tmp_path: Path)
     write_records(second, [replace(record("A", 0, "drei"), system="C"), record("A", 0, "eins")])
     sheet = read_table([Source(first), Source(second)])
     assert [text.system for text in sheet.rows] == ["A", "B"]
-    column = [d.said[0].annotation for d in sheet.candidates[1].distributions if d]
+    column = [d.annotations[0].annotation for d in sheet.candidates[1].distributions if d]
     assert [a.spans[0].start for a in column] == [0, 10]

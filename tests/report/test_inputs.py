@@ -62,7 +62,7 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
     sheet = read_table([Source(comet_file(tmp_path / "xcomet.json", {"out/a.txt": [first], "b.txt": [second]}))])
     assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
     assert annotations(sheet, "xcomet") == [Annotation([ErrorSpan(0, 4, "major")]), Annotation()]
-    assert [o.own for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
+    assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
     scores = read_table([Source(comet_file(tmp_path / "comet22.json", {"a": [row("eins", 0.5)]}))])
     assert annotations(scores, "comet22") == [None]
 
@@ -236,10 +236,10 @@ def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: 
     assert [len(a) for a in annotations(sheet, "spans-src") if a is not None] == [1, 0, 1]
     (span,) = annotations(sheet, "spans-src")[2] or ()
     assert (span.start, span.end, span.severity, span.category, span.confidence) == (0, 3, "major", "accuracy", 0.25)
-    assert [o.own for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
+    assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
     named = read_table([], test_set, metrics=["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
-    assert [o.own for o in named.columns[0].ratings if o] == [3, 4, 5]
+    assert [o.input_score for o in named.columns[0].ratings if o] == [3, 4, 5]
     arguments = ["show", "--test-set", f"{layout.data}/tiny", "--lp", "en-de"]
     assert main(arguments) == 0
     assert "[ein](major)s" in capsys.readouterr().out
@@ -342,7 +342,7 @@ def test_distribution_counts_characters() -> None:
     major = [sum(any(s <= i < e and v == "major" for s, e, v in a) for a in spans) for i in range(len(mt))]
     expanded = [pair for width, *pair in found.runs for _ in range(width)]
     assert expanded == [list(pair) for pair in zip(marked, major, strict=True)]
-    assert [(said.count, said.logprob) for said in found.said] == [(2, None), (1, None)]
+    assert [(said.count, said.logprob) for said in found.annotations] == [(2, None), (1, None)]
 
 
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,8 +357,8 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
         assert main(["decide", str(candidates), "-o", str(out), "--quiet"]) == 0
         sheet = read_table([Source(out), Source(candidates)])
         (found,) = (d for d in sheet.candidates[0].distributions if d)
-        assert [len(said.annotation) for said in found.said] == [words]
-        assert annotations(sheet, "decisions") == [found.said[0].annotation]
+        assert [len(said.annotation) for said in found.annotations] == [words]
+        assert annotations(sheet, "decisions") == [found.annotations[0].annotation]
         assert main(["show", str(candidates)]) == 0
         assert capsys.readouterr().out.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
 
