@@ -47,9 +47,12 @@ def folder_card(folder: Path) -> ModelCard:
         if (value := hparams.get(key)) is not None:
             hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
+    memory_gb = sum(file.stat().st_size for file in Path(hparams["model"]).glob("*.safetensors")) / 1e9
     calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
     try:
-        return with_options(ModelCard(str(folder), description, unit="auto", calibration=calibration), hparams)
+        return with_options(
+            ModelCard(str(folder), description, memory_gb, unit="auto", calibration=calibration), hparams
+        )
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
 

@@ -119,13 +119,16 @@ def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("build", "expected"), [(True, "transformers"), (False, "vllm")])
 def test_a_small_model_does_not_wait_for_vllms_cpu_build(
-    build: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+    build: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "hparams.yaml").write_text("class_identifier: mbr_esd_metric\n")
+    (tmp_path / "model.safetensors").write_bytes(b" " * 1000)
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: build)
     monkeypatch.setattr(vllm.VllmEngine, "problem", classmethod(lambda cls, options: None))
     monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: None))
     assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == expected
+    assert choose_engine(load_card(str(tmp_path))) == expected
     assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
     monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
     assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
