@@ -21,13 +21,9 @@ from mbr_esd_metric.metaeval.spans import Raters, SpanEvaluator, SpanScores
 
 @dataclass(frozen=True, eq=False)
 class BreakdownPart:
-    """One part of a test set.
+    """One part of a test set, with numbers of segments and of translations that have a gold score.
 
-    Attributes:
-        name: of the domain, the document, or the lengths.
-        segments: the number of its segments.
-        rated: the number of its translations with a gold score.
-        values: metric -> name of the statistic or measure -> value, None if it cannot be computed.
+    `values` are metric -> name of the statistic or measure -> value, None if it cannot be computed.
     """
 
     name: str

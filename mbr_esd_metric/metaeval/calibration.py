@@ -117,10 +117,7 @@ def predicted_spans(
 class Bin:
     """Predicted spans of about the same confidence.
 
-    Attributes:
-        low, high: confidences in [low, high), in the last bin up to 1.
-        count: how many they are, at least 1.
-        confidence, confirmed: their means.
+    Confidences are in [low, high), in the last bin up to 1; there are `count` spans, at least 1, with these means.
     """
 
     low: float
@@ -156,12 +153,9 @@ def calibration_error(predicted: Predicted, bins: int = 10) -> float:
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Precision, recall and coverage at each threshold; one point for each confidence, from the highest down.
+    """Precision, recall and coverage of the predicted spans of at least each confidence, from the highest one down.
 
-    Attributes:
-        threshold: predicted spans of at least this confidence stay, shape (t,).
-        precision, recall: of the predicted spans that stay, in [0, 1].
-        coverage: the share of the predicted spans that stay.
+    All have the shape (t,); coverage is the share of the predicted spans that stay.
     """
 
     threshold: Floats

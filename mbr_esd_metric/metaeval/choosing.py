@@ -24,11 +24,9 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One translation and its candidates.
+    """One translation and its candidates, in the order in which they were sampled.
 
     Attributes:
-        translation: its text.
-        candidates: in the order in which they were sampled.
         label: how messages name the translation; "" for its place in the matrix.
         source: of the translation, where candidates say what is left out of it.
     """

@@ -71,13 +71,10 @@ def sampled_score(
 
 @dataclass(frozen=True, slots=True)
 class SystemPair:
-    """System b against system a on the segments that both have.
+    """System b against system a on the K segments that both have; the difference is positive if b is better.
 
-    Attributes:
-        segments: K.
-        difference: mean score of b minus that of a; positive if b is better.
-        sampling_sd: standard deviation of the difference between draws, on the same segments.
-        total_sd: between draws and segments.
+    The standard deviations of the difference are that between draws on the same segments, and that between draws and
+    segments.
     """
 
     segments: int

@@ -49,12 +49,7 @@ _FOLDS, _DRAWS = 5, 1000
 
 @dataclass(frozen=True, slots=True)
 class ErrorFree:
-    """How a prediction agrees with gold.
-
-    Attributes:
-        true_positives, false_positives: translations predicted to be without error, rightly and wrongly.
-        false_negatives, true_negatives: the others, wrongly and rightly.
-    """
+    """How a prediction agrees with gold; positive is a translation without error."""
 
     true_positives: int
     false_positives: int
@@ -356,11 +351,7 @@ def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
 class Tried:
     """One way to tell translations without error, on translations that it was not learnt on.
 
-    Attributes:
-        name: of the way.
-        result: how it agrees with gold.
-        interval: of the MCC, 95%, over resampled documents.
-        by_pair: language pair -> the result there.
+    `interval` is that of the MCC, 95%, over resampled documents; `by_pair` has the result of each language pair.
     """
 
     name: str

@@ -166,12 +166,7 @@ def _above(annotation: Annotation | None, threshold: float) -> Annotation | None
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One point of a curve.
-
-    Attributes:
-        threshold: spans of at least this confidence count; infinity leaves none.
-        precision, recall, value: of these spans; `value` is the measure itself.
-    """
+    """Precision, recall and the measure itself of the spans of at least this confidence; infinity leaves none."""
 
     threshold: float
     precision: float
@@ -181,12 +176,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRecallCurve:
-    """A curve.
-
-    Attributes:
-        measure: the measure whose precision and recall these are.
-        points: from the threshold that leaves no span down to the one that leaves all.
-    """
+    """A measure's points, from the threshold that leaves no span down to the one that leaves all."""
 
     measure: str
     points: tuple[CurvePoint, ...]

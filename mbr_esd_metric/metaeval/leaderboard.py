@@ -97,12 +97,7 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Metrics by one statistic or measure, tested in pairs.
-
-    Attributes:
-        ranking: order, clusters and p-values.
-        resampled: bootstrap of a span measure; None for SPA and acc_eq*.
-    """
+    """Metrics by one statistic or measure, tested in pairs; with a bootstrap if it is a span measure."""
 
     ranking: Ranking
     resampled: Resampled | None = None

@@ -25,12 +25,9 @@ Missing = Literal["toolkit", "pairs"]
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Gold and metric scores over the same translations, checked.
+    """Gold and metric scores over the same translations, checked; each (systems, segments).
 
-    Attributes:
-        gold: (systems, segments), NaN if unrated.
-        metrics: name -> (systems, segments), finite wherever `gold` is.
-        rated: (systems, segments), where gold has a score.
+    Gold is NaN if unrated, and metrics are finite wherever it is not.
     """
 
     gold: FloatMatrix

@@ -97,12 +97,11 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class ScoredSet:
-    """Scores of one language pair over the same translations.
+    """Scores of one language pair over the same translations; the systems have the same order in all of them.
 
     Attributes:
         lp: such as "en-de".
         documents: the document of each segment.
-        gold, metrics: scores; the systems have the same order in all of them.
         notes: what readers of a table should know.
     """
 

@@ -62,10 +62,10 @@ class OmissionScores:
 
 
 def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
-    """Evaluate predicted omissions on every translation that somebody rated.
+    """Evaluate predicted omissions, the spans of the source's side, on every translation that somebody rated.
 
     Args:
-        predicted: systems x segments, of which the spans of the source's side count; needed wherever a rater has one.
+        predicted: systems x segments; needed wherever a rater has one.
         gold: the same of one or more raters; None where that rater did not rate.
 
     Raises:

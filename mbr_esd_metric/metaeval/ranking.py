@@ -149,11 +149,8 @@ def average_ranking(
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:
     """Significance clusters of metrics that are ordered best first.
 
-    A metric opens a new cluster if a metric of the current cluster beats it.
-
-    Args:
-        p_values: (metrics, metrics), for i < j the p-value that metric i beats metric j.
-        alpha: the largest p-value that counts as significant.
+    A metric opens a new cluster if a metric of the current cluster beats it: p_values[i, j], for i < j the p-value that
+    metric i beats metric j, is at most `alpha`.
     """
     ranks: list[int] = []
     first = 0

@@ -49,13 +49,7 @@ StatisticLevel = Literal["sys", "doc", "seg"]
 
 @dataclass(frozen=True, slots=True)
 class ScoreStatistic:
-    """One statistic.
-
-    Attributes:
-        level: what is compared.
-        kind: "spa", "acc_eq", "accuracy" or a correlation.
-        by: grouping of a correlation of segments.
-    """
+    """One statistic: what is compared; "spa", "acc_eq", "accuracy" or a correlation; and how segments are grouped."""
 
     level: StatisticLevel
     kind: str
@@ -193,10 +187,7 @@ def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, 
 class Task:
     """One comparison of metrics.
 
-    Attributes:
-        statistic: what is computed.
-        lps: the language pairs of the data; several for the accuracy of systems.
-        weight: of its value in the overall score; the weights of a task set add up to 1.
+    Several language pairs go into the accuracy of systems alone; the weights of a task set add up to 1.
     """
 
     statistic: ScoreStatistic

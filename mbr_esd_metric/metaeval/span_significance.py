@@ -37,11 +37,7 @@ UNITS: tuple[Units, ...] = ("segment", "instance")
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """A measure of several metrics on the same resamples.
-
-    Attributes:
-        values: metric -> its value on each resample, shape (k,).
-    """
+    """A measure of several metrics on the same resamples: metric -> its value on each, shape (k,)."""
 
     values: Mapping[str, FloatVector] = field(repr=False)
 

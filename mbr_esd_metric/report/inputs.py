@@ -70,11 +70,8 @@ def read_table(
 ) -> RatingTable:
     """All inputs side by side; human ratings first. Candidates are decided where no decisions are among the files.
 
-    Args:
-        sources: files.
-        test_set: adds its human ratings, if it has any, and the error spans that are stored with its metrics.
-        ratings: names of the human ratings to take from the test set; none for the merged ones, or else all.
-        metrics: names of its metrics; none for all that have error spans.
+    A test set adds its human ratings, by default the merged ones, or else all; and its metrics, by default those with
+    error spans.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
@@ -192,11 +189,7 @@ def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
 
 
 def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, str], Text], RatingInput]:
-    """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions.
-
-    Raises:
-        InputError: as `read_candidates`, or two translations with one system and id.
-    """
+    """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions."""
     distributions = []
     texts: dict[tuple[str, str], Text] = {}
     ratings = []

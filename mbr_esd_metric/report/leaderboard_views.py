@@ -45,9 +45,6 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
     """The humans, "no error" everywhere, and each metric with error spans.
 
     Where translations have two raters, also what one rater reaches against the others, and each metric's share of it.
-
-    Raises:
-        InputError: no human ratings, or a named metric without error spans.
     """
     human = test_set.human(measuring.raters)
     if not human:

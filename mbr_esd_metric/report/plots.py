@@ -30,13 +30,7 @@ class Curve:
 
 
 def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[str, str], *, log_x: bool = False) -> Any:
-    """A figure with one panel a measure, side by side; a label looks the same in each.
-
-    Args:
-        panels: title -> curves.
-        x_label: of all panels, or of each by its title.
-        log_x: to base 2.
-    """
+    """A figure with one panel a measure, side by side; a label looks the same in each. `log_x` is to base 2."""
     figure, axes = _figure(len(panels))
     every = [curve for curves in panels.values() for curve in curves]
     labels = list(dict.fromkeys(curve.label for curve in every if not curve.guide))
