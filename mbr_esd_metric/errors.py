@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 #: What every command says if its run ends early.
 KEPT = "what was sampled is kept; repeat the command to go on from there"
@@ -110,6 +111,15 @@ class StoreError(MbrEsdError):
 
 class NoValidCandidateError(MbrEsdError):
     """Every candidate of a segment is invalid, so there is nothing to choose from."""
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Let errors of a segment begin with its name."""
+    try:
+        yield
+    except (InputError, NoValidCandidateError) as error:
+        raise type(error)(f"{label}: {error}") from None
 
 
 def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = None) -> OptionError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
@@ -127,14 +127,14 @@ class Annotation:
         InputError: for a span that is malformed, with its number from 1.
     """
 
-    __slots__ = ("key", "spans")
+    __slots__ = ("key", "points", "spans", "unplaced")
 
     spans: tuple[ErrorSpan, ...]
     key: tuple[SpanKey, ...]
     #: Errors without characters. They are no spans: the character F1 of WMT23's task counts them, nothing else does.
-    points: tuple[Point, ...] = ()
+    points: tuple[Point, ...]
     #: Severities of omissions that have no place. The score and what makes annotations equal count them, nothing else.
-    unplaced: tuple[Severity, ...] = ()
+    unplaced: tuple[Severity, ...]
 
     def __init__(self, spans: AnnotationLike = ()) -> None:
         by_key: dict[SpanKey, ErrorSpan] = {}
@@ -145,8 +145,7 @@ class Annotation:
             if span is not None:
                 by_key.setdefault(span.key, span)
         key = tuple(sorted(by_key))
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "spans", tuple(by_key[k] for k in key))
+        _fill(self, key, tuple(by_key[k] for k in key))
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
@@ -162,46 +161,41 @@ class Annotation:
         if isinstance(spans, Annotation):
             return spans
         found = (_as_span(item, number) for number, item in enumerate(spans, 1))
-        kept = sorted((span for span in found if span is not None), key=lambda span: span.key)
-        return _restored(tuple(kept))
+        return _in_order(span for span in found if span is not None)
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
         """The annotation of these spans, given by key. For code that makes many annotations and knows the keys."""
         annotation = cls.__new__(cls)
         key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
-        object.__setattr__(annotation, "key", key)
-        object.__setattr__(annotation, "spans", tuple(map(by_key.__getitem__, key)))
+        _fill(annotation, key, tuple(map(by_key.__getitem__, key)))
         return annotation
 
     def pointing(self, points: Iterable[Point]) -> Annotation:
         """The same spans, and these errors without characters."""
-        kept = tuple(points)
-        return self if kept == self.points else _beside(self.spans, kept, self.unplaced)
+        return _in_order(self.spans, tuple(points), self.unplaced)
 
     def missing(self, unplaced: Iterable[Severity]) -> Annotation:
         """The same spans, and omissions of these severities that have no place."""
-        kept = tuple(sorted(unplaced))
-        return self if kept == self.unplaced else _beside(self.spans, self.points, kept)
+        severities = tuple(sorted(unplaced))
+        return self if severities == self.unplaced else _in_order(self.spans, self.points, severities)
 
     def with_omissions(self, omissions: Annotation) -> Annotation:
         """The same spans, and these of the source's side; omissions without a place are theirs alone."""
         if omissions.clean:
             return self
-        spans = sorted([*self.spans, *omissions.spans], key=lambda span: span.key)
-        return _beside(tuple(spans), self.points, omissions.unplaced)
+        return _in_order([*self.spans, *omissions.spans], self.points, omissions.unplaced)
 
     def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
         """Other spans; what has no span stays."""
-        return _beside(Annotation(spans).spans, self.points, self.unplaced)
+        return _in_order(Annotation(spans), self.points, self.unplaced)
 
     def on(self, side: Side) -> Annotation:
         """The spans of one side alone; `points` are in the translation, and `unplaced` on no side."""
-        if side == "translation":
-            if not self.unplaced and not self.sided:
-                return self
-            return _beside(tuple(span for span in self.spans if span.side == side), self.points, ())
-        return _restored(tuple(span for span in self.spans if span.side == side)) if self.sided else EMPTY
+        if not self.unplaced and not self.sided:
+            return self if side == "translation" else EMPTY
+        points = self.points if side == "translation" else ()
+        return _in_order((span for span in self.spans if span.side == side), points)
 
     @property
     def sided(self) -> bool:
@@ -226,7 +220,7 @@ class Annotation:
             else span
             for span in self.spans
         )
-        return _beside(tuple(sorted(spans, key=lambda span: span.key)), self.points, self.unplaced)
+        return _in_order(spans, self.points, self.unplaced)
 
     def split(self, length: int) -> Annotation:
         """The inverse of `joined`; a span over both texts becomes one on each side."""
@@ -238,13 +232,13 @@ class Annotation:
                 spans.append(span if span.end <= length else replace(span, end=length))
             if span.end > length:
                 spans.append(replace(span, start=max(span.start - length, 0), end=span.end - length, side="source"))
-        return _beside(tuple(sorted(spans, key=lambda span: span.key)), self.points, self.unplaced)
+        return _in_order(spans, self.points, self.unplaced)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an Annotation is immutable")
 
-    def __reduce__(self) -> tuple[Callable[[tuple[ErrorSpan, ...]], Annotation], tuple[tuple[ErrorSpan, ...]]]:
-        return (_restored, (self.spans,))
+    def __reduce__(self) -> Any:
+        return (_in_order, (self.spans, self.points, self.unplaced))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotation):
@@ -261,7 +255,7 @@ class Annotation:
         return len(self.spans)
 
     def __repr__(self) -> str:
-        return f"Annotation({list(self.spans)!r})"
+        return f"Annotation({list(self.spans)!r})" + (f".missing({list(self.unplaced)!r})" if self.unplaced else "")
 
     @property
     def clean(self) -> bool:
@@ -286,46 +280,33 @@ class Annotation:
                 )
 
 
-class _Beside(Annotation):
-    """An annotation with errors that have no characters."""
-
-    __slots__ = ("points", "unplaced")
-
-    def __reduce__(self) -> Any:
-        return (_beside, (self.spans, self.points, self.unplaced))
-
-    def __repr__(self) -> str:
-        return super().__repr__() + (f".missing({list(self.unplaced)!r})" if self.unplaced else "")
-
-
 #: What every function accepts as an annotation.
 AnnotationLike: TypeAlias = "Annotation | Iterable[ErrorSpan | Mapping[str, Any]]"
 
+
+def _fill(
+    annotation: Annotation,
+    key: tuple[SpanKey, ...],
+    spans: tuple[ErrorSpan, ...],
+    points: tuple[Point, ...] = (),
+    unplaced: tuple[Severity, ...] = (),
+) -> None:
+    for name, value in (("key", key), ("spans", spans), ("points", points), ("unplaced", unplaced)):
+        object.__setattr__(annotation, name, value)
+
+
+def _in_order(
+    spans: Iterable[ErrorSpan], points: tuple[Point, ...] = (), unplaced: tuple[Severity, ...] = ()
+) -> Annotation:
+    """The annotation of exactly these spans, repeats included, and what it has beside them."""
+    annotation = Annotation.__new__(Annotation)
+    ordered = tuple(sorted(spans, key=lambda span: span.key))
+    _fill(annotation, tuple(dict.fromkeys(span.key for span in ordered)), ordered, points, unplaced)
+    return annotation
+
+
 #: No error at all.
 EMPTY = Annotation()
-
-
-def _restored(spans: tuple[ErrorSpan, ...]) -> Annotation:
-    """The annotation of exactly these spans, which are in order."""
-    annotation = Annotation.__new__(Annotation)
-    _fill(annotation, spans)
-    return annotation
-
-
-def _beside(spans: tuple[ErrorSpan, ...], points: tuple[Point, ...], unplaced: tuple[Severity, ...]) -> Annotation:
-    """The annotation of exactly these spans, which are in order, and what it has beside them."""
-    if not (points or unplaced):
-        return _restored(spans)
-    annotation = _Beside.__new__(_Beside)
-    _fill(annotation, spans)
-    object.__setattr__(annotation, "points", points)
-    object.__setattr__(annotation, "unplaced", unplaced)
-    return annotation
-
-
-def _fill(annotation: Annotation, spans: tuple[ErrorSpan, ...]) -> None:
-    object.__setattr__(annotation, "spans", spans)
-    object.__setattr__(annotation, "key", tuple(dict.fromkeys(span.key for span in spans)))
 
 
 def as_annotation(spans: AnnotationLike) -> Annotation:

@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
@@ -22,13 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mbr_esd_metric.core.corpus_choice import CorpusChoice
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, corpus_segment, decide_corpus, decide_segment
-from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -99,16 +98,13 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
     waiting: list[tuple[CandidateRecord, Decision | None]] = []
     for number, record in enumerate(read_candidates(path)):
         first = record.decision if not number else first
-        try:
+        with labelled(f"{path}, {record.label}"):
             _check_decision(record, first)
             decision = blank_decision(record.src, record.mt, options)
             if decision is None and not options.whole_set:
                 source = options.source_of(record.src, record.columns.format)
-                decision = decide_segment(record.columns, record.mt, options, source=source)
-        except NoValidCandidateError:
-            decision = None
-        except InputError as error:
-            raise InputError(f"{path}, {record.label}: {error}") from None
+                with suppress(NoValidCandidateError):
+                    decision = decide_segment(record.columns, record.mt, options, source=source)
         if options.whole_set:
             waiting.append((record, decision))
         else:
@@ -126,7 +122,7 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
     yield from waiting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileSummary:
     """The counts of a run.
 
@@ -135,17 +131,35 @@ class FileSummary:
         skipped: why records were left out, each naming file and line.
         candidates, invalid: of the segments decided.
         blank: of the segments decided, those with a blank translation.
-        score: that of every segment, if they all have the same and there are several; else None.
+        scores: of the segments, no more than two different ones.
         ratios: of a rule that decides over the whole file, what it maximises after each pass.
     """
 
-    segments: int
-    skipped: tuple[str, ...]
-    candidates: int
-    invalid: int
-    ratios: tuple[float, ...] = ()
+    segments: int = 0
+    skipped: list[str] = field(default_factory=list)
+    candidates: int = 0
+    invalid: int = 0
     blank: int = 0
-    score: float | None = None
+    scores: set[float | None] = field(default_factory=set)
+    ratios: tuple[float, ...] = ()
+
+    @property
+    def score(self) -> float | None:
+        """The score of every segment, if they all have the same and there are several; else None."""
+        return next(iter(self.scores)) if len(self.scores) == 1 < self.segments else None
+
+    def add(self, line: _Line) -> bool:
+        """Count a line; whether it is written."""
+        if line.skipped is not None:
+            self.skipped.append(line.skipped)
+            return False
+        self.segments += 1
+        self.candidates += line.valid + line.invalid
+        self.invalid += line.invalid
+        self.blank += not line.valid + line.invalid  # whatever has no candidates but these stops the run
+        if len(self.scores) < 2:
+            self.scores.add(line.score)
+        return True
 
 
 def decide_file(
@@ -182,30 +196,31 @@ def decide_file(
     if options.decided_by.needs_references:
         raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
     lines = _decided(_blocks(Path(candidates)), options, workers, skip_invalid, decision)
-    counts = _Counts()
+    summary = FileSummary()
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
         if isinstance(options.decided_by, CorpusRule):
-            choice = _choose_together(shown, options.decided_by, counts, file.write)
-            return counts.summary(() if choice is None else choice.ratios)
-        for line in shown:
-            if counts.add(line):
-                file.write(line.content)
-    return counts.summary()
+            _choose_together(shown, options.decided_by, summary, file.write)
+        else:
+            for line in shown:
+                if summary.add(line):
+                    file.write(line.content)
+    return summary
 
 
 def _choose_together(
-    lines: Iterable[_Line], rule: CorpusRule, counts: _Counts, write: Callable[[bytes], object]
-) -> CorpusChoice | None:
+    lines: Iterable[_Line], rule: CorpusRule, summary: FileSummary, write: Callable[[bytes], object]
+) -> None:
     """Write the lines of a rule that looks at all of them before it chooses; they wait in a file."""
     statistics: list[Floats] = []
     with tempfile.TemporaryFile() as waiting:
         for line in lines:
-            if counts.add(line):
+            if summary.add(line):
                 waiting.write((b"?" if line.statistics is not None else b"=") + line.content)
                 if line.statistics is not None:
                     statistics.append(line.statistics)
         choice = rule.settle(statistics) if statistics else None
+        summary.ratios = () if choice is None else choice.ratios
         chosen = iter(() if choice is None else zip(statistics, choice.chosen.tolist(), strict=True))
         waiting.seek(0)
         for content in waiting:
@@ -216,7 +231,6 @@ def _choose_together(
                 write(json_line(decision))
             else:
                 write(content[1:])
-    return choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,36 +251,6 @@ class _Line:
     score: float | None = None
     skipped: str | None = None
     statistics: Floats | None = None
-
-
-@dataclass(slots=True)
-class _Counts:
-    """Sums over the lines."""
-
-    segments: int = 0
-    skipped: list[str] = field(default_factory=list)
-    candidates: int = 0
-    invalid: int = 0
-    blank: int = 0
-    scores: Counter[float | None] = field(default_factory=Counter)
-
-    def add(self, line: _Line) -> bool:
-        """Count a line; whether it is written."""
-        if line.skipped is not None:
-            self.skipped.append(line.skipped)
-            return False
-        self.segments += 1
-        self.candidates += line.valid + line.invalid
-        self.invalid += line.invalid
-        self.blank += not line.valid + line.invalid  # whatever has no candidates but these stops the run
-        if len(self.scores) < 2:
-            self.scores[line.score] += 1
-        return True
-
-    def summary(self, ratios: tuple[float, ...] = ()) -> FileSummary:
-        same = next(iter(self.scores)) if len(self.scores) == 1 < self.segments else None
-        skipped = tuple(self.skipped)
-        return FileSummary(self.segments, skipped, self.candidates, self.invalid, ratios, self.blank, same)
 
 
 def _decided(
@@ -398,11 +382,9 @@ def _decide_block(
 
 def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decision: Mapping[str, str] | None) -> _Line:
     record = candidate_record(where, value)
-    try:
+    with labelled(f"{where}, {record.label}"):
         _check_decision(record, decision)
         return _decide(record, options)
-    except (InputError, NoValidCandidateError) as error:
-        raise type(error)(f"{where}, {record.label}: {error}") from None
 
 
 def _check_decision(record: CandidateRecord, first: Mapping[str, str] | None) -> None:

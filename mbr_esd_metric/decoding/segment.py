@@ -21,9 +21,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat
+from itertools import count, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -38,7 +37,7 @@ from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, useless
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
@@ -148,21 +147,21 @@ def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Itera
     Raises:
         InputError: there are more or fewer partners than values.
     """
-    partners = repeat(None) if others is None else iter(others)
-    number = 0
-    for number, value in enumerate(values, 1):
-        partner = next(partners, _END)
+    if others is None:
+        yield from zip(values, repeat(None))
+        return
+    for number, (value, partner) in enumerate(zip_longest(values, others, fillvalue=_END)):
+        if value is _END:
+            raise InputError(f"there are more {name} than the {number} segments; give one for each")
         if partner is _END:
-            raise InputError(f"there are {number - 1} {name}, and more segments; give one for each")
-        yield value, cast("_S | None", partner)
-    if others is not None and next(partners, _END) is not _END:
-        raise InputError(f"there are more {name} than the {number} segments; give one for each")
+            raise InputError(f"there are {number} {name}, and more segments; give one for each")
+        yield cast("tuple[_T, _S]", (value, partner))
 
 
 def _numbered(work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions]) -> Decision:
     """The decision of one segment, which errors name."""
     number, candidates, translation, source, options = work
-    with _labelled(f"segment {number}"):
+    with labelled(f"segment {number}"):
         return decide(candidates, translation, options, source=source)
 
 
@@ -204,33 +203,25 @@ def decision_problem(
     if supports is not None and rule.needs_references:
         raise useless("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
-    parser = options.parser(translation, columns.format, source)
     if columns.models is not None and rule.needs_logprobs and len(set(columns.models)) > 1:
         raise OptionError(
             f"the rule {rule.name!r} compares log-probabilities, which those of several models cannot be; take mbr"
         )
-    try:
-        folded, counts = _hypotheses(columns, translation, source, parser, options)
-    except NoValidCandidateError as error:
-        raise NoValidCandidateError(f"{error}{_other_format(columns, translation, source, options)}") from None
+    folded, counts = _hypotheses(columns, translation, source, options)
     others: Hypotheses | None = None
     if rule.needs_references:
-        raters = [_one_text(as_annotation(reference), translation, source) for reference in references or ()]
+        # As candidates are compared: over both texts, or over the translation alone.
+        raters = [
+            human.on("translation") if source is None else human.joined(len(translation))
+            for human in map(as_annotation, references or ())
+        ]
         others = Hypotheses(raters) if raters else None
     elif supports is not None:
-        given = CandidateColumns.of(supports)
-        if given.format != columns.format:
-            parser = options.parser(translation, given.format, source)
-        others, _ = _hypotheses(given, translation, source, parser, options)
+        others, _ = _hypotheses(CandidateColumns.of(supports), translation, source, options)
     if others is not None:
         counts = replace(counts, probabilities={})
     length = len(translation) + len(source or "")
     return DecisionProblem(folded, length, options.similarity, options.weights, others), counts
-
-
-def _one_text(annotation: Annotation, translation: str, source: str | None) -> Annotation:
-    """A human's annotation as candidates are compared with it: over both texts, or of the translation alone."""
-    return annotation.on("translation") if source is None else annotation.joined(len(translation))
 
 
 @dataclass(frozen=True)
@@ -267,10 +258,8 @@ class CorpusSegment:
     def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
         """The decision for a position in the shortlist. Without the choice for the test set, its utilities are
         NaN."""
-        if choice is None:
-            values: Floats = np.full(len(self.statistics), np.nan)
-            value = math.nan
-        else:
+        values, value = np.full(len(self.statistics), np.nan), math.nan
+        if choice is not None:
             values = self.rule.values(self.statistics, choice)
             value = float(self.rule.values(self.shortlist.statistics, choice)[position])
         answer, options = self.shortlist.answers[position], self.options
@@ -290,12 +279,17 @@ def corpus_segment(
     Raises:
         OptionError: the rule decides segment by segment.
     """
-    rule = options.decided_by
-    if not isinstance(rule, CorpusRule):
-        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
+    rule = _corpus_rule(options)
     problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
     statistics = rule.statistics(problem)
     return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
+
+
+def _corpus_rule(options: DecisionOptions) -> CorpusRule:
+    rule = options.decided_by
+    if not isinstance(rule, CorpusRule):
+        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
+    return rule
 
 
 def decide_corpus(
@@ -318,32 +312,20 @@ def decide_corpus(
     Raises:
         NoValidCandidateError, InputError, OptionError: as for `decide`; begins with the segment's label.
     """
-    rule = options.decided_by
-    if not isinstance(rule, CorpusRule):
-        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
+    rule = _corpus_rule(options)
     read: list[tuple[str, CorpusSegment]] = []
     with_sources = _with(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     for ((candidates, translation), source), others in _with(with_sources, supports, "sets of supports"):
-        label = next(names)
-        with _labelled(label):
+        with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)
-            read.append((label, segment))
+        read.append((label, segment))
     choice = rule.settle([segment.shortlist.statistics for _, segment in read])
     decisions: list[Decision] = []
     for (label, segment), position in zip(read, choice.chosen, strict=True):
-        with _labelled(label):
+        with labelled(label):
             decisions.append(segment.decision(int(position), choice))
     return CorpusDecision(tuple(decisions), choice.ratios)
-
-
-@contextmanager
-def _labelled(label: str) -> Iterator[None]:
-    """Let errors name the segment."""
-    try:
-        yield
-    except (InputError, NoValidCandidateError) as error:
-        raise type(error)(f"{label}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -371,13 +353,11 @@ class Counts:
         if self.sides is not None:
             decision = replace(decision, annotation=decision.annotation.split(self.sides))
         if self.probabilities:
-            decision = replace(
-                decision,
-                annotation=decision.annotation.with_spans(
-                    replace(span, confidence=self.probabilities.get(span.key, span.confidence))
-                    for span in decision.annotation
-                ),
+            spans = (
+                replace(span, confidence=self.probabilities.get(span.key, span.confidence))
+                for span in decision.annotation
             )
+            decision = replace(decision, annotation=decision.annotation.with_spans(spans))
         if not self.reasons and not self.dropped:
             return decision
         invalid = sum(self.reasons.values())
@@ -404,9 +384,10 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
 
 
 def _hypotheses(
-    columns: CandidateColumns, translation: str, source: str | None, parser: AnswerParser, options: DecisionOptions
+    columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions
 ) -> tuple[Hypotheses, Counts]:
     """The folded candidates and their counts; joined where a source is given."""
+    parser = options.parser(translation, columns.format, source)
     parsed = _parsed(columns, parser)
     invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
@@ -420,7 +401,8 @@ def _hypotheses(
         folded = Hypotheses(annotations, columns.logprobs, columns.texts, columns.models, stated)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
-        raise NoValidCandidateError(f"{error} ({why})" if why else str(error)) from None
+        fix = _other_format(columns, translation, source, options)
+        raise NoValidCandidateError(f"{error} ({why}){fix}" if why else f"{error}{fix}") from None
     valid = [one for one in parsed if isinstance(one, Parsed)]
     counts = Counts(
         len(columns),
@@ -470,17 +452,15 @@ def _parsed(columns: CandidateColumns, parser: AnswerParser) -> list[Parsed | In
     if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
         by_text = {text: parser.parse(text) for text in set(columns.texts)}
         return [by_text[text] for text in columns.texts]
-    return [_parsed_one(index, columns, parser) for index in range(len(columns))]
-
-
-def _parsed_one(index: int, columns: CandidateColumns, parser: AnswerParser) -> Parsed | Invalid:
-    if columns.truncated[index]:
-        text = columns.texts[index]
-        return Invalid(CUT, None if text is None else parser.parse(text).stated)
-    given = columns.annotations[index] if columns.annotations is not None else None
-    if given is not None:
-        return Parsed(as_annotation(given))
-    text = columns.texts[index]
-    if text is None:
-        raise InputError(f"candidate {index + 1} has neither a text nor an annotation")
-    return parser.parse(text)
+    parsed: list[Parsed | Invalid] = []
+    annotations = columns.annotations or [None] * len(columns)
+    for number, (text, cut, spans) in enumerate(zip(columns.texts, columns.truncated, annotations, strict=True), 1):
+        if cut:
+            parsed.append(Invalid(CUT, None if text is None else parser.parse(text).stated))
+        elif spans is not None:
+            parsed.append(Parsed(as_annotation(spans)))
+        elif text is None:
+            raise InputError(f"candidate {number} has neither a text nor an annotation")
+        else:
+            parsed.append(parser.parse(text))
+    return parsed

@@ -27,21 +27,8 @@ _DENYING = {
 _SHORT_NOT = re.compile(r"(?<=\w)n['’]t\b")
 _AUXILIARIES = {
     "en": {"is", "are", "was", "were", "will", "can", "has", "have", "could", "should", "would", "must"},
-    "de": {
-        "ist",
-        "sind",
-        "war",
-        "waren",
-        "wird",
-        "werden",
-        "hat",
-        "haben",
-        "kann",
-        "können",
-        "wurde",
-        "wurden",
-        "muss",
-    },
+    "de": {"ist", "sind", "war", "waren", "wird", "werden", "wurde", "wurden"}
+    | {"hat", "haben", "kann", "können", "muss"},
 }
 #: Words that take each other's place where grammar goes wrong.
 _FORMS = {
@@ -211,18 +198,8 @@ class Planter:
 
 #: Kind of error -> the rule that plants it.
 PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], PlantedError | None]] = {
-    rule.__name__: rule
-    for rule in (
-        Planter.number,
-        Planter.negation,
-        Planter.name,
-        Planter.sense,
-        Planter.untranslated,
-        Planter.omission,
-        Planter.addition,
-        Planter.order,
-        Planter.form,
-    )
+    name: getattr(Planter, name)
+    for name in ("number", "negation", "name", "sense", "untranslated", "omission", "addition", "order", "form")
 }
 
 #: How often a kind is tried first, where that is not 1: a small model finds what is missing last.

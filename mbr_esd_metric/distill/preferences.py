@@ -11,6 +11,7 @@ candidates are neither chosen nor rejected.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
 from mbr_esd_metric.elicit.prompt import Prompt
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -128,11 +129,10 @@ def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> Pref
             "candidates in one format"
         )
     try:
-        decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src))
+        with labelled(record.label):
+            decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src))
     except NoValidCandidateError:
         return NO_VALID
-    except InputError as error:
-        raise InputError(f"{record.label}: {error}") from None
     if decision.distinct == 1:
         return ONE_ANNOTATION
     utilities = decision.expected_utilities
@@ -141,10 +141,8 @@ def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> Pref
         return EQUAL_UTILITY
     if decision.index is None:
         raise OptionError(f"pairs need a rule that chooses a candidate, not {options.rule!r}")
-    rejected = min(
-        (i for i, value in enumerate(utilities) if value <= lowest + TIE),
-        key=lambda i: (-_known(record.columns.logprobs[i]), i),
-    )
+    logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
+    rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     return PreferencePair(
         record,
         messages(prompt, record.src, record.mt, record.lp),
@@ -185,7 +183,3 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
             "candidates belong to these translations"
         )
     return PreferenceData(pairs, dict(without))
-
-
-def _known(logprob: float | None) -> float:
-    return float("-inf") if logprob is None else logprob

@@ -15,13 +15,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -103,14 +104,13 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
     """
     found, why = [], ""
     for record in records:
+        source = card.decision.source_of(record.src, record.columns.format)
         try:
-            source = card.decision.source_of(record.src, record.columns.format)
-            decision = decide_segment(record.columns, record.mt, card.decision, source=source)
+            with labelled(record.label):
+                decision = decide_segment(record.columns, record.mt, card.decision, source=source)
         except NoValidCandidateError as error:
-            why = f"{record.label}: {error}"
+            why = str(error)
             continue
-        except InputError as error:
-            raise InputError(f"{record.label}: {error}") from None
         found.append(HumanAnnotation(record.src, record.mt, record.lp or "", decision.annotation))
     if why and not found:
         raise InputError(f"no segment has a valid candidate; {why}")
@@ -155,17 +155,14 @@ def select(annotations: Iterable[HumanAnnotation], card: ModelCard, limits: Limi
     if share is None:
         share = len(clean) / (len(with_errors) + len(clean))
     most = None if limits.examples is None else round(limits.examples * (1 - share))
-    chosen = sorted(with_errors, key=_digest)[:most]
+    digest_of = itemgetter(0)
+    chosen = sorted(with_errors, key=digest_of)[:most]
     count = len(clean) if share == 1 else round(len(chosen) * share / (1 - share))
-    chosen_clean = sorted(clean, key=_digest)[:count]
-    rows = [row for _, row in sorted(chosen + chosen_clean, key=_digest)]
+    chosen_clean = sorted(clean, key=digest_of)[:count]
+    rows = [row for _, row in sorted(chosen + chosen_clean, key=digest_of)]
     return Examples(rows, len(chosen_clean), inexpressible)
 
 
 def examples_signature(card: ModelCard) -> str:
     """The signature of the examples."""
     return f"mbr-esd-examples|f:{card.decision.format}|prompt:{question_of(card).version}|v:{__version__}"
-
-
-def _digest(item: tuple[str, TrainingRow]) -> str:
-    return item[0]

@@ -7,12 +7,21 @@ so that they agree. A new format is a file next to this one, named like it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.parse import AnswerParser
 from mbr_esd_metric.elicit.prompt import Prompt, load_prompt
+
+
+def spans_by_text(annotation: Annotation, translation: str, source: str) -> Iterator[tuple[ErrorSpan, str]]:
+    """The spans that an answer can say by their text, as that is first found at their own place; and the text."""
+    for span in annotation:
+        side = translation if span.side == "translation" else source
+        text = side[span.start : span.end]
+        if side.find(text) == span.start:
+            yield span, text
 
 
 class AnswerFormat(ABC):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
-from mbr_esd_metric.elicit.answer_format import AnswerFormat
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
 from mbr_esd_metric.elicit.words import grounded_spans, writable
 
@@ -95,12 +95,10 @@ class CompactFormat(AnswerFormat):
         its own place."""
         errors: list[str] = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
-        for span in annotation:
-            whole, before = (translation, "") if span.side == "translation" else (source, _OMITTED)
-            text = whole[span.start : span.end]
+        for span, text in spans_by_text(annotation, translation, source):
             inside = writable(text, _ESCAPES)
-            if len(errors) < MOST and inside is not None and whole.find(text) == span.start:
-                errors.append(f"{before}{span.severity} <{inside}>")
+            if len(errors) < MOST and inside is not None:
+                errors.append(f"{_OMITTED if span.side == 'source' else ''}{span.severity} <{inside}>")
         return " ".join(errors) or NONE, len(annotation) - len(errors)
 
 

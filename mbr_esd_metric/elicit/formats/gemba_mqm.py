@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
-from mbr_esd_metric.elicit.answer_format import AnswerFormat
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.formats.json import answer_category
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written, is_omission
 from mbr_esd_metric.elicit.prompt import Prompt
@@ -129,11 +129,9 @@ class GembaMqmFormat(AnswerFormat):
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """Major errors stand in the list of major ones; of each the text is first found at its own place."""
         lists: dict[str, list[str]] = {name: [] for name in _LISTS}
-        for span in Annotation(annotation):
-            whole = translation if span.side == "translation" else source
-            text = whole[span.start : span.end]
+        for span, text in spans_by_text(Annotation(annotation), translation, source):
             words = writable(text, _ESCAPES)
-            if words is not None and whole.find(text) == span.start:
+            if words is not None:
                 category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
                 name = category if sub in ("", category) else f"{category}/{sub}"
                 lists[span.severity].append(f'{name} - "{words}"')

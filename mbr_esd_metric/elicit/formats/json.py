@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.answer_format import AnswerFormat
+from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
 from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES, OMISSION_TEMPLATES, TEMPLATES
+from mbr_esd_metric.elicit.words import grounded_spans
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
 STRING_CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
@@ -25,27 +26,13 @@ _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r"
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
-    "mistranslation": "accuracy",
-    "untranslated": "accuracy",
-    "addition": "accuracy",
-    "omission": "accuracy",
-    "wrong term": "terminology",
-    "inconsistent use of terminology": "terminology",
-    "grammar": "fluency",
-    "spelling": "fluency",
-    "punctuation": "fluency",
-    "register": "fluency",
-    "non fluent": "fluency",
-    "unintelligible": "fluency",
-    "linguistic conventions": "fluency",
-    "character encoding": "fluency",
+    **dict.fromkeys(("mistranslation", "untranslated", "addition", "omission"), "accuracy"),
+    **dict.fromkeys(("wrong term", "inconsistent use of terminology"), "terminology"),
+    **dict.fromkeys(("grammar", "spelling", "punctuation", "register", "non fluent", "unintelligible"), "fluency"),
+    **dict.fromkeys(("linguistic conventions", "character encoding"), "fluency"),
 }
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
-
-
-def _one_of(values: Sequence[str]) -> str:
-    return "(" + "|".join(re.escape(value).replace(r"\-", "-") for value in values) + ")"
 
 
 def output_grammar(error_span: str | None = STRING_CHARACTERS + "+", omitted_span: str | None = None) -> str:
@@ -59,18 +46,11 @@ def output_grammar(error_span: str | None = STRING_CHARACTERS + "+", omitted_spa
     spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
-    error = (
-        r"\{"
-        + (spans[0] if len(spans) == 1 else f"({'|'.join(spans)})")
-        + r', "category": "'
-        + _one_of(ASKED_CATEGORIES)
-        + r'", "sub_category": "'
-        + _SUB_CATEGORY
-        + r'", "severity": "'
-        + _one_of(ASKED_SEVERITIES)
-        + r'"\}'
-    )
-    return r'\{"errors": \[(' + error + "(, " + error + r")*)?\]\}"
+    first = spans[0] if len(spans) == 1 else f"({'|'.join(spans)})"
+    category, severity = (f"({'|'.join(names)})" for names in (ASKED_CATEGORIES, ASKED_SEVERITIES))
+    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"'
+    error = rf"\{{{first}, {others}\}}"
+    return rf'\{{"errors": \[({error}(, {error})*)?\]\}}'
 
 
 def output_schema(omissions: bool = False) -> dict[str, Any]:
@@ -98,12 +78,6 @@ def output_schema(omissions: bool = False) -> dict[str, Any]:
     }
 
 
-def _grounded(text: str) -> str | None:
-    from mbr_esd_metric.elicit.words import grounded_spans
-
-    return grounded_spans(text, _ESCAPES)
-
-
 def render_answer(errors: Sequence[dict[str, str]]) -> str:
     """An answer in the grammar's spacing; each error has error_span, category, sub_category and severity."""
     return json.dumps({"errors": list(errors)}, ensure_ascii=False)
@@ -118,7 +92,7 @@ class JsonFormat(AnswerFormat):
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return output_grammar(_grounded(translation)) if grounded else output_grammar()
+        return output_grammar(grounded_spans(translation, _ESCAPES)) if grounded else output_grammar()
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text; each can be said where its text is first found at its own place.
@@ -127,11 +101,10 @@ class JsonFormat(AnswerFormat):
         """
         errors = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
-        for span in annotation:
-            whole, key = (translation, KEYS[0]) if span.side == "translation" else (source, OMITTED_KEY)
-            text = whole[span.start : span.end]
-            if whole.find(text) != span.start or any(ord(character) < 32 for character in text):
+        for span, text in spans_by_text(annotation, translation, source):
+            if any(ord(character) < 32 for character in text):
                 continue
+            key = KEYS[0] if span.side == "translation" else OMITTED_KEY
             category, sub_category = answer_category(span.category or ("omission" if key == OMITTED_KEY else None))
             errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
         return render_answer(errors), len(annotation) - len(errors)
@@ -147,7 +120,7 @@ class JsonOmissionsFormat(JsonFormat):
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         if grounded:
-            return output_grammar(_grounded(translation), _grounded(source))
+            return output_grammar(grounded_spans(translation, _ESCAPES), grounded_spans(source, _ESCAPES))
         return output_grammar(omitted_span=STRING_CHARACTERS + "+")
 
 
