@@ -108,12 +108,8 @@ def test_mqm_has_the_categories_that_scores_weigh() -> None:
     )
     made = _made("MQM", X=Output(TEXT, spans))
     before = made["data"][0][0][0]["error_spans"]["system1"]
-    assert [s["category"] for s in before] == [
-        "Fluency/Punctuation",
-        "Non-translation/Non-translation",
-        "Accuracy",
-        None,
-    ]
+    categories = ["Fluency/Punctuation", "Non-translation/Non-translation", "Accuracy", None]
+    assert [s["category"] for s in before] == categories
     (rating,) = ratings_of(made, _log(made, before[:2], 1.0, score=None)).ratings
     assert rating.score is None
     assert rating.rating.score() == -0.1 - 25
@@ -125,6 +121,10 @@ def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"user_id": "a"}\n{"user', encoding="utf-8")
     with pytest.raises(InputError, match="line 2: not JSON.*remove the line"):
         read_log(tmp_path / "log.jsonl", "c")
+    for log in (5, None, "abc", {}):
+        (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
+        with pytest.raises(InputError, match="no annotations of a campaign"):
+            read_log(tmp_path / "a.json", "c")
     with pytest.raises(InputError, match="annotation 1 of c: no 'annotation'"):
         ratings_of(_made(), {"user_id": "anna"})
     with pytest.raises(InputError, match="campaign c: no 'data'"):
@@ -148,27 +148,16 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
     assert read_campaign(tmp_path) == (made, [])
 
 
-@pytest.mark.parametrize("place", [-1, 1.5, "3", None, True])
-def test_a_place_is_a_unit_of_the_text(place: Any) -> None:
-    made = _made()
-    for span in ({"start_i": place, "end_i": 4}, {"start_i": 3, "end_i": place}):
-        with pytest.raises(InputError, match="not a place in the text"):
-            ratings_of(made, _log(made, [{**span, "severity": "major"}], 1.0))
-
-
-@pytest.mark.parametrize("log", [5, None, "abc", {}])
-def test_annotations_are_a_list(tmp_path: Path, log: object) -> None:
-    (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
-    with pytest.raises(InputError, match="no annotations of a campaign"):
-        read_log(tmp_path / "a.json", "c")
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         *(({"score": score}, "is no finite number") for score in ("NaN", "1_000", "٣", 10**400, True)),
         ({"score": None}, "screen 0 of anna in c: no score, and the campaign asks for one"),
         ({"score": 1e9}, "score 1e+09; people's scores go from 0 to 100"),
+        *(
+            ({"spans": [{"start_i": start, "end_i": end, "severity": "major"}]}, "not a place in the text")
+            for start, end in ((-1, 4), (3, 1.5), ("3", 4), (3, None), (True, 4))
+        ),
         ({"spans": [{"start_i": 3, "end_i": 10**9, "severity": "major"}]}, "ends at unit 1000000000"),
         ({"user_id": "eve"}, "annotation 1 of c: annotator 'eve' is none of the campaign's"),
         ({"src": "Another source"}, "a source that the campaign has not"),

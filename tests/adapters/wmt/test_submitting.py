@@ -42,14 +42,15 @@ def spans_of(test_set: TestSet, name: str) -> list[list[Annotation | None]]:
     return ratings.of(SYSTEMS, SEGMENTS)
 
 
-def write_rated(test_set: TestSet, path: Path) -> None:
-    """The submission with the rows of rated translations alone."""
-    lines, keys = [], []
-    for metric in ("spans", None):
-        write_submission(path, "wmt25-task2", [test_set], metric)
-        lines.append(path.read_text(encoding="utf-8").splitlines(keepends=True))
-        keys.append([line.split("\t")[:6] for line in lines[-1]])
-    path.write_text("".join(line for line, key in zip(lines[0], keys[0], strict=True) if key in keys[1]))
+def figures(test_set: TestSet, spans: list[list[Annotation | None]], *measures: str) -> list[float]:
+    """The values of measures against people."""
+    human = [ratings.of(test_set.systems, test_set.segments) for ratings in test_set.human_ratings()]
+    values = evaluate_spans(spans, human, test_set.lengths, measures).values
+    return [values[measure] for measure in measures]
+
+
+def parts(measure: str) -> list[str]:
+    return [f"{measure}-precision", f"{measure}-recall", measure]
 
 
 @pytest.mark.parametrize("form", list(SUBMISSION_FORMATS))
@@ -71,52 +72,42 @@ def test_what_is_written_reads_back(form: str, data: Path, tmp_path: Path) -> No
         assert stored.scores == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("measure", "scorer"), [("f1-corpus", "wmt23"), ("f1-wmt25-corpus", "wmt25")])
-def test_figures_are_those_of_the_tasks_scorer(measure: str, scorer: str, data: Path) -> None:
-    for lp in ("en-de", "zh-en"):
-        test_set = read(data, lp)
-        human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
-        names = [f"{measure}-precision", f"{measure}-recall", measure]
-        values = evaluate_spans(spans_of(test_set, "spans-src"), human, test_set.lengths, names).values
-        assert [values[name] for name in names] == pytest.approx(SCORERS[scorer][lp], rel=0, abs=1e-12)
-
-
-def test_what_is_handed_in_twice_counts_as_the_tasks_scorer_counts_it(data: Path, tmp_path: Path) -> None:
-    path = tmp_path / "odd.tsv"
-    for lp in ("en-de", "zh-en"):
-        test_set = read(data, lp)
-        write_submission(path, "wmt25-task2", [test_set], "spans")
-        path.write_text(repeated_spans(path.read_text(encoding="utf-8")), encoding="utf-8")
-        import_submission(path, "wmt25-task2", test_set, "odd-src")
-        human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
-        names = ["f1-wmt25-corpus-precision", "f1-wmt25-corpus-recall", "f1-wmt25-corpus"]
-        values = evaluate_spans(spans_of(test_set, "odd-src"), human, test_set.lengths, names).values
-        golden = SCORERS["wmt25"][f"{lp} repeated"]
-        assert [values[name] for name in names] == pytest.approx(golden, rel=0, abs=1e-12)
-        # What looks at a set, and Score(E), sees the same as without the repeats.
-        odd, plain = (
-            evaluate_spans(spans_of(test_set, name), human, test_set.lengths, ["softf1", "softdice-corpus"]).values
-            for name in ("odd-src", "spans-src")
-        )
-        assert odd == plain
-        assert test_set.metric("odd-src").scores.tolist() == test_set.metric("spans-src").scores.tolist()
+@pytest.mark.parametrize("lp", ["en-de", "zh-en"])
+def test_figures_are_those_of_the_tasks_scorer(lp: str, data: Path, tmp_path: Path) -> None:
+    test_set, path = read(data, lp), tmp_path / "odd.tsv"
+    plain = spans_of(test_set, "spans-src")
+    for scorer, measure in (("wmt23", "f1-corpus"), ("wmt25", "f1-wmt25-corpus")):
+        golden = SCORERS[scorer][lp]
+        assert figures(test_set, plain, *parts(measure)) == pytest.approx(golden, rel=0, abs=1e-12)
+    write_submission(path, "wmt25-task2", [test_set], "spans")
+    path.write_text(repeated_spans(path.read_text(encoding="utf-8")), encoding="utf-8")
+    import_submission(path, "wmt25-task2", test_set, "odd-src")
+    odd, golden = spans_of(test_set, "odd-src"), SCORERS["wmt25"][f"{lp} repeated"]
+    assert figures(test_set, odd, *parts("f1-wmt25-corpus")) == pytest.approx(golden, rel=0, abs=1e-12)
+    # What looks at a set, and Score(E), sees the same as without the repeats.
+    sets = ("softf1", "softdice-corpus")
+    assert figures(test_set, odd, *sets) == figures(test_set, plain, *sets)
+    assert test_set.metric("odd-src").scores.tolist() == test_set.metric("spans-src").scores.tolist()
 
 
 def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Path, mbr_esd: Command) -> None:
     test_set = read(data)
     path = tmp_path / "rated.tsv"
     rated = int((test_set.gold == test_set.gold).sum())
-    write_rated(test_set, path)
+    write_submission(path, "wmt25-task2", [test_set], None)
+    keys = [line.split("\t")[:6] for line in path.read_text(encoding="utf-8").splitlines()]
+    write_submission(path, "wmt25-task2", [test_set], "spans")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = [line for line in lines if line.split("\t")[:6] in keys]
+    path.write_text("".join(lines), encoding="utf-8")
     done = import_submission(path, "wmt25-task2", test_set, "rated-src")
     assert (done.translations, done.without) == (rated, test_set.gold.size - rated)
-    human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
-    found = [evaluate_spans(spans_of(test_set, name), human, test_set.lengths) for name in ("rated-src", "spans-src")]
-    assert found[0].values == found[1].values
+    ours, all_spans = (figures(test_set, spans_of(test_set, name), "softf1") for name in ("rated-src", "spans-src"))
+    assert ours == all_spans
     for view in ("--k 20", "--statistics spa seg-kendall-item sys-pearson", "--tasks error-free"):
         mbr_esd(f"leaderboard --test-set {data}/made --lp en-de", view, "--metric rated noise")
     # A rated one that is missing is still an error.
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    path.write_text("".join(lines[:-1]), encoding="utf-8")
     with pytest.raises(InputError, match="nothing on segment"):
         import_submission(path, "wmt25-task2", test_set, "less-src")
 
@@ -128,13 +119,11 @@ def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tm
         pytest.skip(f"no {table}")
     mbr_esd("wmt import", table, f"--test-set {tmp_path}/wmt23.qe")
     test_set = load_test_set(tmp_path, "wmt23.qe", "en-de")
-    (human,) = (r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings())
-    assert sum(len(annotation.points) for annotation in human[0] if annotation is not None) == 47
-    (texts,) = test_set.outputs.values()
-    predicted = [[marked_words(text or "", number) for number, text in enumerate(texts)]]
-    names = ["f1-corpus-precision", "f1-corpus-recall", "f1-corpus"]
-    values = evaluate_spans(predicted, [human], test_set.lengths, names).values
-    assert [values[name] for name in names] == pytest.approx(SCORERS["wmt23"]["2023_en-de_test"], rel=0, abs=1e-12)
+    (human,) = test_set.human_ratings()
+    assert sum(len(one.points) for one in human.annotations["mt"] if one is not None) == 47
+    predicted = [[marked_words(text or "", number) for number, text in enumerate(test_set.outputs["mt"])]]
+    golden = SCORERS["wmt23"]["2023_en-de_test"]
+    assert figures(test_set, predicted, *parts("f1-corpus")) == pytest.approx(golden, rel=0, abs=1e-12)
 
 
 def test_gold_of_one_rater_is_of_what_that_one_rated(data: Path, tmp_path: Path) -> None:
