@@ -182,11 +182,9 @@ def test_a_constant_metric_is_noted(one: MetricSet) -> None:
     board = compute_leaderboard("t", pairs, LeaderboardSettings(draws=0))
     noted = [note for note in board.notes if "one score for everything" in note]
     assert noted == [f"{CONSTANT}: same in en-de, en-es, ja-zh; still in en-de, en-es"]
-    board = compute_leaderboard(
-        "t", [MetricSet("en-de", one.gold, one.lengths, [], [same])], LeaderboardSettings(draws=0)
-    )
-    assert board.measures == ()
-    assert board.notes == (f"{CONSTANT}: same in en-de",)
+    alone = MetricSet("en-de", one.gold, one.lengths, [], [same])
+    board = compute_leaderboard("t", [alone], LeaderboardSettings(draws=0))
+    assert (board.measures, board.notes) == ((), (f"{CONSTANT}: same in en-de",))
 
 
 def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricSet]) -> None:
@@ -216,12 +214,9 @@ def test_the_number_of_candidates_is_shown_where_a_metric_has_some(noises: Seque
     assert [column.key for column in full.columns[:3]] == ["metric", "input", "n"]
 
 
-@pytest.mark.parametrize(
-    ("signature", "name", "value"),
-    [("a|n:16|t:2.0", "n", "16"), ("n:3", "n", "3"), ("a|seed:1", "d", None), (None, "n", None)],
-)
-def test_fields_of_signatures(signature: str | None, name: str, value: str | None) -> None:
-    assert signature_field(signature, name) == value
+def test_fields_of_signatures() -> None:
+    fields = {("a|n:16|t:2.0", "n"): "16", ("n:3", "n"): "3", ("a|seed:1", "d"): None, (None, "n"): None}
+    assert {of: signature_field(*of) for of in fields} == fields
 
 
 def test_what_is_not_there_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,28 +81,20 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
     predicted, human = annotations(rng, 2, 4, most), annotations(rng, 2, 4, most)
     human_matrix: list[list[Annotation | None]] = [list(row) for row in human]
     human_matrix[0][2] = None
-    scores = evaluate_spans(predicted, [human_matrix], np.full((2, 4), LENGTH))
+    corpus = ("f1-corpus", "softdice-corpus", "f1-wmt25-corpus")
+    measures = expanded(["softf1", "f1", "softdice", *(f"{name}-parts" for name in corpus)])
+    scores = evaluate_spans(predicted, [human_matrix], np.full((2, 4), LENGTH), measures)
     pairs = [(predicted[i][j], human[i][j]) for i, j in itertools.product(range(2), range(4)) if (i, j) != (0, 2)]
     assert scores.rated == 7
     for name, similarity in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
         assert scores.values[name] == pytest.approx(sum(similarity(a, b, LENGTH) for a, b in pairs) / 7)
-    for name in ("softdice-corpus", "f1-corpus"):
-        assert scores.values[name] == pytest.approx(plain_corpus(pairs, name)[2])
+    for name in corpus:
+        parts = [scores.values[f"{name}{part}"] for part in ("-precision", "-recall", "")]
+        assert parts == pytest.approx(plain_corpus(pairs, name), abs=1e-12)
     assert scores.counts.major == sum(s.severity == "major" for a, _ in pairs for s in a)
     assert scores.counts.gold_minor == sum(s.severity == "minor" for _, b in pairs for s in b)
     for values in scores.statistics.values():
         assert np.argwhere(np.isnan(values).any(axis=2)).tolist() == [[0, 2]]
-
-
-@pytest.mark.parametrize("name", ["f1-corpus", "softdice-corpus", "f1-wmt25-corpus"])
-def test_precision_and_recall_of_a_corpus_are_their_definitions(name: str) -> None:
-    rng = np.random.default_rng(8)
-    predicted, human = annotations(rng, 3, 6, 4), annotations(rng, 3, 6, 3)
-    pairs = [(p, h) for ps, hs in zip(predicted, human, strict=True) for p, h in zip(ps, hs, strict=True)]
-    scores = evaluate_spans(predicted, [human], np.full((3, 6), LENGTH), expanded([f"{name}-parts"]))
-    precision, recall, both = plain_corpus(pairs, name)
-    expected = {name: both, f"{name}-precision": precision, f"{name}-recall": recall}
-    assert scores.values == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softf1", "f1", "softdice", "mpp"])
@@ -229,21 +221,24 @@ def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1] > 0
     assert points[0.0] == Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]).evaluate(predicted)
+    assert lambda_sweep(Evaluator(gold), predicted, [0.0])[0.0].spans is None
 
 
-def test_sweep_inputs_are_checked() -> None:
-    gold = [[0.0], [-1.0]]
-    sure: list[list[Any]] = [[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]]
-    unsure: list[list[Any]] = [[[]], [[ErrorSpan(0, 1, "major")]]]
-    with pytest.raises(InputError, match=r"system 2, segment 1: error span \[0, 1\) has the confidence None"):
-        lambda_sweep(Evaluator(gold), unsure)
-    with pytest.raises(OptionError, match="lambda is 1.5"):
-        lambda_sweep(Evaluator(gold), sure, [1.5])
-    with pytest.raises(InputError, match="need the lengths"):
-        Evaluator(gold, [sure])
-    with pytest.raises(InputError, match="no finite score at system 1, segment 1"):
-        lambda_sweep(Evaluator(gold), [[None], [()]])
-    assert lambda_sweep(Evaluator(gold), sure, [0.0])[0.0].spans is None
+SURE: list[list[Any]] = [[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "human", "lambdas", "message"),
+    [
+        ([[[]], [[ErrorSpan(0, 1, "major")]]], [], [0.0], r"system 2, segment 1: .* \[0, 1\) has the confidence None"),
+        (SURE, [], [1.5], "lambda is 1.5"),
+        (SURE, [SURE], [0.0], "need the lengths"),
+        ([[None], [()]], [], [0.0], "no finite score at system 1, segment 1"),
+    ],
+)
+def test_sweep_inputs_are_checked(predicted: Any, human: Any, lambdas: list[float], message: str) -> None:
+    with pytest.raises((InputError, OptionError), match=message):
+        lambda_sweep(Evaluator([[0.0], [-1.0]], human), predicted, lambdas)
 
 
 def test_what_a_person_marks_twice_counts_twice() -> None:

@@ -207,9 +207,7 @@ def test_a_test_set_of_the_layout(tmp_path: Path, mqm_folder: Path) -> None:
     assert main(["report", *where, "-o", str(out), "--raters", "none"]) == 1
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """Two systems, no human spans; a metric with error spans, one without."""
+def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     layout = Layout(tmp_path, "tiny", "en-de")
     files.write_documents(layout.documents, [("all", "d")] * 2)
     files.write_text(layout.source(), ["one", "two"])
@@ -221,28 +219,21 @@ def layout(tmp_path: Path) -> Layout:
     spans = {"A": [span, Annotation()], "B": [span, None]}
     write_ratings(layout.metric_rating("spans-src"), spans, {"A": [None] * 2, "B": [None] * 2})
     files.write_scores(layout.metric_scores("plain-src", "seg"), {"A": [3, 4], "B": [5, 6]})
-    return layout
-
-
-def test_stored_metrics_of_a_layout_without_human_spans(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    test_set = load_test_set(layout.data, "tiny", "en-de")
+    test_set = load_test_set(tmp_path, "tiny", "en-de")
     sheet = read_table([], test_set)
-    assert [(t.system, t.id, t.source, t.translation) for t in sheet.rows] == [
-        ("A", "1", "one", "eins"),
-        ("A", "2", "two", "zwei"),
-        ("B", "1", "one", "ein"),
-    ]
+    texts = [Text("1", "A", "one", "eins"), Text("2", "A", "two", "zwei"), Text("1", "B", "one", "ein")]
+    assert sheet.rows == texts
     assert [(column.name, column.human) for column in sheet.columns] == [("spans-src", False)]
-    assert [len(a) for a in annotations(sheet, "spans-src") if a is not None] == [1, 0, 1]
-    (span,) = annotations(sheet, "spans-src")[2] or ()
-    assert (span.start, span.end, span.severity, span.category, span.confidence) == (0, 3, "major", "accuracy", 0.25)
+    assert annotations(sheet, "spans-src") == [span, Annotation(), span]
     assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
     named = read_table([], test_set, metrics=["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
     assert [o.input_score for o in named.columns[0].ratings if o] == [3, 4, 5]
-    arguments = ["show", "--test-set", f"{layout.data}/tiny", "--lp", "en-de"]
+    arguments = ["show", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
     assert main(arguments) == 0
-    assert "[ein](major)s" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "[ein](major)s" in shown
+    assert "accuracy  confidence 0.25" in shown
     assert main([*arguments, "--raters", "mqm.merged"]) == 1
     assert "no human ratings of tiny en-de" in capsys.readouterr().err
 
