@@ -21,6 +21,7 @@ from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
+from tests.helpers.wmt_folder import write_texts
 
 
 @dataclass
@@ -97,25 +98,18 @@ def test_systems_metrics_and_spans() -> None:
     assert data.entries[0].spans is None
 
 
-def test_what_is_left_out_or_cut_is_said() -> None:
-    class Past(EvalSet):
-        def Ratings(self, name: str) -> Any:
-            marked = [Error(0, 4, "Style", "minor"), Error(0, 4, "Fluency", "minor"), Error(1, 1, "z", "minor")]
-            return {"good": [Rating(marked), None], "bad": [Rating([Error(0, 5, "x", "major")]), None]}
-
+def test_what_is_left_out_or_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert metrics_of(EvalSet()).notes == ("BLEU-refC is left out in en-de: the standard reference is refB",)
-    data = metrics_of(
-        Past(), ["ours-src"], spans={"ours-src": {"good": Past().Ratings("")["good"], "bad": OURS["bad"]}}
-    )
+    twice = Rating([Error(0, 4, "Style", "minor"), Error(0, 4, "Fluency", "minor"), Error(1, 1, "z", "minor")])
+    people = {"good": [twice, None], "bad": [Rating([Error(0, 5, "x", "major")]), None]}
+    monkeypatch.setattr(EvalSet, "Ratings", lambda *_: people)
+    data = metrics_of(EvalSet(), ["ours-src"], spans={"ours-src": {**OURS, "good": people["good"]}})
     assert data.notes == ("error spans of people, en-de: in 1 translations some end past the text and are cut there",)
     bad, good = (row[0] for row in data.human[0])
     assert bad == Annotation([ErrorSpan(0, 4, "major")])
     # A span that is marked twice is kept twice, a person's and a metric's; measures of characters see the set.
-    assert isinstance(good, Annotation)
-    assert good.count("minor") == 2
-    predicted = data.entries[0].spans
-    assert predicted is not None
-    assert [len(row[0] or ()) for row in predicted] == [0, 2]  # type: ignore[arg-type]
+    assert len(good or ()) == 2  # type: ignore[arg-type]
+    assert [len(row[0] or ()) for row in data.entries[0].spans or ()] == [0, 2]  # type: ignore[arg-type]
 
 
 def test_span_measures_on_an_eval_set() -> None:
@@ -129,39 +123,26 @@ def test_span_measures_on_an_eval_set() -> None:
 
 def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
     layout = Layout(tmp_path, "wmt24", "en-de")
-    files.write_documents(layout.documents, [("all", "d")] * 2)
-    files.write_text(layout.source(), EvalSet.src)
-    files.write_text(layout.reference("refB"), TEXTS["refB"])
-    for system, texts in TEXTS.items():
-        files.write_text(layout.output(system), texts)
+    write_texts(layout, EvalSet.src, TEXTS)
     files.write_scores(layout.human_scores("mqm", "seg"), {s: v for s, v in GOLD.items() if s != "refC"})
     for name, scores in METRICS.items():
         files.write_scores(layout.metric_scores(name, "seg"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
-    stored = compute_leaderboard(
-        "wmt24", [stored_metrics(load_test_set(tmp_path, "wmt24", "en-de"))], LeaderboardSettings(draws=20)
-    )
-    bridged = compute_leaderboard("wmt24", [metrics_of(EvalSet())], LeaderboardSettings(draws=20))
+    sets = (stored_metrics(load_test_set(tmp_path, "wmt24", "en-de")), metrics_of(EvalSet()))
+    stored, bridged = (compute_leaderboard("wmt24", [one], LeaderboardSettings(draws=20)) for one in sets)
     assert stored.rows == bridged.rows
     assert stored.human == bridged.human
 
 
-def test_problems() -> None:
+def test_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError, match="did you mean 'ours-src'"):
         metrics_of(EvalSet(), ["our-src"])
     with pytest.raises(OptionError, match="unknown set of human ratings 'mqm.rater9'"):
         evaluate_spans_of(EvalSet(), OURS, raters=["mqm.rater9"])
-
-    class Unscored(EvalSet):
-        metric_names = frozenset()
-
+    monkeypatch.setattr(EvalSet, "metric_names", frozenset())
     with pytest.raises(InputError, match="read_stored_metric_scores=True"):
-        metrics_of(Unscored())
-
-    class Goldless(EvalSet):
-        def StdHumanScoreName(self, level: str) -> None:
-            return None
-
+        metrics_of(EvalSet())
+    monkeypatch.setattr(EvalSet, "StdHumanScoreName", lambda *_: None)
     with pytest.raises(InputError, match="wmt24 en-de: no gold scores"):
-        metrics_of(Goldless())
+        metrics_of(EvalSet())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
@@ -27,6 +28,21 @@ def spans(rng: random.Random, text: str, most: int) -> Annotation:
     return Annotation(found)
 
 
+def write_texts(
+    layout: Layout,
+    sources: Sequence[str],
+    outputs: Mapping[str, Sequence[str | None]],
+    documents: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write sources and translations; those of systems called ref, refA and so on are references as well."""
+    write_documents(layout.documents, documents or [("all", "d")] * len(sources))
+    write_text(layout.source(), sources)
+    for system, texts in outputs.items():
+        write_text(layout.output(system), texts)
+        if system.startswith("ref"):
+            write_text(layout.reference(system), texts)
+
+
 def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: str = "mqm", seed: int = 0) -> Layout:
     """Write it.
 
@@ -42,12 +58,8 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: st
         for i, s in enumerate(SYSTEMS)
     }
     scores = {s: [None if a is None else mqm_score(a) for a in row] for s, row in human.items()}
-    write_text(layout.source(), (" ".join(rng.sample(WORDS, rng.randint(2, 12))) for _ in range(SEGMENTS)))
-    write_documents(layout.documents, DOCUMENTS)
-    for system, lines in texts.items():
-        write_text(layout.output(system), lines)
-        if system.startswith("ref"):
-            write_text(layout.reference(system), lines)
+    sources = [" ".join(rng.sample(WORDS, rng.randint(2, 12))) for _ in range(SEGMENTS)]
+    write_texts(layout, sources, texts, DOCUMENTS)
     write_scores(layout.human_scores(gold, "seg"), scores)
     means = {s: [_mean([v for v in row if v is not None])] for s, row in scores.items()}
     write_scores(layout.human_scores(gold, "sys"), means)

@@ -18,21 +18,20 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
+from tests.helpers.wmt_folder import write_texts
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two systems and a reference over three segments, the second unrated."""
     layout = Layout(tmp_path, "tiny", "en-de")
-    files.write_documents(layout.documents, [("news", "doc one"), ("news", "doc one"), ("talk", "two")])
-    files.write_text(layout.source(), ["One.", "Two.", "Three."])
-    files.write_text(layout.reference("refA"), ["Eins.", "Zwei.", "Drei."])
-    for system, texts in {
+    outputs = {
         "refA": ["Eins.", "Zwei.", "Drei."],
         "sys.b": ["Ein.", None, "Drei, genau."],
         "a-sys": ["1.", "2.", "3."],
-    }.items():
-        files.write_text(layout.output(system), texts)
+    }
+    documents = [("news", "doc one"), ("news", "doc one"), ("talk", "two")]
+    write_texts(layout, ["One.", "Two.", "Three."], outputs, documents)
     scores = {"refA": [0.0, None, 0.0], "sys.b": [-1.0, None, -5.1], "a-sys": [-0.1, None, -25.0]}
     files.write_scores(layout.human_scores("mqm", "seg"), scores)
     files.write_scores(layout.human_scores("mqm", "sys"), {s: [-1.0] for s in scores})

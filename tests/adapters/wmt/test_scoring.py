@@ -24,7 +24,7 @@ from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from tests.helpers.command import Command
-from tests.helpers.wmt_folder import write_folder
+from tests.helpers.wmt_folder import write_folder, write_texts
 
 TEXTS = {
     "refA": ["Der Hund schläft heute im Garten.", "Es regnet schon seit drei Tagen.", "Danke."],
@@ -36,13 +36,8 @@ TEXTS = {
 @pytest.fixture
 def test_set(tmp_path: Path) -> TestSet:
     layout = Layout(tmp_path, "tiny", "en-de")
-    files.write_documents(layout.documents, [("all", "d")] * 3)
-    files.write_text(
-        layout.source(), ["The dog sleeps in the garden today.", "It has rained for three days.", "Thanks."]
-    )
-    files.write_text(layout.reference("refA"), TEXTS["refA"])
-    for system, texts in TEXTS.items():
-        files.write_text(layout.output(system), texts)
+    sources = ["The dog sleeps in the garden today.", "It has rained for three days.", "Thanks."]
+    write_texts(layout, sources, TEXTS)
     files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, -1, 0], "B": [-5, 0, None]})
     return load_test_set(tmp_path, "tiny", "en-de")
 
