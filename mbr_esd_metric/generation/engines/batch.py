@@ -101,7 +101,7 @@ class BatchEngine(ServerEngine):
             while waiting:
                 for batch in sorted(waiting):
                     try:
-                        state = self._state(batch, ledger)
+                        state = self._json("GET", f"/batches/{batch}")
                         if state.get("status") not in _OVER:
                             continue
                         yield from self._results(job, state, {name: parts[name] for name in waiting[batch]}, failed)
@@ -113,14 +113,11 @@ class BatchEngine(ServerEngine):
                     del waiting[batch]
                     ledger.forget(batch)
                 if waiting:
-                    self._wait(pause)
+                    time.sleep(pause)
                     pause = min(pause * 1.5, self._pace.longest)
         if failed:
             listed = first_of(failed, between="; ")
             raise EngineError(f"{listed}. What was sampled is kept; the same command asks for the rest")
-
-    def _wait(self, seconds: float) -> None:
-        time.sleep(seconds)
 
     def _submitted(self, job: Job, parts: Mapping[str, RequestPart], ledger: _Ledger) -> dict[str, set[str]]:
         """Batch -> the names of its requests that belong to this run. Requests that no batch holds are submitted."""
@@ -153,21 +150,6 @@ class BatchEngine(ServerEngine):
             else:
                 ledger.forget(None, token)  # it was never submitted
         return {batch: set(names) for batch, names in ledger.entries.values() if batch is not None}
-
-    def _state(self, batch: str, ledger: _Ledger) -> Mapping[str, Any]:
-        """The batch as the service describes it. One that it does not know is looked up by the token of its entry.
-
-        Raises:
-            _NotFoundError: it has no such batch.
-        """
-        try:
-            return self._json("GET", f"/batches/{batch}")
-        except _NotFoundError:
-            tokens = {token for token, (name, _) in ledger.entries.items() if name == batch}
-            names = [name for token, name in self._by_token().items() if token in tokens and name != batch]
-            if not names:
-                raise
-            return self._json("GET", f"/batches/{names[0]}")
 
     def _by_token(self) -> dict[str, str]:
         """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
@@ -241,12 +223,7 @@ class BatchEngine(ServerEngine):
         return value
 
     def _get(self, path: str, method: str = "GET", body: object = None, tries: int = 0) -> bytes:
-        """The body of a reply with the status 200; temporary failures are tried again.
-
-        Raises:
-            _NotFoundError: the status is 404.
-            EngineError: another refusal, or too many failures.
-        """
+        """The body of a reply with the status 200; temporary failures are tried again."""
         tries, where = tries or self._pace.tries, f"{self._address}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib.util
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -106,22 +106,14 @@ def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
         yield batch
 
 
-@dataclass(slots=True)
-class _Task:
-    """The task of an actor: to load the model (no batch), or to sample a batch."""
-
-    actor: Any
-    batch: list[Request] | None
-
-
 class _Workers:
     """The actors and their tasks."""
 
     def __init__(self, batches: Iterator[list[Request]], worker: Any, arguments: tuple[Any, ...], copies: int) -> None:
         self._batches, self._worker, self._arguments, self._copies = batches, worker, arguments, copies
         self._waiting = deque(islice(batches, copies))
-        #: Reference of a result -> its task.
-        self._tasks: dict[Any, _Task] = {}
+        #: Reference of a result -> the actor at work, and the batch that it samples; None: it loads the model.
+        self._tasks: dict[Any, tuple[Any, list[Request] | None]] = {}
         #: Actors that have the model -> the number of their batches.
         self._load: dict[Any, int] = {}
 
@@ -136,9 +128,9 @@ class _Workers:
         lost = 0
         for _ in range(len(self._waiting)):
             self._spawn()
-        while self._waiting or any(task.batch is not None for task in self._tasks.values()):
+        while self._waiting or any(batch is not None for _, batch in self._tasks.values()):
             (done,), _ = ray.wait(list(self._tasks), num_returns=1)
-            task = self._tasks.pop(done)
+            actor, batch = self._tasks.pop(done)
             try:
                 parts = ray.get(done)
             except ray.exceptions.RayTaskError as error:
@@ -147,17 +139,17 @@ class _Workers:
                     raise EngineError(str(cause)) from None
                 raise EngineError(f"Ray: {_last_line(cause)}; {KEPT}") from error
             except ray.exceptions.RayError as error:
-                lost += self._replace(task)
+                lost += self._replace(actor, batch)
                 if lost > self._copies + _MORE_LOSSES:
                     raise EngineError(
                         f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {KEPT}"
                     ) from error
                 self._dispatch()
                 continue
-            if task.batch is None:
-                self._load[task.actor] = 0
-            elif task.actor in self._load:
-                self._load[task.actor] -= 1
+            if batch is None:
+                self._load[actor] = 0
+            elif actor in self._load:
+                self._load[actor] -= 1
             self._dispatch()
             if parts:
                 lost = 0
@@ -167,24 +159,24 @@ class _Workers:
         """End all actors."""
         import ray
 
-        for actor in {id(one): one for one in (*self._load, *(task.actor for task in self._tasks.values()))}.values():
+        for actor in {id(one): one for one in (*self._load, *(actor for actor, _ in self._tasks.values()))}.values():
             ray.kill(actor)
         self._tasks.clear()
         self._load.clear()
 
     def _spawn(self) -> None:
         actor = self._worker.remote(*self._arguments)
-        self._tasks[actor.start.remote()] = _Task(actor, None)
+        self._tasks[actor.start.remote()] = (actor, None)
 
-    def _replace(self, task: _Task) -> bool:
+    def _replace(self, actor: Any, batch: list[Request] | None) -> bool:
         """Take back a batch that was lost; returns whether its actor was lost just now, and replaces it then."""
         import ray
 
-        if task.batch is not None:
-            self._waiting.append(task.batch)
-        alive = task.batch is None or self._load.pop(task.actor, None) is not None
+        if batch is not None:
+            self._waiting.append(batch)
+        alive = batch is None or self._load.pop(actor, None) is not None
         if alive:
-            ray.kill(task.actor)  # it may still be at work, if only the way to it is cut
+            ray.kill(actor)  # it may still be at work, if only the way to it is cut
             self._spawn()
         return alive
 
@@ -197,7 +189,7 @@ class _Workers:
             batch = self._waiting.popleft() if self._waiting else next(self._batches, None)
             if batch is None:
                 return
-            self._tasks[actor.sample.remote(batch)] = _Task(actor, batch)
+            self._tasks[actor.sample.remote(batch)] = (actor, batch)
             self._load[actor] += 1
 
 

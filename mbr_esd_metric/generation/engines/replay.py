@@ -35,20 +35,20 @@ class ReplayEngine(Engine):
         problem = self.problem(options)
         if problem is not None:
             raise EngineError(problem)
-        self._path = _path(options)
+        self._path = Path(options.model)
         self._places: list[SegmentKey] | None = None
         self._systems: set[str] = set()
         self._format: str | None = None
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        path = _path(options)
+        path = Path(options.model)
         return None if path.is_file() else f"there is no file of candidates {path}; give candidates=PATH"
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The engine and the file's path. The content does not count, because samples of this engine are not stored."""
-        return {"engine": cls.name, "model": hashlib.sha256(str(_path(options)).encode()).hexdigest()}
+        return {"engine": cls.name, "model": hashlib.sha256(str(Path(options.model)).encode()).hexdigest()}
 
     @classmethod
     def format(cls, options: EngineOptions) -> str | None:
@@ -57,7 +57,7 @@ class ReplayEngine(Engine):
         Raises:
             InputError: that record is malformed.
         """
-        first = None if cls.problem(options) else next(read_candidates(_path(options)), None)
+        first = None if cls.problem(options) else next(read_candidates(Path(options.model)), None)
         return None if first is None else first.columns.format
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
@@ -128,7 +128,3 @@ class ReplayEngine(Engine):
         if problem:
             raise EngineError(f"{self._path} has {problem}")
         return tuple(replace(c, model=None, format=None) for c in record.candidates[request.first : end])
-
-
-def _path(options: EngineOptions) -> Path:
-    return Path(options.model)

@@ -13,7 +13,7 @@ is the chain's likeliest path.
 
 A candidate ends with a score, which ``score=given`` takes: ``-min(25, exp(z) - 1)``. Without more in the model's
 configuration, it is the expected number of spans in MQM points. Our own models have a section ``mbr_esd_metric`` there:
-``embeddings`` (of an embedded model), ``persistence``, and ``score``, the weights of z: `Features` says of what.
+``embeddings`` (of an embedded model), ``persistence``, and ``score``, the weights of z: `TaggerEngine._features`.
 
 A pair of more tokens than the model has positions is read in windows, cut between aligned sentences; penalties add.
 Windows of several requests are read in one pass, those of like length together.
@@ -26,7 +26,7 @@ import random
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -46,6 +46,7 @@ _SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")
 #: Input of the model -> the attribute of a tokenizer's encoding.
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+#: Features of the score besides `total`: means over the tokens of the model's labels of these names; 0 without one.
 _MEANS = ("quality", "rating", "edited")
 _PERSISTENCE = 0.9
 _POINTS = np.array([0.0, 1.0, 5.0])
@@ -57,21 +58,6 @@ _REQUESTS, _TOKENS = 128, 1024
 #: Of numbers in two and three dimensions.
 Matrix: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[Any]]"
 Transitions: TypeAlias = "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]"
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """The numbers that the score is mixed from.
-
-    Attributes:
-        total: ``-log(1 + e)``, e the expected MQM points of both texts' spans.
-        quality, rating, edited: means over the tokens of the model's labels of these names; 0 where it has none.
-    """
-
-    total: float
-    quality: float = 0.0
-    rating: float = 0.0
-    edited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,7 @@ class TaggerEngine(Engine):
         section = getattr(config, _SECTION, None) or {}
         self._persistence = float(section.get("persistence", _PERSISTENCE))
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
-        if unknown := set(self._mix) - {"intercept", *Features.__dataclass_fields__}:
+        if unknown := set(self._mix) - {"intercept", "total", *_MEANS}:
             raise EngineError(
                 f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
             )
@@ -218,9 +204,9 @@ class TaggerEngine(Engine):
             samples.append(Candidate(text + ending, logprob=sum(each), tokens=len(words), token_logprobs=by_token))
         return tuple(samples)
 
-    def _score(self, features: Features) -> float:
+    def _score(self, features: Mapping[str, float]) -> float:
         z = self._mix.get("intercept", 0.0)
-        z += sum(self._mix.get(name, 0.0) * value for name, value in asdict(features).items())
+        z += sum(self._mix.get(name, 0.0) * value for name, value in features.items())
         return -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
 
     def _probabilities(self, request: Request, windows: Sequence[tuple[_Window, Matrix]]) -> list[Matrix]:
@@ -249,7 +235,9 @@ class TaggerEngine(Engine):
         least = [np.maximum(side, _LEAST) for side in sides]
         return [side / side.sum(1, keepdims=True) for side in least]
 
-    def _features(self, sides: Sequence[Matrix], windows: Sequence[Matrix]) -> Features:
+    def _features(self, sides: Sequence[Matrix], windows: Sequence[Matrix]) -> dict[str, float]:
+        """The numbers that the score is mixed from; `total` is ``-log(1 + e)``, e the expected MQM points of both
+        texts' spans."""
         expected = 0.0
         for side in sides:
             # A span begins where the tag is not that of the word before; the chain's coupling says how often.
@@ -262,7 +250,7 @@ class TaggerEngine(Engine):
         means = {name: float(np.mean(values)) for name, values in of.items()}
         if len(windows) > 1 and "quality" in of:
             means["quality"] = -math.log1p(sum(max(0.0, math.expm1(-value)) for value in of["quality"]))
-        return Features(-math.log1p(expected), **means)
+        return {"total": -math.log1p(expected), **means}
 
 
 def _loaded(options: EngineOptions) -> tuple[Any, Any]:

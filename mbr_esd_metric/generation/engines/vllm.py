@@ -141,8 +141,11 @@ class VllmEngine(Engine):
             while True:
                 while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
                     tokens = self._tokens(request)
-                    if problem := self._problem_of(request, len(tokens) + sampling.max_tokens):
-                        too_long.append(problem)
+                    if (length := len(tokens) + sampling.max_tokens) > self._context:
+                        too_long.append(
+                            f"{request.label}: prompt and answer may have {length} tokens, which do not fit in "
+                            f"{self._context}; give vllm=max_model_len:{length}"
+                        )
                         continue
                     name = str(next(numbers))
                     engine.add_request(
@@ -167,15 +170,6 @@ class VllmEngine(Engine):
                     engine.abort_request(list(running))
         if too_long:
             raise EngineError(f"{first_of(too_long, between='; ')}. {KEPT}")
-
-    def _problem_of(self, request: Request, tokens: int) -> str | None:
-        """Why a request cannot be asked, given the most tokens of prompt and answer."""
-        if tokens <= self._context:
-            return None
-        return (
-            f"{request.label}: prompt and answer may have {tokens} tokens, which do not fit in {self._context}; give "
-            f"vllm=max_model_len:{tokens}"
-        )
 
     def _lora(self) -> Any:
         if self._adapter is None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.detection import model_names, slot_count
+from mbr_esd_metric.generation.server.detection import slot_count
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import (
     InvalidResponse,
@@ -30,11 +30,8 @@ from mbr_esd_metric.generation.server.failures import (
     RequestTimeout,
     SchemaViolation,
     TransientError,
-    UnknownModel,
-    budget_wait,
     classify,
     format_ignored,
-    wrong_model,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
 from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format, read_reply
@@ -59,8 +56,8 @@ class RetryPolicy:
         tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
             enough to restart a server with a 70B model.
         invalid: tries of a request whose replies are complete and wrong.
-        longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``, budgets); if it asks
-            for more, the run ends.
+        longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``); if it asks for
+            more, the run ends.
     """
 
     timeout: float = 600.0
@@ -99,11 +96,6 @@ class RequestPart:
     request: Request
     first: int
     n: int
-
-    def halves(self) -> tuple[RequestPart, RequestPart]:
-        """The first half and the rest; for n > 1."""
-        half = (self.n + 1) // 2
-        return replace(self, n=half), replace(self, first=self.first + half, n=self.n - half)
 
     @property
     def label(self) -> str:
@@ -332,9 +324,10 @@ class Client:
         return self._halve(part) if isinstance(failure, RequestTimeout) and part.n > 1 else part
 
     def _halve(self, part: RequestPart) -> RequestPart:
-        half, rest = part.halves()
-        self._again.appendleft(rest)
-        return half
+        """The first half of a part; the rest is sent later."""
+        half = (part.n + 1) // 2
+        self._again.appendleft(replace(part, first=part.first + half, n=part.n - half))
+        return replace(part, n=half)
 
     def _fail(self, part: RequestPart, reason: str) -> None:
         """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
@@ -350,10 +343,7 @@ class Client:
                 f"{address} asks to be left alone for {error.wait:.0f} s ({error}). What was sampled is kept; run the "
                 "same command then"
             )
-        self._delay(address, max(policy.wait(max(failures, 1)), error.wait or 0.0))
-
-    def _delay(self, address: Address, seconds: float) -> None:
-        """Send the server nothing for so many seconds, or for longer if it was to rest longer already."""
+        seconds = max(policy.wait(max(failures, 1)), error.wait or 0.0)
         self._rest_until[address] = max(self._rest_until[address], time.monotonic() + seconds)
 
     async def _free_server(self, part: RequestPart) -> Address:
@@ -372,27 +362,14 @@ class Client:
                 await asyncio.wait_for(self._ended.wait(), waits[address])
 
     async def _send(self, http: Http, address: Address, part: RequestPart) -> Reply:
-        """The checked samples of one reply, perhaps fewer than the part's.
-
-        Raises:
-            TransientError: another try may succeed.
-            RequestRejected: no try for this segment will succeed.
-            EngineError: no try for any segment will succeed.
-        """
+        """The checked samples of one reply, perhaps fewer than the part's. Errors as `classify` and `read_reply`."""
         job, dialect, query = self._job, self._job.dialect, self._job.query(part)
         body = json.dumps(dialect.body(query)).encode("ascii")
-        tokens = part.n * job.sampling.max_tokens
         # A token takes a few hundred bytes with its log-probability; this limit is several times that.
-        response = await http.request("POST", address, dialect.path, body, (1 << 20) + 2048 * tokens)
-        self._delay(address, min(budget_wait(response.headers, len(body) // 3 + tokens), job.policy.longest_rest))
+        limit = (1 << 20) + 2048 * part.n * job.sampling.max_tokens
+        response = await http.request("POST", address, dialect.path, body, limit)
         if response.status != 200:
-            error = classify(response, address, job.model)
-            if isinstance(error, UnknownModel):
-                names: list[str] | None = []
-                with suppress(TransientError):
-                    names = await model_names(http, address, dialect)
-                raise wrong_model(address, job.model, names or [])
-            raise error
+            raise classify(response, address, job.model)
         reply = read_reply(dialect, response.json(), query)
         whole, violations = 0, []
         for sample in reply.samples:

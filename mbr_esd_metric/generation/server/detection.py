@@ -176,16 +176,19 @@ async def model_names(http: Http, address: Address, dialect: Dialect) -> list[st
     """The names of the models that a server offers; None if its list cannot be relied on.
 
     Raises:
-        TransientError, EngineError: as `Http.get`, or it answers with an error.
+        TransientError: as `Http.get`, or it answers with an error.
+        EngineError: as `Http.get`, or it refuses the key.
     """
     if dialect.models is None:
         await http.get(address, "/models")
         return None
     path, field, key = dialect.models
     response = await http.get(address, path)
+    if response.status in (401, 403):
+        raise key_refused(address, response.status)
     models = _listed(response, field) if response.status == 200 else None
     if models is None:
-        raise TransientError(f"no list of models (status {response.status})")
+        raise TransientError(f"{response.status} {response.message}", sent=True)
     names = [model[key] for model in models if isinstance(model.get(key), str)]
     # Ollama takes a name without its tag "latest", too.
     return [*names, *(name for full in names if (name := full.removesuffix(":latest")) != full)]
@@ -213,12 +216,7 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
     try:
         names = await model_names(http, address, dialect)
     except TransientError as error:
-        failure: Response | TransientError = error
-        with suppress(TransientError):
-            failure = await http.get(address, "/models")
-            if failure.status in (401, 403):
-                raise key_refused(address, failure.status) from None
-        return unreachable(address, failure)
+        return unreachable(address, error)
     if names is not None and model not in names:
         raise wrong_model(address, model, names)
     return None

@@ -1,11 +1,10 @@
-"""The meaning of a server's failures (try again, leave the segment out, stop), and checks of numbers that it states."""
+"""The meaning of a server's failures: try again, leave the segment out, or stop."""
 
 from __future__ import annotations
 
 import difflib
 import email.utils
 import json
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,6 @@ from mbr_esd_metric.generation.server.address import Address, excerpt
 
 #: The most that a count of tokens can be; it fits the store and a sum.
 MOST_TOKENS = 10**12
-#: The most characters of a header's value that are read as a number, a duration or a date.
-LONGEST_HEADER = 64
-#: The most seconds that a header is taken to ask for: ten years.
-_MOST_SECONDS = 3.2e8
-_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "": 1.0}
 
 
 class TransientError(Exception):
@@ -32,23 +26,24 @@ class TransientError(Exception):
         sent: the request may have reached the server, which may have done (and billed) the work.
     """
 
+    sent = False
+
     def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
         super().__init__(reason)
-        self.wait, self.busy, self.sent = wait, busy, sent
+        self.wait, self.busy = wait, busy
+        self.sent = sent or self.sent
 
 
 class RequestTimeout(TransientError):
     """No whole reply in time."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, sent=True)
+    sent = True
 
 
 class InvalidResponse(TransientError):
     """A complete reply that does not fit the request. It is asked for again a few times; then the segment fails."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, sent=True)
+    sent = True
 
 
 class SchemaViolation(InvalidResponse):
@@ -65,10 +60,6 @@ class RequestRejected(Exception):
     def __init__(self, reason: str, *, split: bool = False) -> None:
         super().__init__(reason)
         self.split = split
-
-
-class UnknownModel(EngineError):
-    """The server says that it has no such model; the caller can list those that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ def classify(response: Response, address: Address, model: str) -> Exception:
         return EngineError(f"{address}: {message}; what was sampled is kept")
     if status == 404:
         if "model" in text:
-            return UnknownModel(f"{address} serves no model {model!r}")
+            return EngineError(f"{address} serves no model {model!r} any more ({message}); what was sampled is kept")
         return EngineError(f"{address} has no chat completions (404); the address mostly ends in /v1")
     too_long = r"context (length|size|window)|maximum context|max_model_len|too long|longer than|exceed\w* .*context"
     if status == 413 or re.search(too_long, text):
@@ -160,15 +151,14 @@ def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineErr
     return EngineError(f"{address} does not serve {model!r}; it serves {listed}. {take}, or serve the right one")
 
 
-def unreachable(address: Address, failure: Response | TransientError) -> EngineError:
+def unreachable(address: Address, failure: TransientError) -> EngineError:
     """The error of a server that cannot say what it serves."""
-    if isinstance(failure, RequestTimeout):
-        return EngineError(f"{address} does not answer ({failure}); see whether it is ready and its address right")
-    if isinstance(failure, TransientError):
-        return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
-    if failure.status in (200, 404):
-        return EngineError(f"{address} is no OpenAI-compatible server; its address mostly ends in /v1")
-    return EngineError(f"{address} answers {failure.status}: {failure.message}; try again once it is ready")
+    if failure.sent:
+        return EngineError(
+            f"{address} does not say what it serves ({failure}); see whether it is ready and its address right (it "
+            "mostly ends in /v1)"
+        )
+    return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
 
 
 def key_refused(address: Address, status: int) -> EngineError:
@@ -179,48 +169,14 @@ def key_refused(address: Address, status: int) -> EngineError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a reply asks to wait: ``Retry-After`` as number or date, or OpenAI's ``retry-after-ms``."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        seconds = duration(text) if re.fullmatch(r"[\d.]+", text, re.ASCII) else _until(text)
-        if seconds is not None:
-            return min(seconds, _MOST_SECONDS) / unit
-    return None
-
-
-def _until(date: str) -> float | None:
-    """Seconds until a date of HTTP; None if it is none."""
+    """Seconds that ``Retry-After`` asks to wait, as a number or a date; None if it says neither."""
+    text = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
+        return float(text)
     try:
-        text = date if len(date) <= LONGEST_HEADER else ""
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def budget_wait(headers: Mapping[str, str], tokens: int) -> float:
-    """Seconds until the next reset if the headers say that no request, or fewer than `tokens` tokens, are left.
-
-    Args:
-        headers: names in lower case, such as OpenAI's ``x-ratelimit-remaining-tokens``.
-        tokens: the number that a request like the last one may take.
-    """
-    wait = 0.0
-    for kind, needed in (("requests", 1), ("tokens", tokens)):
-        remaining = headers.get(f"x-ratelimit-remaining-{kind}", "")
-        if re.fullmatch(r"\d{1,15}", remaining) and int(remaining) < needed:
-            wait = max(wait, duration(headers.get(f"x-ratelimit-reset-{kind}", "")) or 0.0)
-    return wait
-
-
-def duration(text: str) -> float | None:
-    """Seconds of "1s", "6m0s", "20ms" or "12.5"; None if it is no duration."""
-    if len(text) > LONGEST_HEADER:
-        return None
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|us|[dhms]|$)", text.strip(), re.ASCII)
-    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text.strip():
-        return None
-    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    return total if math.isfinite(total) else None
 
 
 def token_count(value: object) -> int | None:

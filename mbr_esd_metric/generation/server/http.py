@@ -10,7 +10,6 @@ import asyncio
 import urllib.request
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,8 +20,6 @@ from mbr_esd_metric.generation.server.failures import RequestTimeout, Response, 
 if TYPE_CHECKING:
     import aiohttp
 
-#: The most bytes of a reply without candidates, such as a list of models or an error.
-SMALL = 1 << 24
 #: Seconds that a server has to answer a question about itself.
 PROBE_SECONDS = 10.0
 _Result = TypeVar("_Result")
@@ -37,7 +34,7 @@ class Http:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._session: aiohttp.ClientSession | None = None
+        self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Http:
         aiohttp = require_aiohttp()
@@ -49,15 +46,12 @@ class Http:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
 
-    async def get(self, address: Address, path: str, limit: int = SMALL) -> Response:
-        """The reply to a GET; arguments and errors as of `request`."""
-        return await self.request("GET", address, path, None, limit)
+    async def get(self, address: Address, path: str) -> Response:
+        """The reply to a GET, of 16 MB at most; errors as of `request`."""
+        return await self.request("GET", address, path, None, 1 << 24)
 
     async def request(self, method: str, address: Address, path: str, body: Any, limit: int) -> Response:
         """The whole reply to a request.
@@ -75,7 +69,6 @@ class Http:
         """
         import aiohttp
 
-        assert self._session is not None
         url = address.at(path)
         headers = {"Accept-Encoding": "identity", **address.headers()}
         if isinstance(body, bytes):

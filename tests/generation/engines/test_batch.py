@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,15 +46,20 @@ def test_samples_are_those_of_single_requests() -> None:
     assert {key: sample.text for key, sample in found.items()} == {key: s.text for key, s in single.items()}
 
 
+def submitted(server: FakeBatchServer, *of: int) -> None:
+    """A run that ends while its batch is waited for; the next look finds the batch done."""
+    server.looks = 10**9
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(batch_module.time, "sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+        list(engine(server.url).generate(requests(*of), Sampling()))
+    server.looks = 1
+
+
 def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> None:
-    with FakeBatchServer(MODEL, looks=10**9) as server:
-        first = engine(server.url)
-        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt):
-            list(first.generate(requests(4, 16), Sampling()))
+    with FakeBatchServer(MODEL) as server:
+        submitted(server, 4, 16)
         (note,) = (tmp_path / "cache" / "batches").glob("*.json")
         assert note.stat().st_mode & 0o077 == 0
-        server.looks = 1
         found = collect(engine(server.url).generate(requests(6, 16), Sampling()))
         assert len(found) == 6 * 16
         assert [len(batch["metadata"]) for batch in server.batches.values()] == [1, 1]
@@ -63,17 +69,13 @@ def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> N
         assert note.read_text() == "{}"
 
 
-def test_a_reply_that_is_lost_after_the_order_does_not_order_twice() -> None:
-    with FakeBatchServer(MODEL, lose=1) as server:
-        with pytest.raises(EngineError, match=r"/batches failed 1 times.*run the same command again"):
-            list(engine(server.url).generate(requests(3, 16), Sampling()))
-        assert len(collect(engine(server.url).generate(requests(3, 16), Sampling()))) == 48
-        assert len(server.batches) == 1
-
-
-def test_a_reply_without_an_id_is_looked_up_by_its_token(tmp_path: Path) -> None:
-    with FakeBatchServer(MODEL, nameless=True) as server:
-        with pytest.raises(EngineError, match=r"/batches answers without an id.*run the same command again"):
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [({"lose": 1}, "/batches failed 1 times"), ({"nameless": True}, "/batches answers without an id")],
+)
+def test_a_batch_whose_name_is_not_known_is_found_by_its_token(fault: dict[str, Any], problem: str) -> None:
+    with FakeBatchServer(MODEL, **fault) as server:
+        with pytest.raises(EngineError, match=f"{problem}.*run the same command again"):
             list(engine(server.url).generate(requests(3, 16), Sampling()))
         assert len(collect(engine(server.url).generate(requests(3, 16), Sampling()))) == 48
         assert len(server.batches) == 1
@@ -81,13 +83,9 @@ def test_a_reply_without_an_id_is_looked_up_by_its_token(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("lost", ["batch", "file"])
 def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost: str) -> None:
-    with FakeBatchServer(MODEL, looks=10**9) as server:
-        first = engine(server.url)
-        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt):
-            list(first.generate(requests(2, 4), Sampling()))
+    with FakeBatchServer(MODEL) as server:
+        submitted(server, 2, 4)
         ((name, batch),) = server.batches.items()
-        server.looks = 1
         if lost == "batch":
             del server.batches[name]
         else:
@@ -96,19 +94,6 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
         with pytest.raises(EngineError, match=rf"{name} is gone .*404.*expired.*submits its requests again"):
             list(engine(server.url).generate(requests(2, 4), Sampling()))
         assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
-
-
-def test_a_batch_of_another_name_is_found_by_its_token() -> None:
-    with FakeBatchServer(MODEL, looks=10**9) as server:
-        first = engine(server.url)
-        first._wait = lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt):
-            list(first.generate(requests(2, 4), Sampling()))
-        (batch,) = server.batches.values()
-        server.looks = 1
-        server.batches = {"renamed": batch | {"id": "renamed"}}
-        assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
-        assert list(server.batches) == ["renamed"]
 
 
 def test_what_failed_is_named_and_the_rest_kept() -> None:

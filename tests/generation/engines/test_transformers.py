@@ -256,17 +256,6 @@ def test_a_template_without_a_date_of_its_own_gets_a_fixed_one(tiny: Path, tmp_p
     assert dated._tokenizer.decode(dated._tokens(Request("k", "x", ANY, 1))) == "26 Jul 2024 x"
 
 
-def test_an_architecture_that_transformers_does_not_know(tiny: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(tiny, other)
-    config = json.loads((other / "config.json").read_text(encoding="utf-8"))
-    (other / "config.json").write_text(json.dumps(config | {"model_type": "llama99"}), encoding="utf-8")
-    problem = TransformersEngine.problem(EngineOptions(model=str(other)))
-    assert problem is not None
-    assert "does not know the architecture llama99" in problem
-    assert "pip install -U transformers" in problem
-
-
 def test_problem_is_none_or_the_fix(tiny: Path) -> None:
     assert TransformersEngine.problem(EngineOptions(model=str(tiny))) is None
     assert TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=0.1)) is None

@@ -12,7 +12,6 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server.failures import budget_wait
 from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
@@ -92,17 +91,6 @@ def test_refusals_and_filtered_answers_are_kept_and_not_paid_for_again() -> None
     assert [found["key0", number].text for number in (0, 1)] == ["I cannot help with that.", ""]
     assert found["key0", 0].truncated
     assert found["key0", 1].truncated
-
-
-def test_a_used_up_budget_of_tokens_is_waited_for() -> None:
-    headers = {"x-ratelimit-remaining-tokens": "10", "x-ratelimit-reset-tokens": "700ms"}
-    with FakeServer(MODEL, dialect="openai", headers=headers) as server:
-        list(hosted(server.url, None, 1).generate(requests(3, 4), Sampling()))
-    gaps = [later - earlier for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)]
-    assert min(gaps) >= 0.65
-    nothing_left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9h"}
-    assert budget_wait(nothing_left, 1) == 9 * 3600
-    assert budget_wait({"x-ratelimit-remaining-requests": "1", "x-ratelimit-remaining-tokens": "5000"}, 400) == 0.0
 
 
 def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
