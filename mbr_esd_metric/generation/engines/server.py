@@ -14,9 +14,9 @@ from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, R
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.client import Client, Job, Prices, RetryPolicy
-from mbr_esd_metric.generation.server.detection import check_served, confirm, dialect_of
+from mbr_esd_metric.generation.server.detection import addresses_of, check_served, confirm, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
@@ -64,7 +64,6 @@ class ServerEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """Why no server can be asked; None if one answers and serves the model."""
         try:
             servers = addresses_of(options)
             run_coroutine(_check(servers, cls.dialect(options), model_name(options)))
@@ -76,13 +75,11 @@ class ServerEngine(Engine):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The name under which the server offers the model (see `model_name`), and the dialect."""
         # How a request travels changes no candidate, so `engine=batch` has the same.
-        return {"engine": "server", "model": model_name(options), "dtype": options.dtype} | cls.dialect(
-            options
-        ).identity
+        own = {"engine": "server", "model": model_name(options), "dtype": options.dtype}
+        return own | cls.dialect(options).identity
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """The ability that a run needs and the servers' dialect lacks; None if it can do everything."""
         dialect = cls.dialect(options)
         if logprobs and not dialect.logprobs:
             return (
@@ -97,12 +94,10 @@ class ServerEngine(Engine):
 
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        """The settings of the sampling that the servers' dialect does not support."""
         return cls.dialect(options).left_out(sampling)
 
     @classmethod
     def samples_a_request(cls, options: EngineOptions) -> int:
-        """Samples asked for in one HTTP request."""
         return cls.dialect(options).per_request
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
@@ -145,25 +140,8 @@ def _announce_left_out(dialect: Dialect, sampling: Sampling, address: Address) -
         say(text)
 
 
-def addresses_of(options: EngineOptions) -> list[Address]:
-    """The servers of the options.
-
-    Raises:
-        EngineError: there is none, or one that is no address.
-        MissingDependencyError: aiohttp is not installed.
-    """
-    if not options.server:
-        raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
-    require_aiohttp()
-    return [Address.parse(url) for url in options.server]
-
-
 async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> None:
-    """Ask every server what it serves.
-
-    Raises:
-        EngineError: none answers, or one that answers does not serve the model.
-    """
+    """Ask every server what it serves; an error if none answers, or one that answers does not serve the model."""
     async with Http(PROBE_SECONDS) as http:
         problems = [await check_served(http, address, dialect, model) for address in servers]
     if (problem := problems[-1]) is not None and None not in problems:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
@@ -82,9 +82,11 @@ class TransformersEngine(Engine):
                 "the model's instruct version, or add chat_template to its tokenizer_config.json"
             )
         self._vocabulary = Vocabulary(self._tokenizer)
+        output = self._model.get_output_embeddings().weight
+        width, device = output.shape[0], output.device
+        self._grammar = lru_cache(_GRAMMARS_KEPT)(lambda one: self._vocabulary.grammar(one, width, device))
         config = self._model.config.get_text_config()
         self._context: int = getattr(config, "max_position_embeddings", None) or 1 << 30
-        self._grammars: OrderedDict[str, TokenGrammar] = OrderedDict()
         self._no_grad = torch.inference_mode
         from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
 
@@ -126,7 +128,7 @@ class TransformersEngine(Engine):
 
         self._model = None
         self._cache.clear()
-        self._grammars.clear()
+        self._grammar.cache_clear()
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -155,22 +157,11 @@ class TransformersEngine(Engine):
     def _check_length(self, request: Request, length: int, answer: int) -> None:
         if length + answer <= self._context:
             return
-        context = f"the model's context of {self._context} tokens"
-        name = request.label or "a segment"
         raise EngineError(
-            f"{name}: its prompt has {length} tokens, and with max_tokens={answer} for the answer that is more than "
-            f"{context}; split the segment, lower max_tokens, or take a model with a longer context"
+            f"{request.label or 'a segment'}: its prompt has {length} tokens, and with max_tokens={answer} for the "
+            f"answer that is more than the model's context of {self._context} tokens; split the segment, lower "
+            "max_tokens, or take a model with a longer context"
         )
-
-    def _grammar(self, expression: str) -> TokenGrammar:
-        if expression not in self._grammars:
-            device = self._model.get_output_embeddings().weight.device
-            width = self._model.get_output_embeddings().weight.shape[0]
-            self._grammars[expression] = self._vocabulary.grammar(expression, width, device)
-            if len(self._grammars) > _GRAMMARS_KEPT:
-                self._grammars.popitem(last=False)
-        self._grammars.move_to_end(expression)
-        return self._grammars[expression]
 
     def _decode(
         self, request: Request, indices: Sequence[int], logits: Tensor, grammar: TokenGrammar, sampling: Sampling
@@ -259,9 +250,8 @@ def _reported(request: Request) -> Iterator[None]:
 
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise EngineError(out_of_memory(request.label or "a segment")) from error
-    except RuntimeError as error:
-        if "allocate memory" not in str(error) and "not enough memory" not in str(error):
+    except (RuntimeError, MemoryError) as error:
+        full = isinstance(error, torch.OutOfMemoryError | MemoryError)
+        if not full and "allocate memory" not in str(error) and "not enough memory" not in str(error):
             raise
         raise EngineError(out_of_memory(request.label or "a segment")) from error

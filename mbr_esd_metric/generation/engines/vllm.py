@@ -81,7 +81,6 @@ class VllmEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """Why vLLM cannot run the model here; None if it can."""
         try:
             require_vllm()
             check_model_folder(options)
@@ -114,7 +113,6 @@ class VllmEngine(Engine):
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        """The engine's name and `model_identity`."""
         return {"engine": cls.name, **model_identity(options)}
 
     def _tokens(self, request: Request) -> list[int]:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.errors import EngineError, InputError
@@ -25,15 +24,30 @@ from mbr_esd_metric.generation.server.failures import (
     unreachable,
     wrong_model,
 )
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
+#: File of the cache folder.
+_MEMORY = "dialects.json"
 
 _detected: dict[tuple[str, ...], str] = {}
 _silent: dict[tuple[str, ...], float] = {}
 _only: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
+
+
+def addresses_of(options: EngineOptions) -> list[Address]:
+    """The servers of the options.
+
+    Raises:
+        EngineError: there is none, or one that is no address.
+        MissingDependencyError: aiohttp is not installed.
+    """
+    if not options.server:
+        raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
+    require_aiohttp()
+    return [Address.parse(url) for url in options.server]
 
 
 def dialect_of(options: EngineOptions) -> Dialect:
@@ -104,9 +118,7 @@ def only_model(options: EngineOptions) -> str:
     Raises:
         EngineError: no server is named or answers, or the first that does serves several models or does not say which.
     """
-    if not options.server:
-        raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
-    addresses = [Address.parse(url) for url in options.server]
+    addresses = addresses_of(options)
     key = tuple(map(str, addresses))
     if key not in _only:
         _only[key] = run_coroutine(_only_model(addresses, dialect_of(options)))
@@ -222,15 +234,12 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
     return None
 
 
-def _memory() -> Path:
-    return cache_folder() / "dialects.json"
-
-
 def _remembered() -> dict[str, str]:
+    """Address -> the dialect that it spoke in an earlier run."""
     try:
-        value = json.loads(_memory().read_text(encoding="utf-8"))
+        value = json.loads((cache_folder() / _MEMORY).read_text(encoding="utf-8"))
         return {address: name for address, name in value.items() if name in DIALECTS}
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError):
         return {}
 
 
@@ -239,5 +248,5 @@ def _remember(spoken: dict[str, str]) -> None:
     memory = _remembered()
     if memory | spoken != memory:
         with suppress(OSError, InputError):
-            _memory().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(_memory(), json.dumps(memory | spoken, indent=1))
+            cache_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(cache_folder() / _MEMORY, json.dumps(memory | spoken, indent=1))

@@ -49,9 +49,10 @@ def test_samples_are_those_of_single_requests() -> None:
 def submitted(server: FakeBatchServer, *of: int) -> None:
     """A run that ends while its batch is waited for; the next look finds the batch done."""
     server.looks = 10**9
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_module.time, "sleep", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
-        list(engine(server.url).generate(requests(*of), Sampling()))
+        with pytest.raises(KeyboardInterrupt):
+            list(engine(server.url).generate(requests(*of), Sampling()))
     server.looks = 1
 
 

@@ -20,19 +20,7 @@ from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.client import RetryPolicy, sample_seed
 from mbr_esd_metric.metric.cards import load_card
 from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests
-from tests.helpers.chat_server import FakeServer, FaultyProxy
-
-
-def test_samples_are_the_same_however_n_is_split() -> None:
-    with FakeServer(MODEL) as server:
-        whole = collect(engine(server.url).generate(requests(3, 40), Sampling()))
-        first = collect(engine(server.url).generate(requests(3, 7), Sampling()))
-        rest = collect(engine(server.url).generate(requests(3, 33, first=7), Sampling()))
-    assert len(whole) == 120
-    assert {**first, **rest} == whole
-    assert any(sample.truncated for sample in whole.values())
-    sample = next(sample for sample in whole.values() if sample.tokens == 3)
-    assert -2.25 <= sample.logprob <= -1.25
+from tests.helpers.chat_server import FakeServer
 
 
 def test_every_setting_is_sent() -> None:
@@ -44,20 +32,6 @@ def test_every_setting_is_sent() -> None:
     assert body["seed"] == sample_seed(5, "key0")
     assert body["logprobs"] is True
     assert body["chat_template_kwargs"]["enable_thinking"] is False
-
-
-def test_faults_lose_and_double_nothing() -> None:
-    """2,000 requests, one in ten spoilt in one of seven ways: the same candidates, each once, as without faults."""
-    wanted = requests(250, 128)
-    with FakeServer(MODEL) as server:
-        clean = collect(engine(server.url, concurrency=32).generate(wanted, Sampling()))
-        assert len(server.bodies) == 2000
-        with FaultyProxy(server.url, 0.1, stall=4.5) as proxy:
-            spoilt = collect(engine(proxy.url, concurrency=32).generate(wanted, Sampling()))
-    assert proxy.requests > 2100
-    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
-    assert len(clean) == 250 * 128
-    assert spoilt == clean
 
 
 def test_a_run_that_is_left_goes_on_with_new_samples() -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 import regex
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats.json import output_grammar
@@ -52,18 +52,33 @@ def recorded(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> lis
     return tokens
 
 
-def spelled(tokenizer: Any) -> dict[int, str]:
-    """The tokens that stand for ASCII text."""
-    texts = dict(enumerate(tokenizer.batch_decode([[token] for token in range(len(tokenizer))])))
-    special = set(tokenizer.all_special_ids)
-    return {token: text for token, text in texts.items() if text.isascii() and token not in special}
+class Reference:
+    """A model in a full forward pass, with the tokens that the grammar `PLAIN` admits found by brute force."""
 
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.end = self.tokenizer.eos_token_id
+        self._model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").float().eval()
+        texts = dict(enumerate(self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])))
+        special = set(self.tokenizer.all_special_ids)
+        #: The tokens that stand for ASCII text.
+        self.spelled = {token: text for token, text in texts.items() if text.isascii() and token not in special}
 
-def admissible(tokens: dict[int, str], end: int, grammar: str, text: str) -> list[int]:
-    """Brute force: the tokens after which `text` can still become a match; the end token where it is one."""
-    pattern = regex.compile(grammar)
-    allowed = [token for token, more in tokens.items() if pattern.fullmatch(text + more, partial=True)]
-    return allowed + [end] * bool(pattern.fullmatch(text))
+    def scored(self, prompt: str, generated: list[int]) -> tuple[list[float], str, list[int]]:
+        """The log-probability of each token among the admissible ones, the text, and the likeliest tokens."""
+        before = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            logits = self._model(torch.tensor([before + generated])).logits[0, len(before) - 1 : -1].double()
+        pattern, text = regex.compile(PLAIN), ""
+        each, likeliest = [], []
+        for row, token in zip(logits, generated, strict=True):
+            allowed = [token for token, more in self.spelled.items() if pattern.fullmatch(text + more, partial=True)]
+            allowed += [self.end] * bool(pattern.fullmatch(text))
+            assert token in allowed
+            each.append(float(row[token] - row[allowed].logsumexp(0)))
+            likeliest.append(allowed[int(row[allowed].argmax())])
+            text += "" if token == self.end else self.tokenizer.decode([token])
+        return each, text, likeliest
 
 
 ARCHITECTURES = {
@@ -79,8 +94,6 @@ ARCHITECTURES = {
 def test_logprob_is_the_sum_over_admissible_tokens_of_a_full_forward_pass(
     kind: str, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     folder = make_model(kind, **ARCHITECTURES[kind])
     engine = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
     tokens = recorded(engine, monkeypatch)
@@ -88,29 +101,17 @@ def test_logprob_is_the_sum_over_admissible_tokens_of_a_full_forward_pass(
     requests = [Request(name, LONG + name, PLAIN, 3, token_logprobs=True) for name in ("one", "two")]
     samples = sample(engine, requests, SHORT_ANSWERS)
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    ascii_tokens = spelled(tokenizer)
-    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").float().eval()
+    reference = Reference(folder)
     for name, group in (("one", tokens[0:3]), ("two", tokens[16:19])):
-        prompt = tokenizer(f"<|user|>{LONG}{name}<|end|><|model|>", add_special_tokens=False)["input_ids"]
-        assert len(prompt) > 64, "the prompt should span several blocks"
         for generated, one in zip(group, samples[name], strict=True):
-            with torch.no_grad():
-                logits = model(torch.tensor([prompt + generated])).logits[0, len(prompt) - 1 : -1].double()
-            each, text = [], ""
-            for row, token in zip(logits, generated, strict=True):
-                allowed = admissible(ascii_tokens, tokenizer.eos_token_id, PLAIN, text)
-                assert token in allowed
-                each.append(float(row[token] - row[allowed].logsumexp(0)))
-                text += "" if token == tokenizer.eos_token_id else tokenizer.decode([token])
+            each, text, _ = reference.scored(f"<|user|>{LONG}{name}<|end|><|model|>", generated)
             assert one.text == text
             assert one.tokens == len(generated)
-            assert one.truncated == (generated[-1] != tokenizer.eos_token_id)
+            assert one.truncated == (generated[-1] != reference.end)
             assert one.logprob == pytest.approx(sum(each), abs=2e-3)
             assert one.token_logprobs is not None
             assert one.token_logprobs.logprobs == pytest.approx(each, abs=2e-3)
-            sizes = [0 if token == tokenizer.eos_token_id else len(ascii_tokens[token]) for token in generated]
-            assert one.token_logprobs.sizes == tuple(sizes)
+            assert one.token_logprobs.sizes == tuple(len(reference.spelled.get(token, "")) for token in generated)
 
 
 def test_every_text_is_admitted_by_the_grammar(engine: TransformersEngine) -> None:
@@ -159,23 +160,13 @@ def test_groups_lie_where_the_indices_say(first: int, last: int, expected: list[
 def test_greedy_takes_the_likeliest_admissible_token(
     tiny: Path, engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     tokens = recorded(engine, monkeypatch)
     sampling = Sampling(temperature=0, max_tokens=40)
     only, again = sample(engine, [Request("k", "hello", PLAIN, 2)], sampling)["k"]
     assert only == again
     assert len(tokens) == 1
-    tokenizer = AutoTokenizer.from_pretrained(tiny)
-    ascii_tokens = spelled(tokenizer)
-    model = AutoModelForCausalLM.from_pretrained(tiny, attn_implementation="eager").float().eval()
-    ids, text = tokenizer("<|user|>hello<|end|><|model|>", add_special_tokens=False)["input_ids"], ""
-    for token in tokens[0]:
-        allowed = admissible(ascii_tokens, tokenizer.eos_token_id, PLAIN, text)
-        with torch.no_grad():
-            row = model(torch.tensor([ids])).logits[0, -1]
-        assert token == allowed[int(row[allowed].argmax())]
-        ids, text = [*ids, token], text + ("" if token == tokenizer.eos_token_id else tokenizer.decode([token]))
+    _, _, likeliest = Reference(tiny).scored("<|user|>hello<|end|><|model|>", tokens[0])
+    assert tokens[0] == likeliest
     one = sample(engine, [Request("k", "hello", PLAIN, 1)], Sampling(top_k=1, max_tokens=40))["k"][0]
     assert one.text == only.text
 
@@ -334,8 +325,6 @@ def test_identity_follows_the_content_not_the_place(tiny: Path, tmp_path: Path, 
 
 def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peft = pytest.importorskip("peft")
-    from transformers import AutoModelForCausalLM
-
     torch.manual_seed(5)
     adapted = peft.get_peft_model(
         AutoModelForCausalLM.from_pretrained(tiny), peft.LoraConfig(r=2, target_modules=["q_proj", "down_proj"])
@@ -347,8 +336,7 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
     adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
     shutil.copy(tiny / "tokenizer.json", tmp_path / "merged")
     shutil.copy(tiny / "tokenizer_config.json", tmp_path / "merged")
-    for template in tiny.glob("chat_template.jinja"):
-        shutil.copy(template, tmp_path / "merged")
+    shutil.copy(tiny / "chat_template.jinja", tmp_path / "merged")
 
     def first(**options: Any) -> Candidate:
         engine = TransformersEngine(EngineOptions(device="cpu", **options))

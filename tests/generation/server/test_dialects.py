@@ -44,9 +44,9 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
 
 
-def texts(found: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], str]:
+def texts(found: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], tuple[str, float | None]]:
     """Without the tokens, of which some servers count no more than the sum over a reply."""
-    return {key: sample.text for key, sample in found.items()}
+    return {key: (sample.text, sample.logprob) for key, sample in found.items()}
 
 
 def options(url: str, dialect: str, **more: Any) -> EngineOptions:
@@ -269,10 +269,9 @@ def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_
 
 @pytest.mark.parametrize("name", ["openai", "plain"])
 def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> None:
-    with FakeServer(MODEL, dialect=name) as server:
-        asking = ServerEngine(options(server.url, name, reasoning_effort="none"), QUICK)
-        collect(asking.generate(requests(1, 1), Sampling()))
-        (body,) = server.bodies
+    (request,) = requests(1, 1)
+    dialect = dataclasses.replace(DIALECTS[name], reasoning_effort="none")
+    body = dialect.body(Query(request, 0, 1, MODEL, 1, Sampling()))
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
 
