@@ -194,15 +194,13 @@ class _Reader:
         self._add(segment, system, item["esa_spans"], item["esa_score"], rater)
         if rater and item.get("times"):
             ratings, time = segment.ratings[system], finite(item["times"][1])
-            key = (id(segment), system, rater)
-            if key in times:
-                before, at = times[key]
+            before, at = times.get((id(segment), system, rater), (time, len(ratings) - 1))
+            if at < len(ratings) - 1:
                 self.left_out[segment.lp]["annotation that the same person gave anew: the last one counts"] += 1
                 last = ratings.pop()
-                if time < before:
-                    return
-                ratings[at] = last
-            times[key] = (time, times[key][1] if key in times else len(ratings) - 1)
+                if time >= before:
+                    ratings[at] = last
+            times[id(segment), system, rater] = (max(time, before), at)
 
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
