@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, fields
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest, rank_metrics
-from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone
+from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest
+from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone, EarlyStop, prepare
 from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, resampled
@@ -149,12 +149,10 @@ def compute_leaderboard(
     them. These draws take nearly all of the time.
 
     Raises:
-        InputError: no language pair, or data that do not fit; see `metaeval`.
+        InputError: data that do not fit; see `metaeval`.
         OptionError: an unknown measure, or a rival that is not there.
     """
     settings = settings or LeaderboardSettings()
-    if not sets:
-        raise InputError("a leaderboard needs a language pair")
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
     done = (lambda more: progress(more, draws)) if progress is not None else None
     evaluated = [_Evaluated.of(one, settings, done) for one in sets]
@@ -216,22 +214,13 @@ class _Evaluated:
             twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
             raise InputError(f"{data.lp}: metric {twice} is there twice; choose one of them by its full name")
         scores = {_text(key): entry.scores for key, entry in entries.items()}
-        comparisons = {
-            str(statistic): Comparison(
-                rank_metrics(
-                    data.gold,
-                    scores,
-                    statistic,
-                    settings.draws,
-                    settings.seed,
-                    alpha=settings.alpha,
-                    missing="pairs",
-                    exact=settings.exact,
-                    progress=progress if statistic == "spa" else None,
-                )
-            )
-            for statistic in STATISTICS
-        }
+        tests = (settings.draws, settings.seed)
+        comparisons: dict[str, Comparison] = {}
+        for statistic in STATISTICS:
+            contest = prepare(data.gold, scores, statistic, "pairs", settings.exact)
+            done = progress if statistic == "spa" else None
+            ranking = rank_contest(contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done)
+            comparisons[statistic] = Comparison(ranking)
         spans: dict[Key, SpanScores] = {}
         human = None
         if data.human:
@@ -241,9 +230,8 @@ class _Evaluated:
         if spans:
             named = {_text(key): found for key, found in spans.items()}
             for measure in settings.measures:
-                ranking = rank_contest(SpanContest(named, measure), settings.draws, settings.seed, alpha=settings.alpha)
-                draws = (settings.draws, settings.seed, settings.bootstrap)
-                bootstrap = resampled(named, measure, *draws) if settings.draws else None
+                ranking = rank_contest(SpanContest(named, measure), *tests, alpha=settings.alpha)
+                bootstrap = resampled(named, measure, *tests, settings.bootstrap) if settings.draws else None
                 comparisons[measure] = Comparison(ranking, bootstrap)
         results = {key: _result(_text(key), comparisons, spans.get(key), settings) for key in entries}
         return cls(entries, comparisons, spans, results, human)
