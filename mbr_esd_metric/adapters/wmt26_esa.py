@@ -216,29 +216,27 @@ def _segments(
         if (domain, name) not in rated:
             left_out["document that nobody rated"] += 1
             continue
-        blocks = {
-            names.get(system, system): blocks_of(text, "".join(document.segments))
-            for system, text in document.outputs.items()
-        }
-        for parts in blocks.values():
+        blocks = {}
+        for system, text in document.outputs.items():
+            parts = blocks_of(text, "".join(document.segments))
             if len(parts) == len(document.segments) + 1 and not parts[-1]:
                 del parts[-1]  # a line end behind the last paragraph
-        other = [system for system, parts in blocks.items() if len(parts) != len(document.segments)]
-        left_out["document of a system that has other paragraphs than the source: only what people saw"] += len(other)
+            if len(parts) == len(document.segments):
+                blocks[names.get(system, system)] = parts
+            else:
+                left_out["document of a system that has other paragraphs than the source: only what people saw"] += 1
         for at, source in enumerate(document.segments):
             number += 1
             segment = RatedSegment(lp, domain, name, str(number), source)
             for user, shown_as, answer in rated[domain, name][at]:
                 system = _PEOPLE.get(shown_as, shown_as)
                 text = answer.item["tgt"][shown_as]
-                if segment.outputs.setdefault(system, text) != text:
-                    raise InputError(f"people saw two translations of {name}, segment {at + 1}, by {system}")
+                segment.put(system, text)
                 errors = tuple(_errors(answer.value.get("error_spans") or [], text, left_out))
                 annotation = SegmentRating(errors, score_in_range(answer.value["score"]), user)
                 segment.ratings.setdefault(system, []).append(annotation)
             for system, parts in blocks.items():
-                if system not in other:
-                    segment.outputs.setdefault(system, parts[at])
+                segment.outputs.setdefault(system, parts[at])
             yield segment
 
 
