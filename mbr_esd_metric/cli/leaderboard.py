@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
+
+from tqdm import tqdm
 
 from mbr_esd_metric.adapters.wmt.meta_info import Status, metric_status
 from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored, stored_metrics
@@ -12,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.analysis import add_measures, add_metrics, print_tables
 from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
 from mbr_esd_metric.errors import OptionError, unknown, useless
-from mbr_esd_metric.files.streams import Progress
+from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.score_statistics import (
     TASK_SETS,
@@ -162,8 +166,16 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     for test_set in test_sets:
         found = stored_metrics(test_set, names, args.raters)
         sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set))))
-    with Progress("testing") as bar:
-        board = compute_leaderboard(test_sets[0].name, sets, settings, bar.done)
+    with ExitStack() as bars:
+        bar: list[tqdm[Any]] = []
+
+        def done(more: int, total: int) -> None:
+            if not bar:
+                form = "{l_bar}{bar}| {elapsed}, {remaining} left"
+                bar.append(bars.enter_context(progress_bar("testing", total=total, bar_format=form)))
+            bar[0].update(more)
+
+        board = compute_leaderboard(test_sets[0].name, sets, settings, done)
     return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
 
 

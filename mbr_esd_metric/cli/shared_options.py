@@ -112,6 +112,6 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: tuple[i
     found = estimates(card, segments, *trial)
     for one in found:
         if len(found) > 1:
-            print(f"{one.name}:")
+            print(f"{one.card.title}:")
         print("\n".join(one.lines()))
     return 0

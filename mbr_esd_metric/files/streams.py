@@ -205,25 +205,3 @@ def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = T
     if not sys.stderr.isatty():
         options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
     return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)
-
-
-class Progress:
-    """The share of a computation that is done, whose steps are known only when it begins, and the time left."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-        self._bar: Any = None
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def done(self, more: int, total: int) -> None:
-        """Add steps, of a total. Steps that turn out not to be needed count as done."""
-        if self._bar is None:
-            form = "{l_bar}{bar}| {elapsed}, {remaining} left"
-            self._bar = progress_bar(self._doing, total=total, bar_format=form)
-        self._bar.update(more)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()

@@ -104,7 +104,7 @@ class Estimate:
         machine: GPUs and the line about them, if they were named or are on this machine.
     """
 
-    name: str
+    card: ModelCard
     engine: str
     segments: int
     pairs: int
@@ -114,19 +114,17 @@ class Estimate:
     prompt_characters: int
     tokens: int
     requests: int
-    adaptive: bool
     mean_tokens: float | None
     prompt_tokens: int
     cost: tuple[float, float] | None
-    max_cost: float | None
     note: str = ""
     timing: Timing | None = None
     machine: tuple[str, str] | None = None
 
     @property
     def seconds(self) -> float | None:
-        """How long the rest takes at the speed of the trial, with loading unless a server does it; None without a
-        trial."""
+        """How long the rest takes at the speed of the trial, with loading unless a server has loaded the model; None
+        without a trial."""
         left = self.candidates - self.stored
         if self.timing is None or not self.timing.candidates or not left:
             return None if self.timing is None else 0.0
@@ -135,12 +133,11 @@ class Estimate:
 
     @property
     def _loads(self) -> bool:
-        """Whether the run begins by loading the model; a server has done so."""
         return engine_class(self.engine).loads_weights
 
     def lines(self) -> list[str]:
         """The lines that a terminal shows."""
-        most = "at most " if self.adaptive else ""
+        most = "at most " if self.card.adaptive else ""
         source = "the mean of what is stored" if self.mean_tokens is not None else "a guess, as nothing is stored yet"
         rows = [
             ("segments", f"{self.segments:,}"),
@@ -156,8 +153,8 @@ class Estimate:
             expected, bound = self.cost
             prompts = f"{self.prompt_tokens:,} tokens of prompts"
             rows.append(("cost", f"{most}{expected:,.4f} (estimated, with {prompts}; never more than {bound:,.4f})"))
-            if self.max_cost is not None and self.max_cost < bound:
-                rows.append(("  max_cost", f"{self.max_cost:,.4f}: the run stops before it would pass it"))
+            if self.card.max_cost is not None and self.card.max_cost < bound:
+                rows.append(("  max_cost", f"{self.card.max_cost:,.4f}: the run stops before it would pass it"))
         if self.machine is not None:
             rows.append((f"on {self.machine[0]}", f"{most}{self.machine[1]}"))
         rows.append(("time", f"{most if self.seconds else ''}{self._time()}"))
@@ -168,7 +165,7 @@ class Estimate:
         if self.candidates == self.stored:
             return "none for sampling: all candidates are stored"
         if self.seconds is None or self.timing is None:
-            known = "about 40 s for 1,000 on two cores" if self.name == "mbr-esd-small" else "not known"
+            known = "about 40 s for 1,000 on two cores" if self.card.name == "mbr-esd-small" else "not known"
             return f"{known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"
         one = self.timing
         loading = f"; {one.first:,.0f} s to load the model and sample one" if self._loads else ""
@@ -256,14 +253,12 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     guess, bound, lengths = 0, 0.0, list[int]()
     with CandidateStore.open(card.store, keep=cls.stored and store_path(card.store).exists()) as store:
         for request in run.requests.values():
-            candidates = {
-                number: one for number, one in enumerate(store.get(request.key, request.n)) if one is not None
-            }
-            stored += len(candidates)
-            lengths += [one.tokens for one in candidates.values() if one.tokens]
+            kept = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
+            stored += len(kept)
+            lengths += [one.tokens for one in kept.values() if one.tokens]
             sizes = [
                 min(per_request, part.n - done)
-                for part in missing(request, candidates)
+                for part in missing(request, kept)
                 for done in range(0, part.n, per_request)
             ]
             if sizes:
@@ -280,7 +275,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
-        name=card.title,
+        card=card,
         engine=run.engine,
         segments=len(segments),
         pairs=len(run.requests),
@@ -290,10 +285,8 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         prompt_characters=characters,
         tokens=tokens,
         requests=requests,
-        adaptive=card.adaptive,
         mean_tokens=mean,
         prompt_tokens=prompt_tokens,
         cost=(prices.of(Usage(prompt_tokens, tokens)), bound) if card.price else None,
-        max_cost=card.max_cost,
         note=note,
     )

@@ -47,7 +47,7 @@ def folder_card(folder: Path) -> ModelCard:
         if (value := hparams.get(key)) is not None:
             hparams[key] = _of_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
-    memory_gb = sum(file.stat().st_size for file in Path(hparams["model"]).glob("*.safetensors")) / 1e9
+    memory_gb = sum(file.stat().st_size for file in Path(str(hparams["model"])).glob("*.safetensors")) / 1e9
     calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
     try:
         return with_options(

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metaeval.error_free import read_error_free
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
@@ -66,11 +68,7 @@ def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
     mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
     Path("src.txt").write_text("one\ntwo\nthree\n")
     Path("mt.txt").write_text("eins\nzwei\n\n")
-    error = {"error_span": "zwei", "category": "a", "sub_category": "b", "severity": "major"}
-    with Path("c.jsonl").open("w") as file:
-        for source, text, errors in (("one", "eins", []), ("two", "zwei", [error])):
-            answer = {"text": json.dumps({"errors": errors}), "logprob": -1.0}
-            file.write(json.dumps({"id": source, "src": source, "mt": text, "candidates": [answer]}) + "\n")
+    write_records("c.jsonl", [record("one", "eins", answer()), record("two", "zwei", answer("zwei"))])
     score = "score -s src.txt -t mt.txt --only_system --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
     told = mbr_esd(score, "--error-free e.json --fail-share 0.3 --to_json o.json")
     assert "mt.txt\twithout error: 0.3333" in told.out

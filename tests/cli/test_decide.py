@@ -23,6 +23,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")
@@ -76,11 +77,11 @@ def test_each_line_is_the_decision_for_its_segment(
     out = tmp_path / f"out{''.join(source.suffixes)}"
     mbr_esd("decide", source, "-o", out, *(f"--{name} {value}" for name, value in options.items()))
     assert out.read_bytes().startswith(b"\x1f\x8b") == (source.suffix == ".gz")
-    for record, row in zip(read_candidates(source), read_decisions(out), strict=True):
-        decision = decide(record.candidates, record.mt, **options)
-        assert (row.id, row.system, row.index, row.mqm) == (record.id, "A", decision.index, decision.mqm)
+    for one, row in zip(read_candidates(source), read_decisions(out), strict=True):
+        decision = decide(one.candidates, one.mt, **options)
+        assert (row.id, row.system, row.index, row.mqm) == (one.id, "A", decision.index, decision.mqm)
         assert row.annotation == decision.annotation
-        assert row.texts == tuple(record.mt[s.start : s.end] for s in decision.annotation)
+        assert row.texts == tuple(one.mt[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utilities[decision.index]
     assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, out.name]
 
@@ -165,8 +166,8 @@ def test_a_file_without_segments(tmp_path: Path, name: str, content: str, run: C
 @pytest.mark.parametrize("workers", [1, 2])
 def test_malformed_lines(tmp_path: Path, workers: int, out: Path, run: Command) -> None:
     path = tmp_path / "c.jsonl"
-    good = [json.dumps(record.to_json()) for record in records(3)]
-    hopeless = json.dumps(CandidateRecord("x", "s", "m", CandidateColumns(("?",), (None,), (False,))).to_json())
+    good = [json.dumps(one.to_json()) for one in records(3)]
+    hopeless = json.dumps(record("s", "m", "?", number="x").to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
     said = run(path, "--workers", workers, status=1).err
     assert 'c.jsonl, line 3: no "src"' in said
@@ -182,8 +183,7 @@ def test_malformed_lines(tmp_path: Path, workers: int, out: Path, run: Command) 
 def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Command) -> None:
     path = tmp_path / "c.jsonl"
     comma = {"error_span": ",", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
-    columns = CandidateColumns((render_answer([comma]), "?", "?"), (-1, -1, -1), (False,) * 3)
-    write_records(path, [CandidateRecord("1", "s", "a, b", columns)])
+    write_records(path, [record("s", "a, b", render_answer([comma]), "?", "?")])
     run(path, "--mqm google")
     assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
     run(path, "--invalid empty")
@@ -193,7 +193,7 @@ def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Comman
 def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
     summary = decide_file(source, out, DecisionOptions(rule="mbr-corpus"))
     read = list(read_candidates(source))
-    expected = decide_corpus(((record.candidates, record.mt) for record in read), DecisionOptions("mbr-corpus"))
+    expected = decide_corpus(((one.candidates, one.mt) for one in read), DecisionOptions("mbr-corpus"))
     assert [row["index"] for row in rows(out)] == [decision.index for decision in expected.decisions]
     assert summary.ratios == pytest.approx(expected.ratios)
     utilities = [decision.expected_utility for decision in expected.decisions]
@@ -231,7 +231,7 @@ def test_a_utility_is_taken_where_it_says_something(source: Path, out: Path, run
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
 def test_blank_translations(tmp_path: Path, rule: str, out: Path, run: Command) -> None:
     path = tmp_path / "c.jsonl"
-    blank = CandidateRecord("b", "source", " ", CandidateColumns((render_answer([]),) * 2, (-1.0, -1.0), (False,) * 2))
+    blank = record("source", " ", answer(), answer(), number="b")
     write_records(path, [*records(2), blank])
     scores = {}
     for mode in ("worst", "perfect", "skip"):
@@ -257,10 +257,8 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, run: Comma
 
 
 def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, run: Command) -> None:
-    error = {"error_span": "b", "category": "accuracy", "sub_category": "x", "severity": "major"}
-    texts = (render_answer([]), render_answer([]), render_answer([error]))
     path = tmp_path / "candidates.jsonl"
-    columns = [CandidateColumns(texts[:n], (None,) * n, (False,) * n) for n in (2, 3)]
-    write_records(path, [CandidateRecord(str(i), "a", "a b", one) for i, one in enumerate(columns)])
+    clean = [answer(), answer()]
+    write_records(path, [record("a", "a b", *clean), record("a", "a b", *clean, answer("b"), number=2)])
     assert "all 2 segments have the score 1; --score expected takes the mean" in run(path).err
     assert "have the score" not in run(path, "--score expected").err

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,27 +16,21 @@ import yaml
 
 from mbr_esd_metric.cli.gate import Check, junit
 from mbr_esd_metric.cli.score import _checks
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-
-
-def _candidates(path: str, system: str, spans: list[str]) -> None:
-    with Path(path).open("w", encoding="utf-8") as file:
-        for number, words in enumerate(spans):
-            errors = [{"error_span": words, "category": "accuracy", "sub_category": "", "severity": "major"}]
-            answer = json.dumps({"errors": errors if words else []})
-            record: dict[str, Any] = {"id": str(number), "system": system, "src": f"source {number}", "mt": "one two"}
-            file.write(json.dumps(record | {"candidates": [{"text": answer, "logprob": -1.0}] * 3}) + "\n")
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Twenty segments: the old system has one error in two, the new one in eighteen, the same as the old."""
     monkeypatch.chdir(tmp_path)
-    _candidates("old.jsonl", "old", ["one"] * 2 + [""] * 18)
-    _candidates("new.jsonl", "new", ["one"] * 18 + [""] * 2)
-    _candidates("same.jsonl", "same", [""] + ["one"] * 3 + [""] * 16)
+    for name, wrong in (("old", range(2)), ("new", range(18)), ("same", range(1, 4))):
+        texts = [answer("one") if number in wrong else answer() for number in range(20)]
+        records = [record(f"source {n}", "one two", *[texts[n]] * 3, number=n, system=name) for n in range(20)]
+        write_records(f"{name}.jsonl", records)
     Path("src.txt").write_text("".join(f"source {n}\n" for n in range(20)))
     Path("mt.txt").write_text("one two\n" * 20)
     return tmp_path

@@ -12,7 +12,6 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.generation.engine import ENGINES
 from mbr_esd_metric.generation.server.dialects import DIALECTS
 from mbr_esd_metric.metric.cards import CATALOGUE, card_names, get_card, listed
-from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
 
@@ -141,16 +140,6 @@ def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(m
 def test_check_fails_for_a_card_that_cannot_run(mbr_esd: Command) -> None:
     assert "works here" not in mbr_esd("models --check", LARGE, status=1).out
     mbr_esd("models --check mbr-esd-demo?adapter=/nowhere", status=1)
-
-
-def test_check_of_a_model_speaks_of_it_alone(mbr_esd: Command) -> None:
-    with FakeServer("my-model", dialect="llamacpp") as server:
-        said = mbr_esd(f"models --check mbr-esd-server?model=my-model&server={server.url}")
-    first, *ways = said.out.splitlines()
-    assert first == "my-model"
-    assert [line.split()[0] for line in ways] == ["server", "batch"]
-    assert ways[0].endswith("works here")
-    assert "dialect=llamacpp, which has no batches" in ways[1]
 
 
 def test_a_card_that_cannot_run_says_every_way_with_its_command(tmp_path: Path, mbr_esd: Command) -> None:

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mbr_esd_metric.cli.score_inputs import read_document_names
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.formats.json import render_answer
-from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
-from mbr_esd_metric.files.streams import json_text
+from mbr_esd_metric.files.records import read_candidates, write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
 SOURCES = ["The bank closed.", "He left.", ""]
 TRANSLATIONS = ["Das Ufer schloss.", "Er ging.", ""]
-
-
-def _answer(*spans: tuple[str, str]) -> str:
-    kind = {"category": "accuracy", "sub_category": "mistranslation"}
-    return render_answer([{"error_span": text, **kind, "severity": severity} for text, severity in spans])
 
 
 @pytest.fixture
@@ -32,15 +24,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     Path("src.txt").write_text("".join(f"{line}\n" for line in SOURCES), encoding="utf-8")
     Path("mt.txt").write_text("".join(f"{line}\n" for line in TRANSLATIONS), encoding="utf-8")
-    texts = [
-        [_answer(("Ufer", "major")), _answer(("Das Ufer", "major")), _answer(("Ufer", "major"))],
-        [_answer(), _answer(), _answer(("ging", "minor"))],
-    ]
-    records = [
-        CandidateRecord(str(number), source, mt, CandidateColumns(tuple(three), (-1.0, -2.0, -3.0), (False,) * 3))
-        for number, (source, mt, three) in enumerate(zip(SOURCES, TRANSLATIONS, texts, strict=False))
-    ]
-    write_records("candidates.jsonl", records)
+    one = record(SOURCES[0], TRANSLATIONS[0], answer("Ufer"), answer("Das Ufer"), answer("Ufer"))
+    two = record(SOURCES[1], TRANSLATIONS[1], answer(), answer(), answer("ging", severity="minor"))
+    write_records("candidates.jsonl", [one, two])
     return tmp_path
 
 
@@ -126,8 +112,8 @@ def test_crlf_and_byte_order_mark_change_nothing(files: Path, mbr_esd: Command) 
 
 
 def test_a_segment_without_valid_candidate_is_named_and_not_scored(files: Path, mbr_esd: Command) -> None:
-    first, second = read_candidates("candidates.jsonl")
-    write_records("candidates.jsonl", [first, replace(second, columns=CandidateColumns(("{",), (-1.0,), (False,)))])
+    first, _ = read_candidates("candidates.jsonl")
+    write_records("candidates.jsonl", [first, record(SOURCES[1], TRANSLATIONS[1], "{")])
     model = MODEL.replace("n=3", "n=1")
     err = mbr_esd(SCORE, model, status=1).err
     assert "line 2 of mt.txt" in err
@@ -160,11 +146,6 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(files: Path, m
     assert [row.get("data_warning") for row in written()] == [None, "blank translation", "blank source"]
     assert "mt.txt\tscore: 0.9000" in mbr_esd(SCORE, f"{MODEL}&blank=skip --to_json out.json").out
     assert written()[1]["COMET"] is None
-
-
-def test_a_text_that_utf_8_does_not_hold_is_written_as_json() -> None:
-    assert json_text({"a": "\ud800ä"}).isascii()
-    assert json_text({"a": "ä"}) == '{"a": "ä"}'
 
 
 def test_a_prompt_file_that_is_missing_is_named_as_a_file(files: Path, mbr_esd: Command) -> None:

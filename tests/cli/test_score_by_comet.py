@@ -74,13 +74,6 @@ def test_options_of_our_models_are_refused(files: Path, option: list[str], mbr_e
     assert f"{option[0]}" in mbr_esd("score -s src.txt -t mt.txt --model Unbabel/XCOMET-XL", *option, status=1).err
 
 
-def test_a_misspelt_model_with_options_is_none_of_comets(files: Path, mbr_esd: Command) -> None:
-    model = "my-model?server=http://alice:hunter2@127.0.0.1:9/v1"
-    said = mbr_esd("score -s src.txt -t mt.txt --model", model, status=1).err
-    assert "mbr-esd-server?model=my-model&server=http://***@127.0.0.1:9/v1" in said
-    assert "hunter2" not in said
-
-
 def test_options_of_comet_are_refused_with_our_models(files: Path, mbr_esd: Command) -> None:
     assert "--references" in mbr_esd("score -s src.txt -t mt.txt --model mbr-esd-demo -r ref.txt", status=1).err
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
 XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="de" original="o"><body>
@@ -16,6 +17,7 @@ XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="d
 <trans-unit id="c"><source>New</source><target/></trans-unit>
 </body></file></xliff>
 """
+PAIRS = [("The bank closed.", "Das Ufer schloss.", ["Ufer"]), ("He left.", "Er ging.", [])]
 
 
 @pytest.fixture
@@ -23,13 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Returns the model."""
     monkeypatch.chdir(tmp_path)
     Path("project.xlf").write_text(XLIFF, encoding="utf-8")
-    pairs = {"The bank closed.": ("Das Ufer schloss.", "Ufer"), "He left.": ("Er ging.", "")}
-    with Path("candidates.jsonl").open("w", encoding="utf-8") as file:
-        for source, (translation, words) in pairs.items():
-            error = {"error_span": words, "category": "accuracy", "sub_category": "mistranslation", "severity": "major"}
-            answer = {"text": json.dumps({"errors": [error] if words else []}), "logprob": -1.0}
-            record = {"id": source, "src": source, "mt": translation, "candidates": [answer]}
-            file.write(json.dumps(record) + "\n")
+    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
     return "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=1"
 
 
@@ -89,11 +85,8 @@ def test_units_that_are_not_ready_are_counted(project: str, mbr_esd: Command) ->
 
 
 def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, mbr_esd: Command) -> None:
-    with Path("candidates.jsonl").open("a", encoding="utf-8") as file:
-        error = {"error_span": "=1+1", "category": "style", "sub_category": "awkward", "severity": "minor"}
-        for translation in ('=1+1 "Ja', '"=1+1 "Ja"'):
-            answer = {"text": json.dumps({"errors": [error]}), "logprob": -1.0}
-            file.write(json.dumps({"id": translation, "src": "Yes", "mt": translation, "candidates": [answer]}) + "\n")
+    texts = ('=1+1 "Ja', '"=1+1 "Ja"')
+    write_records("candidates.jsonl", [record("Yes", text, answer("=1+1")) for text in texts])
     for cell, whole, span in (('"=1+1 "Ja"', '"=1+1 "Ja"', "1"), ('"=1+1 ""Ja"', "'=1+1 \"Ja", "0")):
         Path("t.tsv").write_text(f"source\ttarget\tlp\nYes\t{cell}\ten-de\n", encoding="utf-8")
         mbr_esd("score t.tsv --to_csv e.csv --model", project, "--quiet")

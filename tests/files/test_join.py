@@ -13,30 +13,23 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import Source, read_table
+from tests.helpers import candidates
+from tests.helpers.command import Command
 
 #: Three segments of two systems: the first two translations are equal, and so are A's first and third.
 TARGETS = {"A": ["eins zwei drei", "vier fünf", "eins zwei drei"], "B": ["eins zwei drei", "sechs sieben", "acht"]}
 SOURCES = ["one", "two", "one"]
 
 
-def marking(*words: str) -> str:
-    return render_answer(
-        [{"error_span": w, "category": "style", "sub_category": "", "severity": "major"} for w in words]
-    )
-
-
-def record(system: str | None, number: int, *words: str, blank: str = "", n: int = 3) -> CandidateRecord:
+def record(system: str, number: int, *words: str, blank: str = "", n: int = 3) -> CandidateRecord:
     """A candidates' record for that system's translation; it marks these words."""
-    texts = (marking(*words),) * n
-    mt = TARGETS[system or "A"][number] + blank
-    return CandidateRecord(f"{number}", SOURCES[number], mt, CandidateColumns(texts, (-1.0,) * n, (False,) * n), system)
+    texts = [candidates.answer(*words)] * n
+    return candidates.record(SOURCES[number], TARGETS[system][number] + blank, *texts, number=number, system=system)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +67,9 @@ SAID = {"A": ["eins", "vier", "drei"], "B": ["zwei", "sechs", "acht"]}
 
 @pytest.mark.parametrize("blank", ["", " "])
 @pytest.mark.parametrize("order", ["AB", "BA"])
-def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, blank: str, order: str) -> None:
+def test_one_file_means_the_same_to_every_command(
+    data: Path, tmp_path: Path, blank: str, order: str, mbr_esd: Command
+) -> None:
     """Two systems with equal translations, one text twice in a system, and translations that end in a space."""
     records = [record(s, i, SAID[s][i], blank=blank, n=256) for s in order for i in range(3)]
     path = tmp_path / "llama.en-de.jsonl"
@@ -93,9 +88,8 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
     assert said(choose_all(sampled, DecisionOptions("mbr"))) == SAID
 
-    words = ["--test-set", f"{data}/tiny", "--lp", "en-de"]
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
-    assert main(["wmt", "score", *words, "--model", model, "--name", f"replayed{tmp_path.name}", "--quiet"]) == 0
+    mbr_esd(f"wmt score --test-set {data}/tiny --lp en-de --model {model} --name replayed{tmp_path.name} --quiet")
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
     assert said(ratings.of(test_set.systems, 3)) == SAID
@@ -109,18 +103,17 @@ def test_one_file_means_the_same_to_every_command(data: Path, tmp_path: Path, bl
         assert [text.translation[s.start : s.end] for s in found.annotation] == [SAID[text.system][at]]
 
 
-def test_replay_by_files_of_systems(tmp_path: Path) -> None:
+def test_replay_by_files_of_systems(tmp_path: Path, mbr_esd: Command) -> None:
     """`mbr-esd score` names its systems as `mbr-esd sample` does."""
-    candidates = tmp_path / "candidates.jsonl"
-    write_records(candidates, [record(s, i, SAID[s][i]) for s in "AB" for i in range(3)])
+    path = tmp_path / "candidates.jsonl"
+    write_records(path, [record(s, i, SAID[s][i]) for s in "AB" for i in range(3)])
     (tmp_path / "src.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
     for system, texts in TARGETS.items():
         (tmp_path / f"{system}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     out = tmp_path / "out.json"
-    files = [str(tmp_path / "B.txt"), str(tmp_path / "A.txt")]
-    model = f"mbr-esd-llama?n=3&candidates={candidates}&store={tmp_path / 'store'}"
-    words = ["score", "-s", str(tmp_path / "src.txt"), "-t", *files, "--model", model, "--to_json", str(out), "--quiet"]
-    assert main(words) == 0
+    model = f"mbr-esd-llama?n=3&candidates={path}&store={tmp_path / 'store'}"
+    files = f"-s {tmp_path}/src.txt -t {tmp_path}/B.txt {tmp_path}/A.txt"
+    mbr_esd("score", files, "--model", model, "--quiet --to_json", out)
     found = json.loads(out.read_text(encoding="utf-8"))
     assert {Path(p).stem: [row["errors"][0]["text"] for row in rows] for p, rows in found.items()} == SAID
     assert all("system" not in row for rows in found.values() for row in rows)

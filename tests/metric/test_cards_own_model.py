@@ -35,7 +35,7 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
         (estimate,) = estimates(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
     assert left_out.signature == named.signature
     assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
-    assert (estimate.name, estimate.stored) == ("my-model-1.5B", 8)
+    assert (estimate.card.title, estimate.stored) == ("my-model-1.5B", 8)
 
 
 def test_a_server_of_several_models_wants_a_name() -> None:

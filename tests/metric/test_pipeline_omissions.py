@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric import Candidate, load_metric
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric import load_metric
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import record
 
 SRC, MT = "The big dog barks at night.", "Der Hund, der Hund bellt 🐉."
 
@@ -28,8 +28,7 @@ def test_what_models_of_one_side_are_asked_stays() -> None:
 def test_predictions_have_omissions_where_the_model_says_them(tmp_path: Path) -> None:
     def predicted(form: str, *texts: str) -> dict[str, object]:
         path = tmp_path / f"{form}.jsonl"
-        columns = CandidateColumns.of([Candidate(text, format=form) for text in texts])
-        write_records(path, [CandidateRecord("1", SRC, MT, columns)])
+        write_records(path, [record(SRC, MT, *texts, format=form)])
         metric = load_metric(f"mbr-esd-llama?candidates={path}&n={len(texts)}&score=chosen")
         found = metric.predict([{"src": SRC, "mt": MT}], progress_bar=False)
         return {"scores": found.scores, **found.metadata}

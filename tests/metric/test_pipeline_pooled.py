@@ -12,28 +12,21 @@ import pytest
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 TRANSLATION = "Der Laden ist zu."
 
 
-def said(*spans: str) -> str:
-    return render_answer(
-        [{"error_span": s, "category": "accuracy", "sub_category": "x", "severity": "major"} for s in spans]
-    )
-
-
 def file(path: Path, *texts: str) -> Path:
-    columns = CandidateColumns(texts, (None,) * len(texts), (False,) * len(texts))
-    write_records(path, iter([CandidateRecord("1", "The shop.", TRANSLATION, columns)]))
+    write_records(path, [record("The shop.", TRANSLATION, *texts)])
     return path
 
 
@@ -47,8 +40,8 @@ def test_weights_are_equal_by_model_and_not_by_candidate() -> None:
 
 
 def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command) -> None:
-    one = file(tmp_path / "one.jsonl", said("Laden"), said("Laden"), said("Laden"))
-    two = file(tmp_path / "two.jsonl", said("ist"), said("ist"), said("Laden", "ist"))
+    one = file(tmp_path / "one.jsonl", answer("Laden"), answer("Laden"), answer("Laden"))
+    two = file(tmp_path / "two.jsonl", answer("ist"), answer("ist"), answer("Laden", "ist"))
     name = f"mbr-esd-llama?n=3&candidates={one}+mbr-esd-gemma2?n=3&candidates={two}"
     run = annotate(load_card(name), [Segment("The shop.", TRANSLATION, "1")])
     (decision,) = run.decisions
@@ -57,7 +50,10 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command)
     first, second = "mbr-esd-llama", "mbr-esd-gemma2"
     assert run.decisions[0].models == ((first, second), (second,))
     categories = [span.category for span in decision.annotation]
-    assert categories == ["accuracy/x (mbr-esd-llama, mbr-esd-gemma2)", "accuracy/x (mbr-esd-gemma2)"]
+    assert categories == [
+        "accuracy/mistranslation (mbr-esd-llama, mbr-esd-gemma2)",
+        "accuracy/mistranslation (mbr-esd-gemma2)",
+    ]
     assert "|n:3|" in run.signature
     assert "|candidates:" in run.signature
     assert run.signature.split("|")[1].count("+") == 1
@@ -67,8 +63,8 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command)
     files, out = f"-s {tmp_path}/src -t {tmp_path}/mt --quiet --model", tmp_path / "out"
     assert "score: 0.6000" in mbr_esd("score", files, name).out
     assert "1 segment, 6 candidates each" in mbr_esd("sample", files, name, "-o", out).out
-    (record,) = read_candidates(out)
-    assert record.columns.models == (first,) * 3 + (second,) * 3
+    (sampled,) = read_candidates(out)
+    assert sampled.columns.models == (first,) * 3 + (second,) * 3
     mbr_esd("decide", out, "-o", tmp_path / "decided")
     (decided,) = read_decisions(tmp_path / "decided")
     assert (decided.index, decided.annotation) == (5, decision.annotation)
@@ -79,15 +75,15 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command)
 
 
 def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
-    texts = (said("Laden"), said("Laden"), said("ist"))
+    texts = (answer("Laden"), answer("Laden"), answer("ist"))
     columns = CandidateColumns(texts, (None,) * 3, (False,) * 3, models=("a", "a", "b"))
-    record = CandidateRecord("1", "s", TRANSLATION, columns)
-    write_records(tmp_path / "c", [record])
+    written = CandidateRecord("1", "s", TRANSLATION, columns)
+    write_records(tmp_path / "c", [written])
     (read,) = read_candidates(tmp_path / "c")
-    assert read == record
+    assert read == written
     assert [one.model for one in read.candidates] == list(read.columns.models or ()) == ["a", "a", "b"]
     with pytest.raises(InputError, match="give it for all candidates or for none"):
-        CandidateRecord.from_json({**record.to_json(), "candidates": [{"text": "", "model": "a"}, {"text": ""}]})
+        CandidateRecord.from_json({**written.to_json(), "candidates": [{"text": "", "model": "a"}, {"text": ""}]})
 
 
 class ByTemperature(StubEngine):
@@ -98,7 +94,7 @@ class ByTemperature(StubEngine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
             self.asked.append((sampling.temperature, request.first, request.n))
-            sample = Candidate(said("Laden" if sampling.temperature == 1 else "ist"), logprob=-1.0, tokens=3)
+            sample = Candidate(answer("Laden" if sampling.temperature == 1 else "ist"), logprob=-1.0, tokens=3)
             yield Generated(request.key, request.first, (sample,) * request.n)
 
 
@@ -122,7 +118,7 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     (decision,) = run.decisions
     assert ByTemperature.asked == [(1.0, 0, 3), (0.5, 0, 1)]
     assert (decision.valid, decision.distinct) == (4, 2)
-    assert [(s.start, s.confidence, s.category) for s in decision.annotation] == [(4, 0.75, "accuracy/x")]
+    assert [(s.start, s.confidence, s.category) for s in decision.annotation] == [(4, 0.75, "accuracy/mistranslation")]
     assert "|n:3+1|" in run.signature
     assert "|t:1.0+0.5|" in run.signature
     assert "|model:microsoft/phi-4|" in run.signature
@@ -132,8 +128,8 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
 
 
 def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
-    as_json = file(tmp_path / "json.jsonl", said("Laden"), said("Laden"), "no answer", said("ist"))
-    compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", said("ist"), "major <Laden>")
+    as_json = file(tmp_path / "json.jsonl", answer("Laden"), answer("Laden"), "no answer", answer("ist"))
+    compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", answer("ist"), "major <Laden>")
     name = f"mbr-esd-llama?n=4&candidates={as_json}+mbr-esd-gemma2?n=4&format=compact&candidates={compact}"
     run = annotate(load_card(name), [Segment("The shop.", TRANSLATION, "1")])
     (decision,) = run.decisions

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, Prediction
+from tests.helpers.candidates import answer, record
 
-CLEAN = '{"errors": []}'
+CLEAN = answer()
 TRANSLATIONS = ("Der Hund schlief im Garten.", "Die Katze trank Milch.", "Das Ufer war leer.")
-
-
-def error(span: str, severity: str = "major") -> str:
-    return f'{{"error_span": "{span}", "category": "accuracy", "sub_category": "x", "severity": "{severity}"}}'
-
-
-def said(*errors: str) -> str:
-    return f'{{"errors": [{", ".join(errors)}]}}'
 
 
 def predicted(
@@ -27,11 +20,10 @@ def predicted(
 ) -> Prediction:
     """The prediction over these candidates of each translation."""
     path = folder / "candidates.jsonl"
-    records = []
-    for i, (mt, mine) in enumerate(zip(TRANSLATIONS, texts, strict=True)):
-        lengths = tuple(cut[i]) if cut else (False,) * len(mine)
-        columns = CandidateColumns(tuple(mine), (None,) * len(mine), lengths)
-        records.append(CandidateRecord(str(i), f"Source {i}.", mt, columns))
+    records = [record(f"Source {i}.", mt, *texts[i]) for i, mt in enumerate(TRANSLATIONS)]
+    if cut:
+        truncated = [replace(one.columns, truncated=tuple(which)) for one, which in zip(records, cut, strict=True)]
+        records = [replace(one, columns=columns) for one, columns in zip(records, truncated, strict=True)]
     write_records(path, records)
     card = load_card(f"mbr-esd-phi4?candidates={path}&n={len(texts[0])}{options}")
     samples = [{"src": f"Source {i}.", "mt": mt} for i, mt in enumerate(TRANSLATIONS)]
@@ -41,8 +33,8 @@ def predicted(
 def test_where_every_score_is_the_same_it_says_what_tells_the_segments_apart(tmp_path: Path) -> None:
     """All were 1.0000, and nothing was said."""
     texts = [
-        [CLEAN] * 3 + [said(error("Hund"))],
-        [CLEAN] * 2 + [said(error("Katze")), said(error("Milch", "minor"))],
+        [CLEAN] * 3 + [answer("Hund")],
+        [CLEAN] * 2 + [answer("Katze"), answer("Milch", severity="minor")],
         [CLEAN] * 4,
     ]
     run = predicted(tmp_path, texts)
@@ -61,9 +53,9 @@ def test_where_no_candidate_marks_anything_the_expected_score_is_not_advised(tmp
 
 def test_where_most_spans_are_dropped_it_says_so_with_the_denominator(tmp_path: Path) -> None:
     texts = [
-        [said(error("Hund"))] * 2 + [said(error("Wolf"), error("Fuchs"))] * 2,
-        [said(error("Katze", "minor"))] * 3 + [said(error("Maus"))],
-        [CLEAN, *[said(error("Strand"))] * 3],
+        [answer("Hund")] * 2 + [answer("Wolf", "Fuchs")] * 2,
+        [answer("Katze", severity="minor")] * 3 + [answer("Maus")],
+        [CLEAN, *[answer("Strand")] * 3],
     ]
     run = predicted(tmp_path, texts)
     assert run.metadata.summary == (
@@ -75,7 +67,7 @@ def test_where_most_spans_are_dropped_it_says_so_with_the_denominator(tmp_path: 
 
 
 def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path) -> None:
-    texts = [[CLEAN, said(error("Hund")), "{", "{"], [said(error("Milch")), "{", "{", "{"], [CLEAN, "{", "{", "{"]]
+    texts = [[CLEAN, answer("Hund"), "{", "{"], [answer("Milch"), "{", "{", "{"], [CLEAN, "{", "{", "{"]]
     cut = [[text == "{" for text in mine] for mine in texts]
     run = predicted(tmp_path, texts, cut)
     assert run.metadata.summary.startswith("of 12 candidates 8 cut at max_tokens, 0 could not be read;")
@@ -87,7 +79,7 @@ def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path
 
 
 def test_scores_that_differ_need_no_advice(tmp_path: Path) -> None:
-    texts = [[said(error("Hund"))] * 4, [CLEAN] * 4, [said(error("Ufer", "minor"))] * 4]
+    texts = [[answer("Hund")] * 4, [CLEAN] * 4, [answer("Ufer", severity="minor")] * 4]
     assert predicted(tmp_path, texts).metadata.advice == []
 
 

@@ -1,0 +1,22 @@
+"""Candidates as a model writes them, and their records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.elicit.formats.json import render_answer
+from mbr_esd_metric.files.records import CandidateRecord
+
+
+def answer(*words: str, severity: str = "major") -> str:
+    """The answer, in JSON, that marks these words."""
+    kind = {"category": "accuracy", "sub_category": "mistranslation", "severity": severity}
+    return render_answer([{"error_span": one, **kind} for one in words])
+
+
+def record(source: str, translation: str, *texts: str, number: object = 1, **more: Any) -> CandidateRecord:
+    """The record of these answers, each of log-probability -1; `more` are further fields, or the answers' format."""
+    n, form = len(texts), more.pop("format", None)
+    columns = CandidateColumns(texts, (-1.0,) * n, (False,) * n, format=form)
+    return CandidateRecord(str(number), source, translation, columns, **more)
