@@ -41,22 +41,8 @@ def hostile(pattern: str) -> Iterator[str]:
     """Long texts of what the pattern looks for, again and again, and never the end of it."""
     literal = [piece for piece in re.split(r"\\.|[\[\](){}*+?|^$.]", pattern) if piece]
     words = re.findall(r"[\w<>\"' :/@{\[(-]+", pattern)
-    for piece in {
-        *literal,
-        *words,
-        *string.punctuation,
-        "a",
-        "1",
-        " ",
-        "\n",
-        "\\",
-        "aa ",
-        "1.",
-        "a-",
-        "\\\\",
-        '\\"',
-        "//",
-    }:
+    others = ("a", "1", " ", "\n", "aa ", "1.", "a-", "\\\\", '\\"', "//")
+    for piece in {*literal, *words, *string.punctuation, *others}:
         yield piece * (LENGTH // len(piece)) + "\x00"
     for begin in literal[:3]:
         yield begin + "a" * LENGTH

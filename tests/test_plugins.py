@@ -187,16 +187,9 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         "class Other(SegmentRule):\n    name = 'other'\n    def choose(self, problem):\n        return 0\n",
         encoding="utf-8",
     )
-    offer(
-        tmp_path,
-        "wrong",
-        "mbr_esd_metric.rules",
-        "lacking = wrong_plugin:Lacking",
-        "renamed = wrong_plugin:Other",
-        "module = json:dumps",
-        "mbr = wrong_plugin:Other",
-        "other = wrong_plugin:Other",
-    )
+    others = (f"{name} = wrong_plugin:Other" for name in ("renamed", "mbr", "other"))
+    offered = ("lacking = wrong_plugin:Lacking", "module = json:dumps", *others)
+    offer(tmp_path, "wrong", "mbr_esd_metric.rules", *offered)
     monkeypatch.syspath_prepend(str(tmp_path))
     catalog = Catalog("rule", "rules", "mbr_esd_metric.core.rules", Rule)
     with pytest.warns(PluginWarning, match="wrong 1.0 offers the rule 'mbr', which is there already"):

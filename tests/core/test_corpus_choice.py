@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_the_whole_set_is_never_below_mbr_corpus(weights: str) -> None:
             items = [drawn(rng, length) for _ in range(rng.randint(1, 8))]
             given.append(([Candidate(str(i), item, -rng.random()) for i, item in enumerate(items)], "x" * length))
         mbr = decide_corpus(given, DecisionOptions("mbr-corpus", weights=weights))
-        consensus = decide_corpus(given, DecisionOptions("consensus-corpus", weights=weights))
+        consensus = decide_corpus(given, replace(CONSENSUS, weights=weights))
         assert list(consensus.ratios) == sorted(consensus.ratios)
         assert consensus.ratios[-1] >= mbr.ratios[-1] - 1e-12
         better += consensus.ratios[-1] > mbr.ratios[-1] + 1e-9
@@ -99,7 +100,8 @@ def test_the_whole_set_is_never_below_mbr_corpus(weights: str) -> None:
     assert better > 20
 
 
-def test_a_test_set_without_errors_and_one_without_segments() -> None:
-    clean = decide_corpus([([Candidate(annotation=())], "abc")], DecisionOptions("consensus-corpus"))
+@pytest.mark.parametrize("rule", ["mbr-corpus", "consensus-corpus"])
+def test_a_test_set_without_errors_and_one_without_segments(rule: str) -> None:
+    clean = decide_corpus([([Candidate(annotation=())], "abc")], DecisionOptions(rule))
     assert (clean.ratios, clean.decisions[0].annotation, clean.decisions[0].index) == ((1.0,), Annotation(), 0)
-    assert decide_corpus([], DecisionOptions("consensus-corpus")).decisions == ()
+    assert decide_corpus([], DecisionOptions(rule)).decisions == ()

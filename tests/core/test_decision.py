@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many, mqm_score, soft_f1
-from mbr_esd_metric.core.corpus_choice import maximise_ratio
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.rules import MbrCorpus
-from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
@@ -181,19 +180,6 @@ def test_blocks_do_not_change_the_result(n: int) -> None:
         np.testing.assert_allclose(similarity.expected(table, some, rest, weights[rest]), part, atol=1e-12)
 
 
-@pytest.fixture(scope="module")
-def four_thousand() -> list[Annotation]:
-    """4,096 different annotations of 60 characters: at each of five places none of six spans or one."""
-    rng = random.Random(0)
-    places = []
-    for at in range(0, 60, 12):
-        starts = [rng.randrange(at, at + 6) for _ in range(6)]
-        spans = [ErrorSpan(a, rng.randint(a + 1, at + 11), rng.choice(["major", "minor"])) for a in starts]
-        places.append([None, *spans])
-    found = {Annotation(span for span in choice if span is not None) for choice in itertools.product(*places)}
-    return rng.sample(sorted(found, key=lambda annotation: annotation.key), 4096)
-
-
 @pytest.mark.parametrize("name", ["softf1", "mpp"])
 def test_memory_of_a_thousand_different_candidates(name: str) -> None:
     """Several thousand different spans of 600 characters."""
@@ -216,12 +202,6 @@ def test_scoresim_mean_is_not_scoresim() -> None:
     nearest = min(range(len(scores)), key=lambda i: abs(mqm_score(scores[i].annotation or ()) - mean))
     assert decide(scores, TEXT, utility="scoresim-mean").index == nearest
     assert decide(scores, TEXT, utility="scoresim").index == 0
-
-
-def test_every_utility_decides() -> None:
-    for name in similarity_names():
-        assert isinstance(get_similarity(name), Similarity)
-        assert decide(candidates(A, A, C), TEXT, utility=name).annotation == Annotation(A)
 
 
 def sums(c: Annotation, items: list[Annotation], length: int) -> tuple[float, float]:
@@ -292,15 +272,6 @@ def test_the_front_holds_every_possible_choice() -> None:
             chosen = next(h for h in range(len(folded)) if values[h] >= values.max() - 1e-9)
             assert values[front].max() == pytest.approx(values[chosen], abs=1e-9)
     assert on_front < everyone
-
-
-def test_mbr_corpus_of_clean_segments_and_of_none() -> None:
-    clean = decide_corpus([(candidates([], []), TEXT)], CORPUS)
-    assert (clean.ratios, clean.decisions[0].annotation) == ((1.0,), Annotation())
-    assert decide_corpus([], CORPUS).decisions == ()
-    assert maximise_ratio([], []).ratio == 1.0
-    with pytest.raises(NoValidCandidateError, match="segment 2: none of the 1"):
-        decide_corpus([(candidates(A), TEXT), ([Candidate("x")], TEXT)], CORPUS)
 
 
 @pytest.mark.parametrize("rule", ["empty", "consensus-corpus"])

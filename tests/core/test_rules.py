@@ -83,10 +83,7 @@ def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
 
 
 def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
-    texts = ['{"errors": []}']
-    decision = replace(decide([Candidate(texts[0], logprob=-1.0)], TEXT), expected_utility=math.nan)
-    record = DecisionRecord.of(
-        CandidateRecord("1", "", TEXT, CandidateColumns(tuple(texts), (-1.0,), (False,))), decision
-    )
+    decision = replace(decide(CANDIDATES, TEXT), expected_utility=math.nan)
+    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
     assert record.to_json()["expected_utility"] is None
     assert math.isnan(DecisionRecord.from_json(record.to_json()).expected_utility)

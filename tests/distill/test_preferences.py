@@ -52,6 +52,12 @@ def one(item: CandidateRecord) -> PreferencePair | str:
     return preference(item, load_prompt(), CARD)
 
 
+def pair_of(item: CandidateRecord) -> PreferencePair:
+    pair = one(item)
+    assert isinstance(pair, PreferencePair)
+    return pair
+
+
 def spans(text: str, mt: str) -> Annotation:
     return Annotation(
         {
@@ -102,18 +108,9 @@ def test_pairs_are_those_of_the_paper_read_plainly() -> None:
 
 def test_ties_go_to_the_likelier_then_to_the_first() -> None:
     a, b = answer(("Fuchs", "major")), answer(("Hund", "major"))
-    # Fuchs and Hund differ in nothing but their length; the third, with both, is the worst or the best alone.
-    same = answer(("den", "minor")), answer(("den", "minor"))
-    pair = one(record(same[0], same[1], a, logprobs=(-3.0, -1.0, -2.0)))
-    assert isinstance(pair, PreferencePair)
-    assert pair.chosen == same[0]
     reworded = answer(("Fuchs", "major")).replace('"x"', '"y"')  # the same annotation in other words
-    pair = one(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0)))
-    assert isinstance(pair, PreferencePair)
-    assert pair.rejected == reworded
-    pair = one(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0)))
-    assert isinstance(pair, PreferencePair)
-    assert pair.rejected == a
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0))).rejected == reworded
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0))).rejected == a
 
 
 def test_segments_without_a_preference_say_why() -> None:
@@ -126,8 +123,7 @@ def test_segments_without_a_preference_say_why() -> None:
 
 def test_invalid_candidates_are_neither_chosen_nor_rejected() -> None:
     a, b = answer(("Fuchs", "major")), answer()
-    pair = one(record("garbage", a, a, b, '{"errors": [', truncated=(False,) * 4 + (True,)))
-    assert isinstance(pair, PreferencePair)
+    pair = pair_of(record("garbage", a, a, b, '{"errors": [', truncated=(False,) * 4 + (True,)))
     assert (pair.chosen, pair.rejected) == (a, b)
 
 
@@ -184,8 +180,7 @@ def test_no_pairs_is_an_error_with_the_reason() -> None:
 
 
 def test_a_row_is_a_conversation_with_the_question_that_was_asked() -> None:
-    pair = one(replace(corpus()[0], lp="en-de"))
-    assert isinstance(pair, PreferencePair)
+    pair = pair_of(replace(corpus()[0], lp="en-de"))
     row = pair.row().content
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
     assert row["chosen"] == [{"role": "assistant", "content": pair.chosen}]

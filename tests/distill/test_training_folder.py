@@ -29,10 +29,8 @@ def lines(path: Path) -> list[Any]:
 
 def model_folder(tiny_model: Path, folder: Path) -> str:
     """The tiny model as a model name."""
-    (folder / "hparams.yaml").write_text(
-        f"class_identifier: mbr_esd_metric\nmodel: {tiny_model}\nn: 4\ngrounded: true\nmax_tokens: 77\n",
-        encoding="utf-8",
-    )
+    hparams = f"class_identifier: mbr_esd_metric\nmodel: {tiny_model}\nn: 4\ngrounded: true\nmax_tokens: 77\n"
+    (folder / "hparams.yaml").write_text(hparams, encoding="utf-8")
     return str(folder)
 
 
@@ -60,21 +58,12 @@ def trl(method: str, config: Path, *arguments: str) -> None:
 
 def test_the_configuration_says_the_papers_settings_to_trl(pairs: Path) -> None:
     _, (data, dpo, model, _) = parsed("dpo", pairs / "dpo.yaml", "--use_cpu", "true")
-    assert (dpo.beta, dpo.loss_type, dpo.optim, dpo.adam_beta1, dpo.adam_beta2) == (
-        0.5,
-        ["sigmoid"],
-        "lion_32bit",
-        0.9,
-        0.99,
-    )
+    assert (dpo.beta, dpo.loss_type, dpo.optim) == (0.5, ["sigmoid"], "lion_32bit")
+    assert (dpo.adam_beta1, dpo.adam_beta2) == (0.9, 0.99)
     assert (dpo.learning_rate, dpo.warmup_steps, dpo.weight_decay, dpo.num_train_epochs) == (1e-7, 50, 0.1, 5)
     assert 8 * dpo.gradient_accumulation_steps * dpo.per_device_train_batch_size == 256
-    assert (dpo.bf16, dpo.max_length, dpo.load_best_model_at_end, dpo.metric_for_best_model) == (
-        True,
-        None,
-        True,
-        "eval_loss",
-    )
+    assert (dpo.bf16, dpo.max_length) == (True, None)
+    assert (dpo.load_best_model_at_end, dpo.metric_for_best_model) == (True, "eval_loss")
     assert (data.dataset_name, dpo.output_dir, model.use_peft) == (str(pairs), str(pairs / "model"), False)
     _, (_, lora, model, _) = parsed("dpo", pairs / "dpo-lora.yaml", "--use_cpu", "true")
     assert (model.use_peft, model.load_in_4bit, lora.gradient_accumulation_steps) == (True, True, 256)
@@ -126,16 +115,8 @@ def test_no_answer_is_cut(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return real(self, model, inputs, *args, **more)
 
     monkeypatch.setattr(DPOTrainer, "compute_loss", spy)
-    trl(
-        "dpo",
-        pairs / "dpo.yaml",
-        "--num_train_epochs",
-        "1",
-        "--eval_strategy",
-        "no",
-        "--load_best_model_at_end",
-        "false",
-    )
+    once = ("--num_train_epochs", "1", "--eval_strategy", "no", "--load_best_model_at_end", "false")
+    trl("dpo", pairs / "dpo.yaml", *once)
     assert max(widths) > 1500
 
 
@@ -178,24 +159,10 @@ def test_examples_are_trained_and_people_and_choices_give_different_cards(
     state = json.loads((folder / "model" / "checkpoint-6" / "trainer_state.json").read_text("utf-8"))
     losses = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
     assert losses[-1] < losses[0]
-    ratings = [
-        {
-            "system": "A",
-            "doc": "d",
-            "seg_id": str(i),
-            "rater": "r",
-            "source": f"s{i}",
-            "target": "Der Hund",
-            "errors": [],
-        }
-        for i in range(4)
-    ]
     people = tmp_path / "ratings.tsv"
     head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
-    people.write_text(
-        head + "".join(f"A\td\t1\t{i}\tr\ts{i}\tDer <v>Hund</v>\tOther\tMajor\n" for i, _ in enumerate(ratings)),
-        "utf-8",
-    )
+    rows = [f"A\td\t1\t{i}\tr\ts{i}\tDer <v>Hund</v>\tOther\tMajor\n" for i in range(4)]
+    people.write_text("".join([head, *rows]), "utf-8")
     started = tmp_path / "started"
     assert main(["distill", "sft", str(people), "--lp", "en-de", "--model", model, "-o", str(started)]) == 0
     assert (load_card(str(started / "model")).decision.rule, load_card(str(started / "model")).n) == ("mbr", 4)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric import Candidate, decide
+from mbr_esd_metric import Candidate, DecisionOptions, decide
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.gemba_mqm import gemba_score
@@ -108,13 +108,7 @@ def test_score_given_is_the_mean_of_the_stated_scores() -> None:
 
 
 def test_the_stated_score_is_gembas() -> None:
-    unread = Candidate("The translation is fine.")
-    for candidate, score in ((Candidate(ANSWER), -11.0), (unread, 0.0)):
-        decision = decide(
-            [candidate], MT, rule="greedy", format="gemba-mqm", score="given", invalid="empty", source=SRC
-        )
-        assert decision.mqm == score
-    assert (
-        len(decide([Candidate(ANSWER)], MT, format="gemba-mqm", score="given", invalid="empty", source=SRC).annotation)
-        == 3
-    )
+    options = DecisionOptions("greedy", format="gemba-mqm", score="given", invalid="empty")
+    for text, score, errors in ((ANSWER, -11.0, 3), ("The translation is fine.", 0.0, 0)):
+        decision = decide([Candidate(text)], MT, options, source=SRC)
+        assert (decision.mqm, len(decision.annotation)) == (score, errors)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,26 +78,12 @@ def test_every_row_of_the_tables_is_measured(work: Path) -> None:
 
 def test_the_distilled_folder_scores_with_the_stock_command(work: Path, tmp_path: Path) -> None:
     pytest.importorskip("comet")
-    command = Path(sys.executable).parent / "comet-score"
+    comet_score = Path(sys.executable).parent / "comet-score"
     (tmp_path / "s.txt").write_text("Here are two.\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("Hier sind zwei.\n", encoding="utf-8")
-    done = subprocess.run(
-        [
-            str(command),
-            "-s",
-            "s.txt",
-            "-t",
-            "t.txt",
-            "--model",
-            f"{work / 'dpo' / 'lora'}?engine=transformers",
-            "--gpus",
-            "0",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=dict(os.environ),
-    )
+    model = f"{work / 'dpo' / 'lora'}?engine=transformers"
+    command = [str(comet_score), "-s", "s.txt", "-t", "t.txt", "--model", model, "--gpus", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     score = float(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
     assert 0 <= score <= 1

@@ -15,6 +15,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "research" / "rules_page.py"
 TEXT = "one two three four five six seven eight"
+HEADER = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
 ERROR = {"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "major"}
 
 
@@ -33,7 +34,7 @@ def made(folder: Path, name: str, useful: bool) -> list[str]:
     that can be read."""
     rng = random.Random(name)
     candidates, decoded, scores = [], [], []
-    ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    ratings = [HEADER]
     for number in range(40):
         wrong = rng.random() < 0.5
         pair = {"id": str(number), "src": f"s{number}", "mt": f"{TEXT} {number}"}
@@ -53,6 +54,18 @@ def made(folder: Path, name: str, useful: bool) -> list[str]:
     return ["--set", name, files[0], str(human), *single, "--scores", name, "gold itself", files[2]]
 
 
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The script, which writes `folder/page.md`."""
+    command = [sys.executable, str(SCRIPT), *words, "-o", str(folder / "page.md")]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def page_of(folder: Path, *words: str) -> str:
+    done = run(folder, *words)
+    assert done.returncode == 0, done.stderr
+    return (folder / "page.md").read_text()
+
+
 def rows_of(text: str) -> dict[str, list[str]]:
     return {row[0]: row for line in text.splitlines() if (row := [c.strip() for c in line.strip("|").split("|")])}
 
@@ -60,10 +73,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
-    sets = [*made(folder, "useful", True), *made(folder, "useless", False)]
-    command = [sys.executable, str(SCRIPT), *sets, "--resamples", "200", "-o", str(folder / "page.md")]
-    subprocess.run(command, check=True)
-    return (folder / "page.md").read_text()
+    return page_of(folder, *made(folder, "useful", True), *made(folder, "useless", False), "--resamples", "200")
 
 
 def test_every_rule_is_in_the_tables(page: str) -> None:
@@ -119,19 +129,8 @@ def test_the_conclusions_follow_from_the_tables(page: str) -> None:
 
 def test_a_part_of_a_set_counts_against_greedy_alone(tmp_path: Path) -> None:
     sets = [*made(tmp_path, "all", True), *made(tmp_path, "some", True)]
-    command = [
-        sys.executable,
-        str(SCRIPT),
-        *sets,
-        "--part",
-        "some",
-        "--resamples",
-        "50",
-        "-o",
-        str(tmp_path / "page.md"),
-    ]
-    subprocess.run(command, check=True)
-    said = (tmp_path / "page.md").read_text().split("## What follows\n")[1].split("## all\n")[0]
+    page = page_of(tmp_path, *sets, "--part", "some", "--resamples", "50")
+    said = page.split("## What follows\n")[1].split("## all\n")[0]
     to_map, to_greedy = (said.split(f"Against {base}:")[1].split("Against")[0] for base in ("MAP", "greedy"))
     assert "+1" in to_map
     assert "+2" not in to_map
@@ -142,7 +141,7 @@ def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     """The intervals are those of a plain bootstrap over sources: the same draws for both rows, one after the other."""
     rng = random.Random(2)
     candidates, given = [], []
-    ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    ratings = [HEADER]
     gold, scores = [], {"MAP": list[float](), "length": list[float](), "noise": list[float]()}
     for number in range(20):
         pair = {"id": str(number), "src": f"s{number % 7}", "mt": TEXT + " more" * rng.randrange(4) + f" {number}"}
@@ -160,10 +159,8 @@ def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     (tmp_path / "human.tsv").write_text("\n".join(ratings) + "\n")
     small = ["--set", "small", write(tmp_path / "c.jsonl", candidates), str(tmp_path / "human.tsv")]
     noise = ["--scores", "small", "noise", write(tmp_path / "noise.jsonl", given)]
-    command = [sys.executable, str(SCRIPT), *small, *noise, *made(tmp_path, "other", True), "--against"]
-    page = tmp_path / "page.md"
-    subprocess.run([*command, "noise", "--resamples", "150", "-o", str(page)], check=True)
-    head, table = page.read_text().split("Difference to noise, ")
+    words = [*small, *noise, *made(tmp_path, "other", True), "--against"]
+    head, table = page_of(tmp_path, *words, "noise", "--resamples", "150").split("Difference to noise, ")
     shown = rows_of(table.split("## other")[0])
     assert shown["rule"] == ["rule", "pearson", "spearman", "kendall"]
 
@@ -182,7 +179,7 @@ def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     said = rows_of(head.split("Against noise:")[1].split("Against")[0])
     assert said["MAP"][1] == "+1"
 
-    done = subprocess.run([*command, "nois", "-o", str(page)], capture_output=True, text=True)
+    done = run(tmp_path, *words, "nois")
     assert done.returncode == 2
     assert "'nois' is no row of scores of a --set; those are length, noise, gold itself" in done.stderr
 
@@ -200,17 +197,14 @@ def rank_correlation(one: list[float], other: list[float]) -> float:
 def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
     options = made(tmp_path, "one", True)
     options[options.index("--single") + 1] = "other"
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *options, "-o", str(tmp_path / "page.md")], capture_output=True, text=True
-    )
+    done = run(tmp_path, *options)
     assert done.returncode == 2
     assert "'other' is not the name of a --set or of --pairs; those are one" in done.stderr
 
 
 def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: Path) -> None:
     """Three raters who agree on half of the translations, and of whom one is alone on the rest."""
-    header = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
-    candidates, ratings = [], [header]
+    candidates, ratings = [], [HEADER]
     for number in range(8):
         mt = f"{TEXT} {number}"
         each = [{"text": answer(number % 2 == 0), "logprob": -1.0}, {"text": answer(False), "logprob": -2.0}]
@@ -221,9 +215,8 @@ def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: 
             ratings.append(f"X\td\t1\t{number}\t{rater}\ts{number}\t{target}\t{kind}")
     human = tmp_path / "human.tsv"
     human.write_text("\n".join(ratings) + "\n")
-    command = [sys.executable, str(SCRIPT), "--set", "three", write(tmp_path / "c.jsonl", candidates), str(human)]
-    subprocess.run([*command, "--resamples", "20", "-o", str(tmp_path / "page.md")], check=True)
-    rows = rows_of((tmp_path / "page.md").read_text().split("## three\n")[1].split("Difference to ")[0])
+    page = page_of(tmp_path, "--set", "three", write(tmp_path / "c.jsonl", candidates), str(human), "--resamples", "20")
+    rows = rows_of(page.split("## three\n")[1].split("Difference to ")[0])
     human_row = rows["one rater against the others"]
     # softdice-corpus: of 8 x 3 x 2 / 2 pairs, those of 4 translations are equal, and 2 of 3 of another are not.
     marked_both, marked_one = 4 * 3, 2
@@ -235,23 +228,17 @@ def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: 
 def test_pairs_count_the_lower_score_and_the_place(tmp_path: Path) -> None:
     """One error is marked where it was planted, one elsewhere, and one text is the shorter for it."""
     table, records = ["kind\tlp\tsource\tgood\tbad"], []
-    for number, (kind, bad, marked) in enumerate(
-        [
-            ("name", TEXT.replace("two", "2"), "2"),
-            ("name", TEXT.replace("two", "2"), "seven"),
-            ("omission", TEXT.replace(" two", ""), "one"),
-        ]
-    ):
+    renamed, shorter = TEXT.replace("two", "2"), TEXT.replace(" two", "")
+    spoilt = [("name", renamed, "2"), ("name", renamed, "seven"), ("omission", shorter, "one")]
+    for number, (kind, bad, marked) in enumerate(spoilt):
         table.append(f"{kind}\ten-de\ts{number}\t{TEXT}\t{bad}")
         for mt, span in ((TEXT, None), (bad, marked)):
             text = json.dumps({"errors": [ERROR | {"error_span": span}] if span else []})
             records.append({"id": mt, "src": f"s{number}", "mt": mt, "candidates": [{"text": text, "logprob": -1.0}]})
     (tmp_path / "pairs.tsv").write_text("\n".join(table) + "\n")
-    page = tmp_path / "page.md"
-    command = [sys.executable, str(SCRIPT), *made(tmp_path, "useful", True), "--resamples", "20", "-o", str(page)]
-    candidates = write(tmp_path / "p.jsonl", records)
-    subprocess.run([*command, "--pairs", "planted", candidates, str(tmp_path / "pairs.tsv")], check=True)
-    rows = rows_of(page.read_text().split("## planted\n")[1])
+    planted = ["--pairs", "planted", write(tmp_path / "p.jsonl", records), str(tmp_path / "pairs.tsv")]
+    page = page_of(tmp_path, *made(tmp_path, "useful", True), "--resamples", "20", *planted)
+    rows = rows_of(page.split("## planted\n")[1])
     assert rows["MAP"][1:] == ["3", "0", "2", "2", "1"]
     assert rows["no error"][1:] == ["0", "3", "0", "0", "0"]
     assert rows["length"][1:4] == ["0", "0", "-"]

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
-from types import ModuleType
 
+import address
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def address() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("address", ROOT / "scripts" / "address.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_all_files_name_the_address_of_setup_cfg(address: ModuleType) -> None:
+def test_all_files_name_the_address_of_setup_cfg() -> None:
     assert address.strangers() == []
 
 
-def test_a_change_reaches_every_file_and_a_stray_one_is_found(address: ModuleType, tmp_path: Path) -> None:
+def test_a_change_reaches_every_file_and_a_stray_one_is_found(tmp_path: Path) -> None:
     for file in address.FILES:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
@@ -44,6 +33,6 @@ def test_a_change_reaches_every_file_and_a_stray_one_is_found(address: ModuleTyp
     assert len(address.strangers(tmp_path)) == 1
 
 
-def test_what_is_no_address_is_refused(address: ModuleType) -> None:
+def test_what_is_no_address_is_refused() -> None:
     with pytest.raises(SystemExit, match="no address"):
         address.change("github.com/someone")
