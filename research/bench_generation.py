@@ -176,7 +176,7 @@ def bare(card: ModelCard, todo: Plan) -> int:
     bodies = [
         dialect.body(
             Query(
-                request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, todo.sampling
+                request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, card.sampling
             )
         )
         for request in todo.requests.values()
