@@ -24,7 +24,7 @@ import json
 import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,20 +173,9 @@ class DecisionRecord:
     def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
         """The record of a decision on the candidates of a record."""
         sides = {"translation": record.mt, "source": record.src}
-        return cls(
-            record.id,
-            decision.index,
-            decision.score,
-            decision.mqm,
-            decision.annotation,
-            tuple(sides[span.side][span.start : span.end] for span in decision.annotation),
-            decision.expected_utility,
-            decision.valid,
-            decision.distinct,
-            decision.invalid,
-            record.system,
-            decision.mqm_sd,
-        )
+        texts = tuple(sides[span.side][span.start : span.end] for span in decision.annotation)
+        same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
+        return cls(id=record.id, system=record.system, texts=texts, **same)
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import OWN_MODEL, ModelCard, with_options
 
@@ -181,18 +181,12 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
     parts = spelled_out(with_named(name, options or {}))
     cards = [_one_card(part) for part in parts]
-    return _pool(parts, cards) if len(cards) > 1 else cards[0]
+    if len(cards) == 1:
+        return cards[0]
+    from mbr_esd_metric.metric.pool import pooled
 
+    return pooled(parts, cards)
 
-#: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
-_OF_COMET = (
-    "Unbabel/XCOMET-XL",
-    "Unbabel/XCOMET-XXL",
-    "Unbabel/wmt22-comet-da",
-    "Unbabel/wmt22-cometkiwi-da",
-    "Unbabel/wmt23-cometkiwi-da-xl",
-    "Unbabel/wmt23-cometkiwi-da-xxl",
-)
 
 #: Options that a model does not take from the end of a name: its weights or candidates.
 _INHERENT = ("model", "adapter", "candidates")
@@ -250,43 +244,14 @@ def is_ours(model: str) -> bool:
     return is_model_folder(model.partition("?")[0])
 
 
-def _pool(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
-    """The first card, with the others; two language models of one card are numbered."""
-    _check_decided_together(names, cards)
-    # Settings of one language model are one model.
-    weights = [(card.model or card.servers, card.adapter, card.candidates) for card in cards]
-    bases = [card.title if card.own_model else name.partition("?")[0] for name, card in zip(names, cards, strict=True)]
-    of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
-    members = []
-    for card, base, which in zip(cards, bases, weights, strict=True):
-        numbered = base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}"
-        # One decision is about one text, so the first says what is judged at once.
-        card = dataclasses.replace(card, unit=cards[0].unit, context=cards[0].context)
-        members.append(card if card.own_model else dataclasses.replace(card, name=numbered))
-    return dataclasses.replace(members[0], others=tuple(members[1:]))
-
-
-def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) -> None:
-    """See that one decision can take the candidates of all; each model has its own answer format."""
-    first = cards[0].decision
-    for card in cards:
-        mine, its = first.described(), card.decision.described()
-        unequal = [key for key in mine if mine[key] != its[key] and key != "format"]
-        if unequal:
-            differ = ", ".join(f"{key}={mine[key]} and {its[key]}" for key in unequal)
-            raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
-    if first.decided_by.needs_logprobs or first.decided_by.candidates == "one":
-        raise OptionError(
-            f"rule={first.rule} does not go with models joined by +, whose log-probabilities cannot be compared; take "
-            "rule=mbr"
-        )
-    if len(set(names)) < len(names):
-        raise OptionError("the name has one model with the same options twice; leave one out")
-
-
 def _one_card(name: str) -> ModelCard:
     base, _, query = name.partition("?")
-    card = get_card(base) if base in card_names() else _other_card(base, name)
+    if base in card_names():
+        card = get_card(base)
+    else:
+        from mbr_esd_metric.metric.model_folder import other_card
+
+        card = other_card(base, _options(name), card_names())
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
@@ -296,34 +261,3 @@ def _one_card(name: str) -> ModelCard:
             raise OptionError(f"model option {key!r} is given twice")
         options[key] = unquote(value)
     return with_options(card, options)
-
-
-def _other_card(base: str, name: str) -> ModelCard:
-    """The card of a model folder; errors for a name that is neither that nor a card's."""
-    from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, folder_card, is_model_folder
-
-    if is_model_folder(base):
-        return folder_card(Path(base))
-    if Path(base).is_dir():
-        raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
-    if base.startswith(("/", "./", "../", "~")):
-        raise InputError(f"{base}: no such model folder")
-    first = base.partition("&")[0]
-    if first in card_names():
-        raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
-    error = unknown("model", base, (*card_names(), *_OF_COMET), "`mbr-esd models`")
-    raise OptionError(f"{error}; or give {_suggestion(base, _options(name))}")
-
-
-def _suggestion(base: str, options: Sequence[str]) -> str:
-    """The name for a model of the user's own, where a name is no card's. No password of a server is shown."""
-    options = [f"server={shown(unquote(one[7:]))}" if _key(one) == "server" else one for one in options]
-    keys = set(map(_key, options))
-    if base.endswith(".gguf"):
-        server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
-        return f"{OWN_MODEL}?{'&'.join(options) if 'server' in keys else server}"
-    if "model" not in keys:
-        options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
-    if "server" not in keys:
-        options.append("server=URL")
-    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(options)}"

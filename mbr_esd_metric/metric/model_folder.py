@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from mbr_esd_metric.elicit.prompt import TEMPLATES
-from mbr_esd_metric.errors import InputError, OptionError, printable
+from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
-from mbr_esd_metric.metric.card import OPTIONS, ModelCard, with_options
+from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.metric.card import OPTIONS, OWN_MODEL, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -80,3 +83,43 @@ def _of_folder(folder: Path, key: str, value: str) -> str:
             f"{folder}?{key}=..."
         )
     return value
+
+
+#: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
+_OF_COMET = (
+    "Unbabel/XCOMET-XL",
+    "Unbabel/XCOMET-XXL",
+    "Unbabel/wmt22-comet-da",
+    "Unbabel/wmt22-cometkiwi-da",
+    "Unbabel/wmt23-cometkiwi-da-xl",
+    "Unbabel/wmt23-cometkiwi-da-xxl",
+)
+
+
+def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> ModelCard:
+    """The card of a model folder; errors for a name that is neither that nor one of the cards', with its options."""
+    if is_model_folder(base):
+        return folder_card(Path(base))
+    if Path(base).is_dir():
+        raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
+    if base.startswith(("/", "./", "../", "~")):
+        raise InputError(f"{base}: no such model folder")
+    first = base.partition("&")[0]
+    if first in cards:
+        raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
+    error = unknown("model", base, (*cards, *_OF_COMET), "`mbr-esd models`")
+    raise OptionError(f"{error}; or give {_suggestion(base, options)}")
+
+
+def _suggestion(base: str, options: Sequence[str]) -> str:
+    """The name for a model of the user's own, where a name is no card's. No password of a server is shown."""
+    options = [f"server={shown(unquote(one[7:]))}" if one.startswith("server=") else one for one in options]
+    keys = {one.partition("=")[0] for one in options}
+    if base.endswith(".gguf"):
+        server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
+        return f"{OWN_MODEL}?{'&'.join(options) if 'server' in keys else server}"
+    if "model" not in keys:
+        options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
+    if "server" not in keys:
+        options.append("server=URL")
+    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(options)}"
