@@ -56,7 +56,7 @@ class Hypotheses:
         models: Sequence[Hashable | None] | None = None,
         stated: Sequence[float | None] | None = None,
     ) -> None:
-        self._given = logprobs
+        self._logprobs = logprobs
         self._stated = stated
         self._models = models
         self._outputs = outputs
@@ -143,7 +143,7 @@ class Hypotheses:
         outputs = [(self.of[i], self._outputs[i] if self._outputs is not None else None) for i in candidates]
         chances: dict[tuple[int, Hashable], float] = {}
         for i, output in zip(candidates, outputs, strict=True):
-            logprob = self._given[i] if self._given is not None else None
+            logprob = self._logprobs[i] if self._logprobs is not None else None
             if logprob is None:
                 raise InputError(f"candidate {i + 1} has no log-probability, which weights 'model' needs")
             chances[output] = max(chances.get(output, -math.inf), logprob)

@@ -16,6 +16,7 @@ import pytest
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.gemba_mqm import gemba_score
 from mbr_esd_metric.errors import InputError, MissingDependencyError
+from tests.helpers.foreign import module_of
 
 CATEGORIES = ("accuracy/mistranslation", "fluency/grammar", "style/awkward", "non-translation", "other")
 
@@ -27,13 +28,7 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> Any:
     if spec is None or spec.origin is None:
         pytest.skip("the package gemba is not installed (pip install --no-deps gemba==0.1.3)")
     monkeypatch.setitem(sys.modules, "ipdb", types.ModuleType("ipdb"))  # a debugger that the module imports
-    path = Path(spec.origin).with_name("gemba_mqm_utils.py")
-    module_spec = importlib.util.spec_from_file_location("gemba_mqm_utils", path)
-    assert module_spec is not None
-    assert module_spec.loader is not None
-    module = importlib.util.module_from_spec(module_spec)
-    module_spec.loader.exec_module(module)
-    return module
+    return module_of(Path(spec.origin).with_name("gemba_mqm_utils.py"))
 
 
 def test_the_messages_are_the_packages(theirs: Any) -> None:

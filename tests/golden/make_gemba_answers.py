@@ -1,6 +1,6 @@
 """Write gemba_answers.json: real answers to GEMBA's question, each with the score of the package's own parser.
 
-    python tests/golden/make_gemba_answers.py GEMBA_MQM_UTILS.py CANDIDATES.jsonl... > tests/golden/gemba_answers.json
+    PYTHONPATH=. python tests/golden/make_gemba_answers.py GEMBA_MQM_UTILS.py CANDIDATES.jsonl... > gemba_answers.json
 
 The candidates are those of `mbr-esd sample` with `format=gemba-mqm&prompt=gemba-mqm&dialect=plain`. The first file of
 the arguments is the module with `parse_mqm_answer`; it imports a debugger, which need not be there.
@@ -9,7 +9,6 @@ the arguments is the module with `parse_mqm_answer`; it imports a debugger, whic
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import inspect
 import io
 import json
@@ -17,17 +16,13 @@ import sys
 import types
 
 from mbr_esd_metric.files.records import read_candidates
+from tests.helpers.foreign import module_of
 
 
 def main(module: str, *files: str) -> None:
     """Print answer -> score, each answer once."""
     sys.modules.setdefault("ipdb", types.ModuleType("ipdb"))
-    spec = importlib.util.spec_from_file_location("gemba_mqm_utils", module)
-    assert spec is not None
-    assert spec.loader is not None
-    theirs = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(theirs)
-    parse = theirs.parse_mqm_answer
+    parse = module_of(module).parse_mqm_answer
     given = {"normalize": False} if "normalize" in inspect.signature(parse).parameters else {}
     texts = dict.fromkeys(text for file in files for record in read_candidates(file) for text in record.texts)
     with contextlib.redirect_stdout(io.StringIO()):

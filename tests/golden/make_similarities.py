@@ -12,7 +12,6 @@ commits; some of the cases go into the file.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import logging
 import platform
@@ -32,6 +31,8 @@ from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.elicit.formats.json import render_answer
+from tests.helpers.annotations import drawn
+from tests.helpers.foreign import module_of
 from tests.helpers.released_code import decide_released
 
 KEPT = 150
@@ -56,16 +57,6 @@ PEERS = (
     "wmt-conference/wmt25-mteval",
 )
 Pair = tuple[Annotation, Annotation, int]
-
-
-def load(name: str, path: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def provenance(tsv: str, paths: list[str], compared: dict[str, str]) -> dict[str, Any]:
@@ -102,15 +93,8 @@ def drawn_pairs(n: int) -> list[Pair]:
     """Annotations denser than people's: nested, overlapping in position and severity, at both ends."""
     rng = random.Random(7)
 
-    def draw(length: int) -> Annotation:
-        spans = []
-        for _ in range(rng.randint(0, 6)):
-            start = rng.randrange(length)
-            spans.append(ErrorSpan(start, rng.randint(start + 1, length), rng.choice(["major", "minor"])))
-        return Annotation(spans)
-
     lengths = [rng.choice([1, 2, 9, 30, 80]) for _ in range(n)]
-    return [(draw(length), draw(length), length) for length in lengths]
+    return [(drawn(rng, length, 6), drawn(rng, length, 6), length) for length in lengths]
 
 
 def dicts(annotation: Annotation) -> list[dict[str, Any]]:
@@ -156,11 +140,11 @@ def main() -> None:
     tsv, released, mtme, wmt23_path, wmt25_path = sys.argv[1:]
     logging.disable(logging.WARNING)
     sys.path[:0] = [released, mtme]
-    softf1, rerank = load("softf1", f"{released}/softf1.py"), load("rerank", f"{released}/rerank.py")
-    wmt23, wmt25 = load("wmt23", wmt23_path), load("wmt25", wmt25_path)
+    softf1, rerank = module_of(f"{released}/softf1.py"), module_of(f"{released}/rerank.py")
+    wmt23, wmt25 = module_of(wmt23_path), module_of(wmt25_path)
     from span_mt_metrics_eval import compute
 
-    real, drawn = rater_pairs(tsv), drawn_pairs(2000)
+    real, dense = rater_pairs(tsv), drawn_pairs(2000)
     largest: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
     kept: list[dict[str, Any]] = []
@@ -170,7 +154,7 @@ def main() -> None:
         counts[name] += 1
         return theirs
 
-    for number, (a, b, length) in enumerate([*real, *drawn]):
+    for number, (a, b, length) in enumerate([*real, *dense]):
         masks = [
             softf1.build_masks(
                 [{"error_span_start": s.start, "error_span_end": s.end, "severity": s.severity} for s in annotation],
@@ -193,7 +177,7 @@ def main() -> None:
             kept.append(case)
 
     corpora: dict[str, Any] = {}
-    for pairs in (real, drawn):
+    for pairs in (real, dense):
         gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(pairs)}}
         system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(pairs)}}
         compare("wmt23", corpus_f1([wmt23_counts(*p) for p in pairs]), wmt23.score_new(system, gold)["x"][2])
@@ -210,7 +194,10 @@ def main() -> None:
             precision, recall = sums[0] / sums[1], sums[2] / sums[3]
             theirs = compute([dicts(a) for a, _, _ in pairs], [dicts(b) for _, b, _ in pairs], **options).f_score
             compare("mpp micro", 2 * precision * recall / (precision + recall), theirs)
-    few = [(Annotation(_spans(c["candidate"])), Annotation(_spans(c["support"])), c["length"]) for c in kept]
+    few = [
+        (*(Annotation(ErrorSpan(*key) for key in c[side]) for side in ("candidate", "support")), c["length"])
+        for c in kept
+    ]
     gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(few)}}
     system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(few)}}
     corpora["wmt23"] = wmt23.score_new(system, gold)["x"][2]
@@ -248,10 +235,6 @@ def main() -> None:
     }
     target = Path(__file__).with_name("similarities.json")
     target.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
-
-
-def _spans(keys: Any) -> list[ErrorSpan]:
-    return [ErrorSpan(*key) for key in keys]
 
 
 if __name__ == "__main__":

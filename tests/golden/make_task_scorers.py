@@ -12,7 +12,6 @@ Needs their repositories, WMT-QE-Task/qe-eval-scripts and wmt-conference/wmt25-m
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import sys
 import tempfile
@@ -25,19 +24,11 @@ import pandas as pd
 from mbr_esd_metric.adapters.qe_tsv import unquoted
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.submitting import write_submission
+from tests.helpers.foreign import module_of
 from tests.helpers.wmt_folder import marked_words, repeated_spans, write_folder
 
 KEYS = ["doc_id", "segment_id", "source_lang", "target_lang", "set_id", "system_id", "domain_name", "method"]
 SPANS = ["start_indices", "end_indices", "error_types"]
-
-
-def module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def of_the_task(wmt23: Any, table: Path, folder: Path) -> list[float]:
@@ -74,8 +65,8 @@ def as_in_2023(table: Path, lp: str, gold: bool) -> Path:
 
 
 def main() -> None:
-    wmt23 = module(Path(sys.argv[1]) / "wmt23" / "task2_evaluate.py")
-    wmt25 = module(Path(sys.argv[3]) / "scripts" / "scoring" / "task2" / "scoring_esa.py")
+    wmt23 = module_of(Path(sys.argv[1]) / "wmt23" / "task2_evaluate.py")
+    wmt25 = module_of(Path(sys.argv[3]) / "scripts" / "scoring" / "task2" / "scoring_esa.py")
     found: dict[str, Any] = {"wmt23": {}, "wmt25": {}}
     with tempfile.TemporaryDirectory() as folder:
         found["wmt23"]["2023_en-de_test"] = of_the_task(wmt23, Path(sys.argv[5]), Path(folder))

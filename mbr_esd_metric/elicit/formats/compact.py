@@ -8,7 +8,6 @@ Inside the angle brackets a backslash stands before ``<``, ``>`` and itself, and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast
 
@@ -52,8 +51,9 @@ Translation in {target_lang}:
 #: Escapes inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN = {written: character for character, written in _ESCAPES.items()}
-_CHARACTERS = r"([^<>\\\x00-\x1f\x7f]|\\[\\<>nrt])"
-_SPAN = r"(major|minor) <((?:" + _CHARACTERS[1:-1] + r")+)>"
+_CHARACTERS = r"[^<>\\\x00-\x1f\x7f]|\\[\\<>nrt]"
+_ANY_WORDS = f"({_CHARACTERS})+"
+_SPAN = f"(major|minor) <((?:{_CHARACTERS})+)>"
 _OMITTED = "omitted "
 #: By whether an answer says what is left out: an error.
 _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPAN}")}
@@ -81,10 +81,13 @@ class CompactFormat(AnswerFormat):
     reader = CompactParser
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans: str | None = _CHARACTERS + "+"
-        if grounded:
-            spans = grounded_spans(translation, _ESCAPES)
-        return answers([] if spans is None else ["(major|minor) <" + spans + ">"])
+        texts = {"": translation, _OMITTED: source} if self.both_sides else {"": translation}
+        words = {before: grounded_spans(text, _ESCAPES) if grounded else _ANY_WORDS for before, text in texts.items()}
+        errors = [f"{before}(major|minor) <{some}>" for before, some in words.items() if some is not None]
+        if not errors:
+            return NONE
+        error = errors[0] if len(errors) == 1 else f"({'|'.join(errors)})"
+        return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
     def usual_tokens(self, translation: str) -> int:
         """Those of JSON by 13 to 51, as on TED en-de in Gemma's tokens."""
@@ -108,21 +111,6 @@ class CompactOmissionsFormat(CompactFormat):
     name = "compact-omissions"
     templates = MappingProxyType({"v1": _OMISSIONS_V1})
     both_sides = True
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        spans = [(before, _CHARACTERS + "+") for before in ("", _OMITTED)]
-        if grounded:
-            pieces = (grounded_spans(translation, _ESCAPES), grounded_spans(source, _ESCAPES))
-            spans = [(before, some) for (before, _), some in zip(spans, pieces, strict=True) if some is not None]
-        return answers([f"{before}(major|minor) <{some}>" for before, some in spans])
-
-
-def answers(errors: Sequence[str]) -> str:
-    """A regular expression of answers that are lists of up to `MOST` such errors."""
-    if not errors:
-        return NONE
-    error = errors[0] if len(errors) == 1 else f"({'|'.join(errors)})"
-    return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
 
 def _errors(answer: str, both: bool, before: int) -> list[tuple[Written, tuple[int, int]]] | Invalid:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.elicit.formats.compact import CompactOmissionsFormat, CompactParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
 
@@ -57,7 +58,5 @@ class EsaFormat(CompactOmissionsFormat):
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The score is what the errors leave of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
-        from mbr_esd_metric.core.mqm import mqm_score
-
         errors, lost = super().answer(annotation, translation, source)
         return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost

@@ -20,7 +20,7 @@ from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES, OMI
 from mbr_esd_metric.elicit.words import grounded_spans
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
-STRING_CHARACTERS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])'
+ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'
 #: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
@@ -35,7 +35,7 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
-def output_grammar(error_span: str | None = STRING_CHARACTERS + "+", omitted_span: str | None = None) -> str:
+def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None) -> str:
     """The regular expression of an answer: ``{"errors": [...]}``.
 
     Args:
@@ -92,7 +92,8 @@ class JsonFormat(AnswerFormat):
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return output_grammar(grounded_spans(translation, _ESCAPES)) if grounded else output_grammar()
+        texts = (translation, source) if self.both_sides else (translation,)
+        return output_grammar(*(grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts))
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text; each can be said where its text is first found at its own place.
@@ -117,11 +118,6 @@ class JsonOmissionsFormat(JsonFormat):
     templates = OMISSION_TEMPLATES
     schema = json.dumps(output_schema(omissions=True))
     both_sides = True
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        if grounded:
-            return output_grammar(grounded_spans(translation, _ESCAPES), grounded_spans(source, _ESCAPES))
-        return output_grammar(omitted_span=STRING_CHARACTERS + "+")
 
 
 def answer_category(published: str | None) -> tuple[str, str]:
