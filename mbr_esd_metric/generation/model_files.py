@@ -89,11 +89,7 @@ def vllm_argument(options: EngineOptions, key: str) -> str | None:
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:
-    """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved.
-
-    Raises:
-        EngineError: the adapter's folder does not exist.
-    """
+    """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved."""
     folder = Path(options.model)
     identity = {"model": _digest(folder) if folder.is_dir() else options.model, "dtype": options.dtype}
     if options.revision is not None:
@@ -123,9 +119,6 @@ def model_name(options: EngineOptions) -> str:
     It is the hub id, with ``@REVISION`` if one is given; or, for a folder on this machine, its name and eight digits of
     its content's SHA-256. An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change
     candidates as ``@KEY:VALUE``.
-
-    Raises:
-        EngineError: the adapter's folder does not exist.
     """
     identity = model_identity(options)
     name = options.model
@@ -141,11 +134,7 @@ def model_name(options: EngineOptions) -> str:
 
 
 def check_model_folder(options: EngineOptions) -> None:
-    """Check that the adapter, and a model given as a path, exist; a hub id ("organisation/name") passes.
-
-    Raises:
-        EngineError: a path does not exist, or is no model folder.
-    """
+    """Raise `EngineError` if the adapter, or a model given as a path, is no folder; a hub id passes."""
     if options.adapter is not None:
         _adapter(options.adapter)
     folder = Path(options.model)

@@ -29,12 +29,7 @@ _parked: threading.Thread | None = None
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """Model, with its adapter merged in, and tokenizer.
-
-    Raises:
-        EngineError: it cannot be downloaded, does not fit in memory, or is of an unknown kind.
-        MissingDependencyError: there is an adapter, and peft is not installed.
-    """
+    """Model, with its adapter merged in, and tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -57,7 +52,12 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
                 "engine=transformers needs; use engine=vllm or engine=server"
             )
         if options.adapter is not None:
-            model = _with_adapter(model, options.adapter)
+            try:
+                from peft import PeftModel
+            except ImportError:
+                raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
+            with quiet_peft():
+                model = PeftModel.from_pretrained(model, options.adapter, low_cpu_mem_usage=True).merge_and_unload()
         return model.eval(), tokenizer
 
 
@@ -116,15 +116,6 @@ def placement(device: str) -> dict[str, Any]:
     if importlib.util.find_spec("accelerate") is None:
         raise EngineError("a model on GPUs needs the package accelerate; install it with: pip install accelerate")
     return {"device_map": "balanced" if torch.cuda.device_count() > 1 else "cuda"}
-
-
-def _with_adapter(model: Any, adapter: str) -> Any:
-    try:
-        from peft import PeftModel
-    except ImportError:
-        raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
-    with quiet_peft():
-        return PeftModel.from_pretrained(model, adapter, low_cpu_mem_usage=True).merge_and_unload()
 
 
 def _cannot_load(options: EngineOptions, error: Exception) -> str:
@@ -205,12 +196,7 @@ def _memory() -> int | None:
 
 
 def merged_folder(options: EngineOptions) -> Path:
-    """The folder of `model` with `adapter` merged in, as engine=transformers merges it; it is kept in the cache folder.
-
-    Raises:
-        EngineError: the model or the adapter cannot be loaded, or the cache folder cannot be written.
-        MissingDependencyError: peft is not installed.
-    """
+    """The folder of `model` with `adapter` merged in as engine=transformers merges it, made once."""
 
     def make(folder: Path) -> None:
         model, tokenizer = load_merged(options)

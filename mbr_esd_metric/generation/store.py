@@ -95,11 +95,7 @@ class CandidateStore:
         return {number for number, *_ in self._rows("number", key, n)}
 
     def get(self, key: str, n: int) -> list[Candidate | None]:
-        """Samples 0 to n - 1 of the request, None if one is missing.
-
-        Raises:
-            StoreError: the file is damaged; names the first damaged sample.
-        """
+        """Samples 0 to n - 1 of the request, None if one is missing; `StoreError` names the first damaged one."""
         samples: list[Candidate | None] = [None] * n
         for number, content, checksum in self._rows("number, content, checksum", key, n):
             with self._reported("read"):
@@ -114,11 +110,12 @@ class CandidateStore:
         Raises:
             StoreError: the disk is full, the file damaged or read-only; what was stored before is kept.
         """
-        with self._reported("write"), self._transaction():
-            self._connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
-            (request,) = self._connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
+        with self._reported("write"), self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
+            (request,) = connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
             rows = ((number, _content(sample)) for number, sample in enumerate(samples, first))
-            self._connection.executemany(
+            connection.executemany(
                 "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)",
                 ((request, number, content, _checksum(key, number, content)) for number, content in rows),
             )
@@ -165,19 +162,16 @@ class CandidateStore:
         """Make the tables if there are none. This comes before WAL, so that a file of somebody else is not touched."""
         if self._has_tables():
             return
-        with self._transaction():
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
             if not self._has_tables():
-                self._connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                self._connection.execute(f"PRAGMA user_version = {_FORMAT}")
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {_FORMAT}")
                 for table in _TABLES:
-                    self._connection.execute(table)
+                    connection.execute(table)
 
     def _has_tables(self) -> bool:
-        """Whether the file has our tables and not nothing; a view or a trigger in their place could run for ever.
-
-        Raises:
-            StoreError: the file holds something else.
-        """
+        """Whether the file has our tables and not nothing; what else it holds, such as a view, could run for ever."""
         try:
             tables = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
             (application,), (version,) = (
@@ -214,17 +208,6 @@ class CandidateStore:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _reported(self, doing: str) -> Iterator[None]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.errors import EngineError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,11 +55,7 @@ class Vocabulary:
     """The bytes of each token of a tokenizer; special tokens stand for no text and are left out."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Read the vocabulary of a transformers tokenizer.
-
-        Raises:
-            EngineError: the tokenizer has no end token, or is neither byte-level nor made by SentencePiece.
-        """
+        """Read the vocabulary of a transformers tokenizer, byte-level or made by SentencePiece."""
         if tokenizer.eos_token_id is None:
             raise EngineError("the model's tokenizer has no end token; set eos_token in its tokenizer_config.json")
         self.eos: int = tokenizer.eos_token_id
@@ -92,15 +88,9 @@ class Vocabulary:
             expression: what the whole answer matches.
             width: V, the number of the model's logits; at least that of the vocabulary.
             device: where `TokenGrammar.forbidden` is wanted.
-
-        Raises:
-            EngineError: the expression is malformed, or no sequence of tokens matches it.
-            MissingDependencyError: outlines_core is not installed.
         """
-        try:
-            import outlines_core
-        except ImportError:
-            raise MissingDependencyError("outlines_core", "transformers", "engine=transformers") from None
+        import outlines_core
+
         tokens: dict[bytes, list[int]] = {}
         for number, spelled in self._bytes.items():
             if spelled and number < width:

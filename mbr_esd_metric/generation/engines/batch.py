@@ -61,11 +61,7 @@ class BatchEngine(ServerEngine):
     place: ClassVar[str] = ""
 
     def __init__(self, options: EngineOptions, pace: Pace | None = None) -> None:
-        """Read the options; the server is not asked yet.
-
-        Raises:
-            EngineError: no server is named, or several are.
-        """
+        """Read the options; the server is not asked yet."""
         self._options, self._pace = options, pace or Pace()
         servers = addresses_of(options)
         if len(servers) > 1:
@@ -88,9 +84,7 @@ class BatchEngine(ServerEngine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Submit the requests that no earlier batch holds, wait for all batches, and yield their results.
 
-        Raises:
-            EngineError: the service refuses the key, a file or a batch. Or some segments failed: then it is raised at
-                the end and names them. The same command finds the submitted batches again.
+        Whatever ends it, the same command finds the submitted batches again.
         """
         job = self.job(self._options, sampling, [self._address], RetryPolicy())
         parts = {_name(part): part for part in parts_of(requests, job.dialect.per_request)}

@@ -44,12 +44,7 @@ class RayEngine(Engine):
     extra: ClassVar[str] = "ray"
 
     def __init__(self, options: EngineOptions) -> None:
-        """Connect to the cluster; the model is loaded by the actors when `generate` starts.
-
-        Raises:
-            MissingDependencyError: Ray is not installed.
-            EngineError: no cluster can be reached or started.
-        """
+        """Connect to the cluster, or start one; the model is loaded by the actors when `generate` starts."""
         _require_ray()
         import ray
 
@@ -75,11 +70,7 @@ class RayEngine(Engine):
         return engine_class(_engine_name()).identity(options)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Spread the requests over the actors, and yield the parts as the actors return them.
-
-        Raises:
-            EngineError: an actor failed; the message is the actor's.
-        """
+        """Spread the requests over the actors, and yield the parts as the actors return them."""
         import ray
 
         gpus = tensor_parallel(self._options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
@@ -118,11 +109,7 @@ class _Workers:
         self._load: dict[Any, int] = {}
 
     def results(self) -> Iterator[Generated]:
-        """The parts of the actors, as they return them.
-
-        Raises:
-            EngineError: an actor's engine failed; or actors are lost again and again.
-        """
+        """The parts of the actors, as they return them; an actor's error ends it, or actors that are lost in a row."""
         import ray
 
         lost = 0

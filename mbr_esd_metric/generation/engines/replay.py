@@ -31,9 +31,7 @@ class ReplayEngine(Engine):
     shared: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions) -> None:
-        """Remember the file; raises `EngineError` if it does not exist."""
-        problem = self.problem(options)
-        if problem is not None:
+        if (problem := self.problem(options)) is not None:
             raise EngineError(problem)
         self._path = Path(options.model)
         self._places: list[SegmentKey] | None = None
@@ -52,11 +50,7 @@ class ReplayEngine(Engine):
 
     @classmethod
     def format(cls, options: EngineOptions) -> str | None:
-        """The answer format that the file's first record says; None if it says none, or there is no file.
-
-        Raises:
-            InputError: that record is malformed.
-        """
+        """The answer format that the file's first record says; None if it says none, or there is no file."""
         first = None if cls.problem(options) else next(read_candidates(Path(options.model)), None)
         return None if first is None else first.columns.format
 

@@ -43,12 +43,7 @@ class ServerEngine(Engine):
     loads_weights: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
-        """Connect. At least one server must answer, and those that answer must serve the model.
-
-        Raises:
-            MissingDependencyError: the package aiohttp is not installed.
-            EngineError: no server is named or answers, the key is refused, or the model is not served there.
-        """
+        """Connect. At least one server must answer, and those that answer must serve the model."""
         self._options = options
         self._policy = policy or RetryPolicy()
         self._model = model_name(options)
@@ -104,10 +99,7 @@ class ServerEngine(Engine):
         """Sample every request, many at a time; a part is yielded as soon as its reply is in.
 
         Requests go out in the order in which they are given, each taken when it can be sent. A segment that the server
-        refuses does not stop the others.
-
-        Raises:
-            EngineError: at once if no request can succeed; at the end, with the segments' labels, if some failed.
+        refuses does not stop the others: `EngineError` is raised at once only if no request can succeed.
         """
         yield from Client(self.job(self._options, sampling, self._servers, self._policy), requests)
 

@@ -80,12 +80,6 @@ class TaggerEngine(Engine):
     rank: ClassVar[int | None] = 4
 
     def __init__(self, options: EngineOptions) -> None:
-        """Load model and tokenizer.
-
-        Raises:
-            EngineError: the model cannot be loaded, has other labels, or a slow tokenizer.
-            OptionError: an adapter.
-        """
         check_model_folder(options)
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")

@@ -58,13 +58,7 @@ class TransformersEngine(Engine):
     rank: ClassVar[int | None] = 3
 
     def __init__(self, options: EngineOptions) -> None:
-        """Load model and tokenizer.
-
-        Raises:
-            EngineError: the model cannot be downloaded, is not a causal language model with a chat template, or does
-                not fit into memory.
-            OptionError: options that this engine does not support.
-        """
+        """Load model and tokenizer; a model without a chat template is refused."""
         if options.vllm:
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"

@@ -53,12 +53,6 @@ class VllmEngine(Engine):
     rank: ClassVar[int | None] = 2
 
     def __init__(self, options: EngineOptions) -> None:
-        """Load the model.
-
-        Raises:
-            MissingDependencyError: vLLM is not installed.
-            EngineError: the model cannot be downloaded or does not fit.
-        """
         require_vllm()
         check_model_folder(options)
         if is_cpu_build():
@@ -125,10 +119,7 @@ class VllmEngine(Engine):
         """Sample every request. When a request is done, its samples are yielded and another request takes its place.
 
         vLLM's own `LLM.generate` returns nothing before all requests are done. Its last sequences run alone, and a run
-        that is stopped loses everything. A prompt that is too long does not stop the others.
-
-        Raises:
-            EngineError: an error of vLLM's; at the end, with the segments' labels, if prompts were too long.
+        that is stopped loses everything. A prompt that is too long is an error at the end, and stops no other.
         """
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
@@ -274,11 +265,7 @@ def _by_token(completion: Any) -> TokenLogprobs | None:
 
 
 def lora_rank(adapter: str) -> int:
-    """The smallest rank vLLM offers that holds the adapter's.
-
-    Raises:
-        EngineError: the folder has no readable adapter_config.json.
-    """
+    """The smallest rank vLLM offers that holds the adapter's; `EngineError` if the folder does not say it."""
     path = Path(adapter).expanduser() / "adapter_config.json"
     try:
         rank = int(json.loads(path.read_text(encoding="utf-8"))["r"])

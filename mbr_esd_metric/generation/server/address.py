@@ -33,11 +33,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """The address that a user wrote.
-
-        Raises:
-            EngineError: the text is not an http or https URL; the message shows no password.
-        """
+        """The address that a user wrote; raises `EngineError`, without a password, if it is no http or https URL."""
         try:
             parts = urlsplit(text)
             port, host = parts.port, parts.hostname

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
-from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.detection import slot_count
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import (
@@ -31,7 +31,6 @@ from mbr_esd_metric.generation.server.failures import (
     SchemaViolation,
     TransientError,
     classify,
-    format_ignored,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
 from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format, read_reply
@@ -308,7 +307,12 @@ class Client:
                 await asyncio.sleep(min(job.policy.wait(tries.invalid), 1.0))
                 return part
             if isinstance(failure, SchemaViolation) and address not in self._obedient:
-                raise format_ignored(address, job.dialect.name, job.dialect.guide, failure.text)
+                raise EngineError(
+                    f"{address} does not obey the field {job.dialect.guide}: it answered "
+                    f"{excerpt(failure.text, 60)!r}. For dialect={job.dialect.name} use a server that has guided "
+                    "output, without a reasoning parser (mbr-esd serve starts one); dialect=plain asks for none, and "
+                    "counts what is malformed"
+                )
             self._fail(part, f"{address} gave {tries.invalid} invalid replies, the last one: {failure}")
             return None
         # A server that is busy with other requests of this run has not failed.

@@ -38,12 +38,7 @@ _lock = threading.Lock()
 
 
 def addresses_of(options: EngineOptions) -> list[Address]:
-    """The servers of the options.
-
-    Raises:
-        EngineError: there is none, or one that is no address.
-        MissingDependencyError: aiohttp is not installed.
-    """
+    """The servers of the options; raises `EngineError` if there is none, one that is no address, or no aiohttp."""
     if not options.server:
         raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
     require_aiohttp()
@@ -88,11 +83,7 @@ def _detect(addresses: Sequence[Address]) -> str:
 
 
 def confirm(options: EngineOptions, assumed: Dialect) -> None:
-    """Check that the servers speak the dialect that was assumed before they answered.
-
-    Raises:
-        EngineError: they speak another one, so that candidates would be stored under wrong keys.
-    """
+    """Check that the servers speak the dialect that was assumed before they answered, as part of the store's keys."""
     with _lock:
         _silent.clear()
     spoken = dialect_of(options)
@@ -207,11 +198,7 @@ async def model_names(http: Http, address: Address, dialect: Dialect) -> list[st
 
 
 async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | None:
-    """How many samples a server works on at once; None if it does not say, and queues what is too many.
-
-    Raises:
-        TransientError, EngineError: as `Http.get`.
-    """
+    """How many samples a server works on at once; None if it does not say, and queues what is too many."""
     if not isinstance(dialect.slots, tuple):
         return dialect.slots
     path, field = dialect.slots
@@ -220,7 +207,7 @@ async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | No
 
 
 async def check_served(http: Http, address: Address, dialect: Dialect, model: str) -> EngineError | None:
-    """Why this server cannot be asked for this model; None if it can, or does not list its models.
+    """Why this server does not answer; None if it serves the model, or does not list its models.
 
     Raises:
         EngineError: the server answers, but does not serve the model, or refuses the key.

@@ -71,11 +71,7 @@ class Response:
     body: bytes
 
     def json(self) -> object:
-        """The body's value.
-
-        Raises:
-            TransientError: the body is not JSON, for instance because the reply was cut.
-        """
+        """The body's value; raises `TransientError` if it is not JSON, for instance because the reply was cut."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -128,15 +124,6 @@ def classify(response: Response, address: Address, model: str) -> Exception:
     fix = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
     return RequestRejected(
         f"the server refuses the request ({status} {message}){fix}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
-    )
-
-
-def format_ignored(address: Address, dialect: str, field: str, text: str) -> EngineError:
-    """The error of a server that answers, but not in the form asked for."""
-    return EngineError(
-        f"{address} does not obey the field {field}: it answered {excerpt(text, 60)!r}. For dialect={dialect} "
-        "use a server that has guided output, without a reasoning parser (mbr-esd serve starts one); "
-        "dialect=plain asks for none, and counts what is malformed"
     )
 
 

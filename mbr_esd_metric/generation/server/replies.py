@@ -87,11 +87,7 @@ def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
 
 
 def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
-    """Check that a sample has the requested format; a sample that was cut need not have it.
-
-    Raises:
-        SchemaViolation: the sample has another format.
-    """
+    """Raise `SchemaViolation` if a sample is not in the requested format; one that was cut need not be."""
     if sample.truncated or dialect.guidance == "none":
         return
     check = _is_object if dialect.guidance == "schema" else _in_grammar
@@ -167,11 +163,7 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
 
 
 def total_logprob(logprobs: object, text: str) -> tuple[float, int]:
-    """Sum and number of the log-probabilities of a choice's tokens.
-
-    Raises:
-        InvalidResponse: there are none, one is no log-probability, or there is a text and no token.
-    """
+    """Sum and number of the log-probabilities of a choice's tokens; raises `InvalidResponse` if one is none."""
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if not isinstance(content, list):
         raise InvalidResponse("the server returns no log-probabilities")
