@@ -35,8 +35,9 @@ def test_samples_come_back_as_they_were_whatever_is_in_them(tmp_path: Path) -> N
     ]
     with CandidateStore(tmp_path / "new" / "folder" / "s.sqlite") as store:
         store.put("key", 2, odd)
+        store.put("key", 4, samples(0, 2))
     with CandidateStore(tmp_path / "new" / "folder" / "s.sqlite") as store:
-        assert store.get("key", 6) == [None, None, *odd, None]
+        assert store.get("key", 7) == [None, None, *odd, *samples(1, 1), None], "what is stored stays"
         assert store.get("key", 3) == [None, None, odd[0]]
         assert store.get("another", 2) == [None, None]
 
@@ -57,16 +58,6 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_is_left(tmp_path:
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
     assert modes == {"s.sqlite": 0o600, "s.sqlite-wal": 0o600, "s.sqlite-shm": 0o600}
     assert shared.stat().st_mode & 0o777 == 0o664, "a store that a team shares stays theirs"
-
-
-def test_more_samples_are_added_to_those_that_are_there(tmp_path: Path) -> None:
-    with CandidateStore(tmp_path / "s.sqlite") as store:
-        store.put("key", 0, samples(0, 16))
-        store.put("key", 10, [Candidate("another", logprob=-1.0, tokens=1)] * 10)
-        got = store.get("key", 64)
-    assert got[:16] == samples(0, 16), "what is stored stays"
-    assert got[16:20] == [Candidate("another", logprob=-1.0, tokens=1)] * 4
-    assert got[20:] == [None] * 44
 
 
 def test_where_the_store_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -169,7 +160,6 @@ def test_a_full_disk_keeps_what_was_stored(tmp_path: Path) -> None:
         store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         with pytest.raises(StoreError, match="the disk is full; what was stored before is kept"):
             store.put("second", 0, samples(0, 1000))
-        assert store.get("first", 16) == samples(0, 16)
         assert store.get("second", 1000) == [None] * 1000
     with CandidateStore(path) as store:
         assert store.get("first", 16) == samples(0, 16)
@@ -186,6 +176,7 @@ def run(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
     )
 
 
+#: Reads two samples; or writes one, and prints the error.
 ATTEMPT = """
 import os, sys
 from mbr_esd_metric.errors import StoreError
@@ -196,7 +187,10 @@ if os.geteuid() == 0:  # root may write everywhere; only now, as others may not 
     os.setgid(65534); os.setuid(65534)
 try:
     with CandidateStore(sys.argv[1]) as store:
-        store.put("key", 0, [Candidate("text", logprob=-1.0, tokens=1)])
+        if sys.argv[2] == "read":
+            print([one.text for one in store.get("key", 2)])
+        else:
+            store.put("key", 0, [Candidate("text", logprob=-1.0, tokens=1)])
 except StoreError as error:
     print(error)
 """
@@ -223,8 +217,7 @@ def test_no_permission_is_an_error_with_the_fix(open_folder: Path, what: str) ->
     os.chmod(folder, 0o555)
     before = path.read_bytes() if path.exists() else None
     try:
-        process = run(ATTEMPT, str(path))
-        out, err = process.communicate(timeout=300)
+        out, err = run(ATTEMPT, str(path), "write").communicate(timeout=300)
     finally:
         os.chmod(folder, 0o755)
     assert err == ""
@@ -346,17 +339,6 @@ def test_a_cell_that_is_not_as_it_was_stored_is_damage(tmp_path: Path, column: s
         store.get("key", 2)
 
 
-READ = """
-import os, sys
-from mbr_esd_metric.generation.store import CandidateStore
-import urllib.parse
-if os.geteuid() == 0:
-    os.setgid(65534); os.setuid(65534)
-with CandidateStore(sys.argv[1]) as store:
-    print([one.text for one in store.get("key", 2)])
-"""
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions work differently there")
 def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path) -> None:
     folder = open_folder / "folder"
@@ -366,7 +348,7 @@ def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path) -> None:
     os.chmod(path, 0o444)
     os.chmod(folder, 0o555)
     try:
-        out, err = run(READ, str(path)).communicate(timeout=300)
+        out, err = run(ATTEMPT, str(path), "read").communicate(timeout=300)
     finally:
         os.chmod(folder, 0o755)
     assert err == ""
@@ -374,25 +356,21 @@ def test_a_full_store_is_read_from_a_read_only_disk(open_folder: Path) -> None:
     assert sorted(folder.iterdir()) == [path]
 
 
-def test_a_store_in_memory_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It made a file called :memory:."""
-    monkeypatch.chdir(tmp_path)
-    for name in (":memory:", None):
-        monkeypatch.setenv("MBR_ESD_STORE", ":memory:")
-        with CandidateStore.open(name) as store:
-            store.put("key", 0, samples(0, 2))
-            assert store.get("key", 2) == samples(0, 2)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["none", "None", "off"])
-def test_no_store_is_no_file_of_that_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_names_that_are_no_file(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`store=none` made a file called none."""
+
+    def opened(name: str) -> CandidateStore:
+        monkeypatch.setenv("MBR_ESD_STORE", name if by == "environment" else "")
+        return CandidateStore.open(None if by == "environment" else name)
+
     monkeypatch.chdir(tmp_path)
-    for environment, given in (("", name), (name, None)):
-        monkeypatch.setenv("MBR_ESD_STORE", environment)
+    with opened(":memory:") as store:
+        store.put("key", 0, samples(0, 2))
+        assert store.get("key", 2) == samples(0, 2)
+    for name in ("none", "None", "off"):
         with pytest.raises(StoreError, match="store=:memory: to keep nothing"):
-            CandidateStore.open(given)
+            opened(name)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,42 +6,38 @@ import email
 import itertools
 import json
 import re
-import threading
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from tests.helpers.chat_server import FakeServer, _Handler, _Server
+from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
 
 
-class FakeBatchServer:
-    """Files and batches; a context manager.
+@dataclass
+class FakeBatchServer(LocalServer):
+    """Files and batches.
 
-    Args:
+    Attributes:
         model: the name it serves.
         looks: how often a batch is looked at before it is over.
-        fail: custom ids of which an error is reported.
+        fail: prompts of which an error is reported.
         lose: replies to the first so many submissions are lost on the way, though the batch is taken.
         short: requests of each batch that are left without a result.
         invalid: what is wrong with every batch as a whole, if anything.
         nameless: replies to submissions lack the id.
-
-    Attributes:
         lines: of every batch that was submitted.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        looks: int = 2,
-        fail: str = "(?!)",
-        lose: int = 0,
-        short: int = 0,
-        invalid: str = "",
-        nameless: bool = False,
-    ) -> None:
-        self.chat = FakeServer(model, dialect="openai")
-        self.looks, self.fail, self.lose, self.short = looks, re.compile(fail), lose, short
-        self.invalid, self.nameless = invalid, nameless
+    model: str
+    _: KW_ONLY
+    looks: int = 2
+    fail: str = "(?!)"
+    lose: int = 0
+    short: int = 0
+    invalid: str = ""
+    nameless: bool = False
+
+    def __post_init__(self) -> None:
+        self.chat = FakeServer(self.model, dialect="openai")
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lines: list[dict[str, Any]] = []
@@ -77,9 +73,7 @@ class FakeBatchServer:
                     return None
                 self.reply(200, {key: value for key, value in batch.items() if key != "id" or not outer.nameless})
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self.listen(Handler)
 
     def submit(self, order: dict[str, Any]) -> dict[str, Any]:
         name = f"batch{next(self._names)}"
@@ -99,7 +93,7 @@ class FakeBatchServer:
             lines = self.files[batch["input_file_id"]].splitlines()
             for line in lines[: len(lines) - self.short]:
                 request = json.loads(line)
-                if self.fail.search(request["body"]["messages"][0]["content"]):
+                if re.search(self.fail, request["body"]["messages"][0]["content"]):
                     bad.append({"custom_id": request["custom_id"], "response": None, "error": {"message": "no way"}})
                     continue
                 status, value = self.chat.complete(request["body"])
@@ -111,11 +105,3 @@ class FakeBatchServer:
                 batch[field] = file
             batch["status"] = "expired" if self.short else "completed"
         return batch
-
-    def __enter__(self) -> FakeBatchServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()

@@ -15,9 +15,13 @@ import re
 import threading
 import time
 from collections import Counter
+from dataclasses import KW_ONLY, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 EMPTY = '{"errors": []}'
 #: Fields of a request, as far as a service's published description has them; another one is refused. Ollama's are of
@@ -98,10 +102,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
 
-class FakeServer:
-    """Serves `model`; a context manager.
+class LocalServer:
+    """A server on a port of its own; a context manager."""
 
-    Args:
+    def listen(self, handler: type[BaseHTTPRequestHandler], path: str = "/v1") -> None:
+        """Take a port; requests are answered by this class."""
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}{path}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass
+class FakeServer(LocalServer):
+    """Serves `model`.
+
+    Attributes:
         model: the name it serves.
         dialect: how it is asked and answers.
         key: the API key it wants, if any.
@@ -109,7 +132,6 @@ class FakeServer:
         most: largest n that it takes.
         refuse: an error message for every request, if any.
         plain: ignore the grammar.
-        logprobs: whether replies carry them.
         short: most choices in a reply, whatever n is.
         delay: seconds that a reply takes.
         turned_away: requests that are answered with 429 first.
@@ -117,37 +139,28 @@ class FakeServer:
         spoil: changes a reply before it is sent, given the number of the request.
         headers: of every reply to a request for candidates.
         slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
-
-    Attributes:
         bodies, arrivals: of each request for candidates, and the time when it came.
         keys: what each request of any kind had as Authorization.
         busiest: most requests that were under way at once.
     """
 
-    def __init__(
-        self,
-        model: str = "test-model",
-        *,
-        dialect: str = "vllm",
-        key: str | None = None,
-        context: int = 100_000,
-        most: int = 1000,
-        refuse: str | None = None,
-        plain: bool = False,
-        logprobs: bool = True,
-        short: int = 1000,
-        delay: float = 0.0,
-        turned_away: int = 0,
-        retry_after: str | None = None,
-        spoil: Any = None,
-        headers: dict[str, str] | None = None,
-        slots: int | None = None,
-    ) -> None:
-        self.slots = slots
-        self.model, self.key, self.context, self.most = model, key, context, most
-        self.refuse, self.plain, self.logprobs, self.short = refuse, plain, logprobs, short
-        self.delay, self.turned_away, self.retry_after = delay, turned_away, retry_after
-        self.dialect, self.spoil, self.headers = dialect, spoil, headers or {}
+    model: str = "test-model"
+    _: KW_ONLY
+    dialect: str = "vllm"
+    key: str | None = None
+    context: int = 100_000
+    most: int = 1000
+    refuse: str | None = None
+    plain: bool = False
+    short: int = 1000
+    delay: float = 0.0
+    turned_away: int = 0
+    retry_after: str | None = None
+    spoil: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    slots: int | None = None
+
+    def __post_init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
         self.arrivals: list[float] = []
         self.keys: list[str | None] = []
@@ -185,9 +198,7 @@ class FakeServer:
                     value = outer.spoil(value, number)
                 self.reply(status, value, outer.headers)
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self.listen(Handler)
 
     def describe(self, path: str) -> tuple[int, Any]:
         """What a GET of this path says."""
@@ -242,7 +253,7 @@ class FakeServer:
                 {
                     "index": index,
                     "message": {"role": "assistant", "content": self._written(text), "refusal": None},
-                    "logprobs": {"content": content} if self.logprobs and body.get("logprobs") else None,
+                    "logprobs": {"content": content} if body.get("logprobs") else None,
                     "finish_reason": "length" if cut else "stop",
                 }
             )
@@ -267,17 +278,9 @@ class FakeServer:
             return f"Here you are:\n```json\n{text}\n```"
         return text
 
-    def __enter__(self) -> FakeServer:
-        self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class FaultyProxy:
-    """Stands before a server and spoils a share of the replies to POST requests; a context manager.
+class FaultyProxy(LocalServer):
+    """Stands before a server and spoils a share of the replies to POST requests.
 
     Faults: the connection dropped before the request is passed on, dropped after the server has done the work, 500, 429
     with Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), HTML with the
@@ -379,14 +382,4 @@ class FaultyProxy:
                 except OSError:
                     return
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}{target.path}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self) -> FaultyProxy:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.listen(Handler, target.path)

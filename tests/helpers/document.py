@@ -267,7 +267,9 @@ class Session:
         raise DocumentError(f"$ {command}\nends the shell, or takes longer than {seconds:.0f} s:\n{''.join(lines)}")
 
     def _python(self, block: Block) -> None:
-        with contextlib.chdir(self.folder) if hasattr(contextlib, "chdir") else _chdir(self.folder):
+        with contextlib.ExitStack() as back:
+            back.callback(os.chdir, Path.cwd())
+            os.chdir(self.folder)
             if ">>>" not in block.text:
                 exec(compile(block.text, block.name, "exec"), self._names)
                 return
@@ -280,16 +282,6 @@ class Session:
             self._names.update(test.globs)
             if result.failed:
                 raise DocumentError(report.getvalue())
-
-
-@contextlib.contextmanager
-def _chdir(folder: Path) -> Any:  # Python 3.10 has no contextlib.chdir
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def documents() -> list[Path]:

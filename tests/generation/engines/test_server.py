@@ -54,43 +54,32 @@ def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
         assert len(server.bodies) <= 2 * 16 + 2 * 19, "the run that was left went on asking"
 
 
-def test_a_server_that_takes_few_samples_is_asked_for_fewer() -> None:
-    with FakeServer(MODEL, most=3) as server:
-        assert len(collect(engine(server.url).generate(requests(2, 20), Sampling()))) == 40
-
-
-def test_a_reply_with_too_few_candidates_is_kept_and_the_rest_asked_for() -> None:
+def test_a_server_that_takes_or_gives_few_samples_is_asked_for_the_rest() -> None:
     with FakeServer(MODEL) as server:
         whole = collect(engine(server.url).generate(requests(2, 20), Sampling()))
+    with FakeServer(MODEL, most=3) as server:
+        assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
     with FakeServer(MODEL, short=6) as server:
         assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
         assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
 
 
-def test_no_more_requests_are_under_way_than_allowed() -> None:
-    with FakeServer(MODEL, delay=0.03) as server:
-        list(engine(server.url, concurrency=3).generate(requests(20, 1), Sampling()))
-    assert server.busiest == 3
-
-
-@pytest.mark.parametrize(("slots", "most", "at_once"), [(4, 1, 5), (1, 1, 2), (None, 16, 8)])
-def test_a_server_gets_what_it_can_work_on(slots: int | None, most: int, at_once: int) -> None:
+@pytest.mark.parametrize(
+    ("slots", "concurrency", "n", "busiest"),
+    [(4, None, 1, range(1, 6)), (1, None, 1, range(1, 3)), (None, None, 16, range(1, 33)), (1, 6, 16, range(3, 7))],
+)
+def test_a_server_gets_what_it_can_work_on_or_what_the_run_says(
+    slots: int | None, concurrency: int | None, n: int, busiest: range
+) -> None:
     """One sample a request, so that each is stored when it is done; one request may wait, and no more."""
     with FakeServer(MODEL, dialect="llamacpp", slots=slots, delay=0.05) as server:
-        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp")
+        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp", concurrency=concurrency)
         found = collect(ServerEngine(options, QUICK).generate(requests(12, 20), Sampling()))
         assert len(found) == 240
-        assert max(body["n"] for body in server.bodies) == most
-        assert server.busiest <= at_once or slots is None
+        assert max(body["n"] for body in server.bodies) == n
+        assert server.busiest in busiest
         plain = collect(engine(server.url).generate(requests(12, 20), Sampling()))
     assert {key: sample.text for key, sample in found.items()} == {key: sample.text for key, sample in plain.items()}
-
-
-def test_who_says_how_many_requests_gets_them() -> None:
-    with FakeServer(MODEL, dialect="llamacpp", slots=1, delay=0.2) as server:
-        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp", concurrency=6)
-        collect(ServerEngine(options, QUICK).generate(requests(12, 4), Sampling()))
-    assert 2 < server.busiest <= 6
 
 
 def test_each_further_try_waits_twice_as_long() -> None:
@@ -152,16 +141,6 @@ def test_what_a_server_refuses_is_said(said: str, expected: str) -> None:
     assert len(server.bodies) < 200, "goes on though nothing can succeed"
 
 
-def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with FakeServer(MODEL, key="secret") as server:
-        with pytest.raises(EngineError, match="refuses the key .*MBR_ESD_API_KEY"):
-            engine(server.url)
-        monkeypatch.setenv("MBR_ESD_API_KEY", "secret")
-        engine(server.url)
-
-
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match="MBR_ESD_SERVER"):
         engine()
@@ -171,6 +150,9 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
         engine(server.url.removesuffix("/v1"))
     with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
         engine(closed_port())
+    monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
+    with FakeServer(MODEL, key="secret") as server, pytest.raises(EngineError, match="the key .*MBR_ESD_API_KEY"):
+        engine(server.url)
 
 
 def test_a_dead_server_is_given_up_with_the_fix() -> None:

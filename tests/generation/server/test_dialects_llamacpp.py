@@ -47,7 +47,7 @@ def sampled(url: str, options: str, first: int = 0, n: int = 4) -> list[Generate
     card = load_card(f"{CARD}&n={n}&server={url}{options}")
     todo = plan(card, SEGMENTS)
     asked = [dataclasses.replace(request, first=first) for request in todo.requests.values()]
-    return list(ServerEngine(card.engine_options("server")).generate(asked, todo.sampling))
+    return list(ServerEngine(card.engine_options("server")).generate(asked, card.sampling))
 
 
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_a_long_translation_is_grounded(server: RealServer) -> None:
     long = Segment("Nobody knows.", " ".join(f"Wort{number}" for number in range(60)), "segment 1")
     card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
     todo = plan(card, [long])
-    found = list(ServerEngine(card.engine_options("server")).generate(todo.requests.values(), todo.sampling))
+    found = list(ServerEngine(card.engine_options("server")).generate(todo.requests.values(), card.sampling))
     assert len(found) == 1
 
 
