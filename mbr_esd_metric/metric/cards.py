@@ -130,11 +130,7 @@ _EMBEDDED = {
         0.3,
     ),
     "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
-    "mbr-esd-demo-distill": (
-        "demo/distill",
-        "the same, distilled from its own MBR decisions: one greedy pass",
-        0.3,
-    ),
+    "mbr-esd-demo-distill": ("demo/distill", "the same, distilled from its own MBR decisions: one greedy pass", 0.3),
 }
 #: Models that the tests ask for JSON, grammars and servers. They judge nothing, and are in a checkout alone.
 _FOR_TESTS = ("mbr-esd-demo", "mbr-esd-demo-distill")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Context, Passage
+from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
@@ -103,7 +104,6 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
         return ()
     from mbr_esd_metric.elicit.sentences import parts
-    from mbr_esd_metric.elicit.words import word_count
 
     if card.unit == "auto" and word_count(segment.translation) <= LONG:
         return ()
@@ -138,6 +138,4 @@ def _passages(texts: Sequence[tuple[str, str]]) -> Iterator[Passage]:
 
 
 def _words(passage: Passage) -> int:
-    from mbr_esd_metric.elicit.words import word_count
-
     return max(sum(map(word_count, side)) for side in (passage.sources, passage.translations))

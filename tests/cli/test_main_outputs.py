@@ -75,8 +75,7 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["distill pairs c.jsonl -o {}", "distill sft human.tsv -o {}", "wmt import x.tsv --test-set {}/tiny"],
+    "words", ["distill pairs c.jsonl -o {}", "distill sft human.tsv -o {}", "wmt import x.tsv --test-set {}/tiny"]
 )
 @pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])
 def test_a_folder_cannot_be_where_a_file_is(files: Path, words: str, output: str, mbr_esd: Command) -> None:

@@ -69,11 +69,7 @@ def test_scores_spans_and_json_have_the_form_of_comet_score(files: Path, mbr_esd
         ("mt.txt", b"Er ging.\n\xfcber\n", "mt.txt, line 2: byte 0xfc is not UTF-8"),
         ("mt.txt", None, "mt.txt: no such file"),
         *(
-            (
-                "mt.txt",
-                "Er ging.\n\n\n".encode(encoding),
-                "looks like UTF-16, not UTF-8; convert the file",
-            )
+            ("mt.txt", "Er ging.\n\n\n".encode(encoding), "looks like UTF-16, not UTF-8; convert the file")
             for encoding in ("utf-16", "utf-16-le", "utf-16-be")
         ),
         ("candidates.jsonl", None, "candidates.jsonl"),

@@ -31,51 +31,43 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, mbr_esd: Comman
     from tests.helpers.comet_checkpoint import make_checkpoint
 
     checkpoint = str(make_checkpoint(files / "toy", kind))
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--quiet", "--model", f"{checkpoint}?gpus=0"]
-    if kind == "regression":
-        assert "needs references; give them with -r FILE" in mbr_esd(*words, status=1).err
-        words += ["-r", "ref.txt"]
-    printed = mbr_esd(*words, "--to_json out.json").out.splitlines()
+    score = f"score -s src.txt -t mt.txt --quiet --model {checkpoint}?gpus=0"
+    references = "-r ref.txt" if kind == "regression" else ""
+    if references:
+        assert "needs references; give them with -r FILE" in mbr_esd(score, status=1).err
+    printed = mbr_esd(score, references, "--to_json out.json").out.splitlines()
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
 
     samples = [{"src": s, "mt": t} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
-    if kind == "regression":
+    if references:
         samples = [{**sample, "ref": sample["mt"]} for sample in samples]
     model = comet.load_from_checkpoint(checkpoint).half()  # as comet-score does, on a CPU as well
     expected = model.predict(samples, batch_size=16, gpus=0, progress_bar=False)
     assert [row["COMET"] for row in rows] == pytest.approx(expected.scores, abs=1e-6)
     assert printed[-2] == f"mt.txt\tscore: {sum(expected.scores) / 3:.4f}"
-    mbr_esd(*words[:7], f"{checkpoint}?gpus=0&dtype=float32", *words[8:], "--to_json full.json")
+    mbr_esd(f"{score}&dtype=float32", references, "--to_json full.json")
     full = json.loads(Path("full.json").read_text(encoding="utf-8"))["mt.txt"]
     assert [row["COMET"] for row in full] != [row["COMET"] for row in rows]
     if kind == "xcomet":
-        assert [[s["text"] for s in row["errors"]] for row in rows] == [
-            [s["text"] for s in spans] for spans in expected.metadata.error_spans
-        ]
+        texts = [[span["text"] for span in spans] for spans in expected.metadata.error_spans]
+        assert [[span["text"] for span in row["errors"]] for row in rows] == texts
     else:
         assert all("errors" not in row for row in rows)
 
 
-def test_a_checkpoint_without_its_owner_is_suggested(files: Path, mbr_esd: Command) -> None:
-    said = mbr_esd("score -s src.txt -t mt.txt --model xcomet-xl", status=1)
-    assert "unknown model 'xcomet-xl'; did you mean 'Unbabel/XCOMET-XL'" in said.err
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [("dtype=int8", "dtype=int8: give float16 or float32"), ("gpu=1", "unknown option of a COMET checkpoint 'gpu'")],
+    ("model", "message"),
+    [
+        ("xcomet-xl", "unknown model 'xcomet-xl'; did you mean 'Unbabel/XCOMET-XL'"),
+        ("Unbabel/XCOMET-XL?dtype=int8", "dtype=int8: give float16 or float32"),
+        ("Unbabel/XCOMET-XL?gpu=1", "unknown option of a COMET checkpoint 'gpu'"),
+        ("Unbabel/XCOMET-XL --dry-run", "--dry-run"),
+        ("Unbabel/XCOMET-XL --documents src.txt", "--documents"),
+        ("mbr-esd-demo -r ref.txt", "--references"),
+    ],
 )
-def test_an_option_that_a_checkpoint_does_not_take(files: Path, options: str, message: str, mbr_esd: Command) -> None:
-    assert message in mbr_esd(f"score -s src.txt -t mt.txt --model Unbabel/XCOMET-XL?{options}", status=1).err
-
-
-@pytest.mark.parametrize("option", [["--dry-run"], ["--documents", "src.txt"]])
-def test_options_of_our_models_are_refused(files: Path, option: list[str], mbr_esd: Command) -> None:
-    assert f"{option[0]}" in mbr_esd("score -s src.txt -t mt.txt --model Unbabel/XCOMET-XL", *option, status=1).err
-
-
-def test_options_of_comet_are_refused_with_our_models(files: Path, mbr_esd: Command) -> None:
-    assert "--references" in mbr_esd("score -s src.txt -t mt.txt --model mbr-esd-demo -r ref.txt", status=1).err
+def test_what_a_model_does_not_take_is_refused(files: Path, model: str, message: str, mbr_esd: Command) -> None:
+    assert message in mbr_esd("score -s src.txt -t mt.txt --model", model, status=1).err
 
 
 @pytest.mark.parametrize("kind", ["xcomet", "unified", "regression"])
@@ -96,6 +88,6 @@ def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, mbr_esd: Comm
     Path("src.txt").write_text("The bank.\n" * 2, encoding="utf-8")
     for name in ("mt.txt", "ref.txt"):
         Path(name).write_text(f"{word * 600}\nUfer.\n", encoding="utf-8")
-    words = ["score", "-s", "src.txt", "-t", "mt.txt", "--model", f"{checkpoint.name}?gpus=0"]
-    said = mbr_esd(*words, *(["-r", "ref.txt"] if kind == "regression" else []))
-    assert "COMET cut 1 of 2 segments there" in said.err
+    references = "-r ref.txt" if kind == "regression" else ""
+    said = mbr_esd(f"score -s src.txt -t mt.txt --model {checkpoint.name}?gpus=0", references).err
+    assert "COMET cut 1 of 2 segments there" in said

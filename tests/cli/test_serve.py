@@ -52,9 +52,8 @@ def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:
     assert "--kv-cache-dtype fp8" in words
     with pytest.raises(OptionError, match="revision is the option model=NAME@REVISION"):
         load_card("mbr-esd-llama?vllm=revision:v2")
-    assert vllm._engine_arguments(EngineOptions("org/m", vllm=("hf_overrides.a:1", "hf_overrides.b:x")))[
-        "hf_overrides"
-    ] == {"a": 1, "b": "x"}
+    arguments = vllm._engine_arguments(EngineOptions("org/m", vllm=("hf_overrides.a:1", "hf_overrides.b:x")))
+    assert arguments["hf_overrides"] == {"a": 1, "b": "x"}
 
 
 def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build: None) -> None:
@@ -68,10 +67,8 @@ def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build
     assert fp8 == f"{plain}@kv_cache_dtype:fp8" == served("mbr-esd-llama", "--kv-cache-dtype=fp8")
     both = served("mbr-esd-llama?vllm=kv_cache_dtype:fp8", "-q", "fp8")
     assert both == f"{plain}@kv_cache_dtype:fp8,quantization:fp8"
-    assert answer_flags(["--calculate-kv-scales", "--quantization", "fp8"]) == (
-        "calculate_kv_scales:true",
-        "quantization:fp8",
-    )
+    flags = answer_flags(["--calculate-kv-scales", "--quantization", "fp8"])
+    assert flags == ("calculate_kv_scales:true", "quantization:fp8")
     asked = load_card(f"{NAME}&server=http://127.0.0.1:1/v1&dialect=vllm").engine_options("server")
     assert ServerEngine.identity(asked)["model"] == fp8
     alone = load_card(NAME).engine_options("vllm")

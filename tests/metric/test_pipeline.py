@@ -161,9 +161,8 @@ def test_what_can_change_a_candidate_changes_the_key(card: ModelCard, options: l
 
 
 def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
-    greedy = with_options(card, {"rule": "greedy"})
     for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"temperature": "1"}):
-        annotate(with_options(greedy, change), SEGMENTS[:1])
+        annotate(with_options(card, {"rule": "greedy", **change}), SEGMENTS[:1])
     assert len(Recorder.asked) == 1
 
 

@@ -28,6 +28,7 @@ from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, units_of
 from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
+from tests.helpers.candidates import answer
 from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_instead
 
@@ -50,8 +51,7 @@ class Marking(StubEngine):
                 raise EngineError("killed")
             self.prompts.append(one)
             first = one.translation.split()[0]
-            text = json.dumps({"errors": [dict(zip(("error_span", "category", "sub_category", "severity"),
-                                                   (first, "accuracy", "x", "minor"), strict=True))]})  # fmt: skip
+            text = answer(first, severity="minor")
             if "omitted" in one.grammar:
                 text = f"minor <{first}> omitted major <{one.source.split()[0]}>"
             yield Generated(one.key, one.first, (Candidate(text, logprob=-1.0),) * one.n)
@@ -213,9 +213,8 @@ class Bad(Marking):
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for one in requests:
-            errors = [{"error_span": one.translation[i : i + 9], "category": "accuracy", "sub_category": "x",
-                       "severity": "major"} for i in range(6)]  # fmt: skip
-            yield Generated(one.key, one.first, (Candidate(json.dumps({"errors": errors}), logprob=-1.0),) * one.n)
+            text = answer(*(one.translation[i : i + 9] for i in range(6)))
+            yield Generated(one.key, one.first, (Candidate(text, logprob=-1.0),) * one.n)
 
 
 def test_a_floor_that_was_reached_is_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
