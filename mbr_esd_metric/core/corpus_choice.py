@@ -25,7 +25,7 @@ and the ratio of the sums of A and B over a test set is maximal at the F at whic
 so character i takes level j exactly where ``p_ij > F / 2``. Higher levels are less likely (p_i1 >= p_i2 >= p_i3), so
 what is taken is always an annotation: minor from the first level, major from the second, both from the third. Nothing
 changes within an elementary interval, so it has one threshold a level. As F goes from 0 to 1 a segment so passes
-through a chain of annotations, one for each different p (`LevelShares.options`); these are all that can ever be
+through a chain of annotations, one for each different p (`best_options`); these are all that can ever be
 optimal, and choosing among them for a whole test set is what `mbr-corpus` does among candidates.
 
 A span never reaches over a bound over which no candidate's span does, so errors that touch one another but that no
@@ -111,7 +111,7 @@ def candidates_front(problem: DecisionProblem, statistics: Floats) -> Shortlist:
 
 def annotations_front(problem: DecisionProblem) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
-    options = LevelShares.of(problem.table, problem.columns, problem.weights).options()[::-1]
+    options = best_options(problem.table, problem.columns, problem.weights)[::-1]
     known = {
         span.key: span for annotation in reversed(problem.table.annotations) for span in reversed(annotation.spans)
     }
@@ -180,44 +180,30 @@ class Option:
     size: float
 
 
-@dataclass(frozen=True)
-class LevelShares:
-    """How likely each level is in each elementary interval of one segment: all that the optimum depends on.
+def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> list[Option]:
+    """Every annotation that is the best one at some F in [0, 1] among all; those that mark more first.
 
-    Attributes:
-        bounds: ends of the intervals, shape (K + 1,); one bound or none if there is no interval.
-        joined: over which bounds a span may reach, shape (K + 1,).
-        shares: p, the weight of the supports that reach each level, shape (3, K), falling with the level.
+    Args:
+        table: of one segment.
+        columns: the supports in it.
+        weights: of the supports, shape (C,), of sum 1.
     """
-
-    bounds: npt.NDArray[np.int64]
-    joined: npt.NDArray[np.bool_]
-    shares: Floats
-
-    @classmethod
-    def of(cls, table: AnnotationTable, columns: slice, weights: Floats) -> LevelShares:
-        """The shares of weighted supports in `columns` of a table."""
-        both = np.zeros_like(table.marked) if table.both is None else table.both
-        parts = [weights @ part[columns] for part in (table.marked, table.major, both)]
-        return cls(table.bounds, table.joined, np.array(parts, dtype=np.float64).reshape(3, -1))
-
-    @property
-    def sizes(self) -> Floats:
-        """Height times width of each step, shape (3, K)."""
-        return np.asarray(_STEPS[:, None] * np.diff(self.bounds), dtype=np.float64).reshape(3, -1)
-
-    def options(self) -> list[Option]:
-        """Every annotation that is the best one at some F in [0, 1]; those that mark more first."""
-        values = np.unique(self.shares[self.shares > 0])
-        # At F = 2 p what is as likely as p is not taken any more; no p above a half can be dropped.
-        taken = [self.shares > 0, *(self.shares > value + TIE for value in values if value <= 0.5)]
-        return [self._option(levels) for levels in taken]
-
-    def _option(self, taken: npt.NDArray[np.bool_]) -> Option:
-        sizes = self.sizes
-        spans = level_spans(self.bounds.tolist(), self.joined, taken.sum(0))
-        overlap = 2 * float((sizes * self.shares * taken).sum())
-        return Option(spans, overlap, float((sizes * taken).sum() + (sizes * self.shares).sum()))
+    both = np.zeros_like(table.marked) if table.both is None else table.both
+    # p of each level in each of K elementary intervals: all that the optimum depends on. It falls with the level.
+    parts = [weights @ part[columns] for part in (table.marked, table.major, both)]
+    shares: Floats = np.array(parts, dtype=np.float64).reshape(3, -1)
+    sizes = np.asarray(_STEPS[:, None] * np.diff(table.bounds), dtype=np.float64).reshape(3, -1)
+    values = np.unique(shares[shares > 0])
+    # At F = 2 p what is as likely as p is not taken any more; no p above a half can be dropped.
+    thresholds = [shares > 0, *(shares > value + TIE for value in values if value <= 0.5)]
+    return [
+        Option(
+            spans=level_spans(table.bounds.tolist(), table.joined, taken.sum(0)),
+            overlap=2 * float((sizes * shares * taken).sum()),
+            size=float((sizes * taken).sum() + (sizes * shares).sum()),
+        )
+        for taken in thresholds
+    ]
 
 
 def level_spans(

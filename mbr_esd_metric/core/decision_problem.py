@@ -77,19 +77,13 @@ class Hypotheses:
             )
         self.index: list[int] = [-1] * n
         best = [-math.inf] * n
-        if logprobs is None or logprobs.count(None) == len(logprobs):
-            for i in range(len(self.of) - 1, -1, -1):
-                if self.of[i] >= 0:
-                    self.index[self.of[i]] = i
-        else:
-            values = [-math.inf if value is None else value for value in logprobs]
-            if not (np.array(values) <= 1e-3).all():
-                i = next(i for i, value in enumerate(values) if not value <= 1e-3)
-                raise InputError(f"candidate {i + 1}: {values[i]!r} is not a log-probability (a number <= 0)")
-            for i, h in enumerate(self.of):
-                if h >= 0 and (values[i] > best[h] or self.index[h] < 0):
-                    best[h] = values[i]
-                    self.index[h] = i
+        values = [-math.inf if value is None else value for value in logprobs or [None] * len(annotations)]
+        for i, (h, value) in enumerate(zip(self.of, values, strict=True)):
+            if not value <= 1e-3:
+                raise InputError(f"candidate {i + 1}: {value!r} is not a log-probability (a number <= 0)")
+            if h >= 0 and (value > best[h] or self.index[h] < 0):
+                best[h] = value
+                self.index[h] = i
         self.annotations: list[Annotation] = [annotations[i] for i in self.index]  # type: ignore[misc]
         self.logprobs: Floats = np.array(best)
         valid = self.of if min(self.of) >= 0 else [h for h in self.of if h >= 0]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
-from mbr_esd_metric.core.corpus_choice import LevelShares, Option, level_spans, maximise_ratio
+from mbr_esd_metric.core.corpus_choice import Option, best_options, level_spans, maximise_ratio
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
@@ -41,7 +41,7 @@ def test_the_optimum_equals_brute_force() -> None:
             weights = np.array([rng.random() + 0.1 for _ in items])
             weights /= weights.sum()
             table = AnnotationTable(items, LENGTH)
-            segments.append(LevelShares.of(table, slice(0, len(items)), weights).options())
+            segments.append(best_options(table, slice(0, len(items)), weights))
             for option in segments[-1]:
                 a, b = sums(severity_vector(as_annotation(option), LENGTH), items, weights)
                 assert (option.overlap, option.size) == pytest.approx((a, b))

@@ -67,9 +67,21 @@ class CompactParser(PlainParser):
         answer = text.strip(" \n")
         if answer == NONE:
             return Parsed(EMPTY)
-        errors = _errors(answer, self.source is not None, len(text) - len(text.lstrip(" \n")))
-        if isinstance(errors, Invalid):
-            return errors
+        before = len(text) - len(text.lstrip(" \n"))
+        errors: list[tuple[Written, tuple[int, int]]] = []
+        at = 0
+        while at < len(answer):
+            start = at
+            if errors and answer[at] != " ":
+                return Invalid("no blank between two errors")
+            match = _ERROR[self.source is not None].match(answer, at + bool(errors))
+            if match is None:
+                return Invalid("neither none nor a list of errors")
+            at = match.end()
+            side: Side = "source" if match[1] else "translation"
+            words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], match[3])
+            # The blank before an error says that there is another one.
+            errors.append((Written(cast("Severity", match[2]), words, side), (before + start, before + at)))
         return self.located(errors) if errors else Invalid("an empty answer")
 
 
@@ -111,23 +123,3 @@ class CompactOmissionsFormat(CompactFormat):
     name = "compact-omissions"
     templates = MappingProxyType({"v1": _OMISSIONS_V1})
     both_sides = True
-
-
-def _errors(answer: str, both: bool, before: int) -> list[tuple[Written, tuple[int, int]]] | Invalid:
-    """Each error, and where it stands, with the blank before it, behind the characters `before` the answer."""
-    errors: list[tuple[Written, tuple[int, int]]] = []
-    at = 0
-    while at < len(answer):
-        start = at
-        if errors and answer[at] == " ":
-            at += 1
-        elif errors:
-            return Invalid("no blank between two errors")
-        match = _ERROR[both].match(answer, at)
-        if match is None:
-            return Invalid("neither none nor a list of errors")
-        at = match.end()
-        side: Side = "source" if match[1] else "translation"
-        words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], match[3])
-        errors.append((Written(cast("Severity", match[2]), words, side), (before + start, before + at)))
-    return errors
