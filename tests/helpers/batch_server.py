@@ -12,7 +12,7 @@ from typing import Any
 from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
 
 
-@dataclass
+@dataclass(eq=False)
 class FakeBatchServer(LocalServer):
     """Files and batches.
 

@@ -120,7 +120,7 @@ class LocalServer:
         self._server.server_close()
 
 
-@dataclass
+@dataclass(eq=False)
 class FakeServer(LocalServer):
     """Serves `model`.
 

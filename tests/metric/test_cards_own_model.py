@@ -38,9 +38,10 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
     assert (estimate.card.title, estimate.stored) == ("my-model-1.5B", 8)
 
 
-def test_a_server_of_several_models_wants_a_name() -> None:
-    with FakeServer("one", dialect="vllm") as server:
-        both = [{"id": name, "object": "model", "owned_by": "vllm"} for name in ("one", "two")]
+@pytest.mark.parametrize("dialect", ["vllm", "plain"])
+def test_a_server_of_several_models_wants_a_name(dialect: str) -> None:
+    with FakeServer("one", dialect=dialect) as server:
+        both = [{"id": name, "object": "model", "owned_by": dialect} for name in ("one", "two")]
         server.describe = lambda path: (200, {"data": both})  # type: ignore[method-assign]
         with pytest.raises(EngineError, match=r"serves 'one', 'two'; add model=NAME"):
             annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)

@@ -125,10 +125,7 @@ async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
             except TransientError as error:
                 problem = f"{unreachable(address, error)}, or say with model=NAME which model is meant"
                 continue
-            different: list[str] = []
-            for name in sorted(names or (), key=len):
-                if not any(dialect.same_model(name, other) for other in different):
-                    different.append(name)
+            different = list(dict.fromkeys(name.removesuffix(":latest") for name in names or ()))
             if len(different) == 1:
                 return different[0]
             listed = ", ".join(repr(excerpt(name, 100)) for name in different[:20])

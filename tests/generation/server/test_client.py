@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,33 +25,10 @@ from mbr_esd_metric.generation.server.client import RetryPolicy
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, requests
 from tests.helpers.chat_server import FakeServer
 
-Spoil = Callable[[dict[str, Any], int], Any]
-
-
-def spoilt(change: Callable[[dict[str, Any]], object], times: int) -> Spoil:
-    """A reply changed in the first so many requests."""
-
-    def spoil(value: dict[str, Any], number: int) -> Any:
-        if number <= times:
-            value = copy.deepcopy(value)
-            change(value)
-        return value
-
-    return spoil
-
-
-def first_logprobs(value: object) -> Callable[[dict[str, Any]], object]:
-    return lambda reply: reply["choices"][0]["logprobs"]["content"][0].update(logprob=value)
-
-
 ODD: dict[str, Callable[[dict[str, Any]], object]] = {
-    "an infinite log-probability": first_logprobs(float("-inf")),
-    "a log-probability that is NaN": first_logprobs(float("nan")),
-    "a log-probability above 0": first_logprobs(3.0),
-    "a log-probability that is null": first_logprobs(None),
-    "a log-probability that is a text": first_logprobs("-1"),
-    "a log-probability of 400 digits": first_logprobs(-(10**400)),
-    "a log-probability that no store holds": first_logprobs(-1e300),
+    "an infinite log-probability": lambda reply: reply["choices"][0]["logprobs"]["content"][0].update(
+        logprob=float("-inf")
+    ),
     "a text of megabytes": lambda reply: reply["choices"][0]["message"].update(
         content="<think>" * (LONGEST_ANSWER // 6)
     ),
@@ -77,9 +54,14 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
 def test_an_odd_reply_is_asked_again(change: Callable[[dict[str, Any]], object]) -> None:
+    def spoil(value: dict[str, Any], number: int) -> Any:
+        if number <= 2:
+            change(value)
+        return value
+
     with FakeServer(MODEL) as server:
         whole = collect(engine(server.url).generate(requests(2, 8), Sampling()))
-    with FakeServer(MODEL, spoil=spoilt(change, 2)) as server:
+    with FakeServer(MODEL, spoil=spoil) as server:
         found = collect(engine(server.url, concurrency=1).generate(requests(2, 8), Sampling()))
         assert len(server.bodies) > 2, "took the reply as it was"
     assert found == whole
@@ -230,21 +212,23 @@ def test_no_password_of_a_malformed_address_is_shown(address: str) -> None:
     assert "ter2" not in str(raised.value)
 
 
-@pytest.mark.parametrize("mark", ["/", "?", "#"])
-def test_a_password_is_not_taken_for_a_path(mark: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["http://alice:12/ter2@h:1/v1", "http://alice:12?ter2@h:1/v1", "http://h:1/v1?key=hun@ter2"]
+)
+def test_a_password_is_not_taken_for_a_path(address: str) -> None:
     """It was shown, and sent to a host with the user's name."""
     with pytest.raises(EngineError, match="%2F, %3F, %23") as raised:
-        Address.parse(f"http://alice:12{mark}hunter2@h:1/v1")
-    assert "hunter2" not in str(raised.value)
-    assert "alice" not in str(raised.value)
-    with pytest.raises(EngineError) as raised:
-        Address.parse("http://h:1/v1?key=hun@ter2")
-    assert "ter2" not in str(raised.value)
+        Address.parse(address)
+    assert not re.search("alice|hun|ter2", str(raised.value))
 
 
 def test_what_is_shown_of_addresses() -> None:
-    assert shown("http://me:a@b@h:1/v1?key=x") == "http://***@h:1/v1?***"
-    assert shown("http://one:8000/v1, http://two:8000/v1") == "http://one:8000/v1, http://two:8000/v1"
+    for text, safe in {
+        "http://me:a@b@h:1/v1?key=x": "http://***@h:1/v1?***",
+        "http://one:8000/v1, http://two:8000/v1": "http://one:8000/v1, http://two:8000/v1",
+        "see http://a:b@host/v1?key=c, and https://host/v1": "***@host/v1?***, and https://host/v1",
+    }.items():
+        assert shown(text) == safe
     with pytest.raises(EngineError, match="'localhost:8000/v1' is no server address"):
         Address.parse("localhost:8000/v1")
 
@@ -277,7 +261,6 @@ def test_a_password_in_an_address_is_used_and_never_shown() -> None:
     assert not any("hunter2" in text for text in said), said
     assert "hunter2" not in repr(Address.parse(dead.server[0]))
     assert "hunter2" not in str(ServerEngine.identity(dead))
-    assert shown("see http://a:b@host/v1?key=c, and https://host/v1") == "***@host/v1?***, and https://host/v1"
 
 
 def test_a_slow_reader_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
