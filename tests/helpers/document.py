@@ -58,14 +58,6 @@ NEEDS: Mapping[str, Callable[[], bool]] = {
 
 
 @dataclass(frozen=True)
-class Step:
-    """A command, and the output shown for it; None where none is shown."""
-
-    command: str
-    output: str | None
-
-
-@dataclass(frozen=True)
 class Block:
     """A fenced block that is run.
 
@@ -164,8 +156,8 @@ def _block(document: Path, line: int, language: str, text: str, notes: list[str]
     return Block(document, line, language, text, tuple(before), tuple(needs), not_run, fails)
 
 
-def steps_of(text: str) -> list[Step]:
-    """The commands of a console block, each with the output shown below it."""
+def steps_of(text: str) -> list[tuple[str, str | None]]:
+    """The commands of a console block, each with the output shown below it, None where there is none."""
     steps: list[tuple[list[str], list[str]]] = []
     for line in text.split("\n"):
         if line.startswith("$ "):
@@ -174,7 +166,7 @@ def steps_of(text: str) -> list[Step]:
             steps[-1][0].append(line)
         else:
             steps[-1][1].append(line)
-    return [Step("\n".join(c), "\n".join(o) if any(o) else None) for c, o in steps]
+    return [("\n".join(c), "\n".join(o) if any(o) else None) for c, o in steps]
 
 
 def same_output(shown: str, real: str) -> bool:
@@ -209,10 +201,10 @@ class Session:
             DocumentError: a command fails, or its output is not as shown.
         """
         for command in block.before:
-            self._command(Step(command, None), block)
+            self._command(command, None, block)
         if block.language == "console":
-            for step in steps_of(block.text):
-                self._command(step, block)
+            for command, output in steps_of(block.text):
+                self._command(command, output, block)
         else:
             self._python(block)
 
@@ -221,12 +213,12 @@ class Session:
             self._shell.kill()
             self._shell.wait()
 
-    def _command(self, step: Step, block: Block) -> None:
-        status, output = self.shell(step.command)
+    def _command(self, command: str, shown: str | None, block: Block) -> None:
+        status, output = self.shell(command)
         if (status != 0) != block.fails:
-            raise DocumentError(f"{block.name}: $ {step.command}\nexits with {status}:\n{output}")
-        if step.output is not None and not same_output(step.output, output):
-            raise DocumentError(f"{block.name}: $ {step.command}\nshown:\n{step.output}\nreal:\n{output}")
+            raise DocumentError(f"{block.name}: $ {command}\nexits with {status}:\n{output}")
+        if shown is not None and not same_output(shown, output):
+            raise DocumentError(f"{block.name}: $ {command}\nshown:\n{shown}\nreal:\n{output}")
 
     def shell(self, command: str, seconds: float = 900) -> tuple[int, str]:
         """Exit status and output of a command in the document's shell."""

@@ -26,6 +26,7 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.tags import tagged_texts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engines import tagger
 from mbr_esd_metric.generation.engines.tagger import TagChain, TaggerEngine
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 
@@ -127,16 +128,16 @@ def test_a_sample_depends_on_seed_request_and_index_alone(engine: TaggerEngine) 
     assert sampled(engine, request(), other) != every
 
 
-def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine) -> None:
-    parser = FORMAT.parser(TRANSLATION, source=SOURCE)
-    for one in sampled(engine, request()):
-        assert re.fullmatch(FORMAT.grammar(TRANSLATION, source=SOURCE), one.text or "")
+@pytest.mark.parametrize(
+    ("source", "translation"), [(SOURCE, TRANSLATION), ("😀 👩‍🚀!", "我喜欢北京。"), ("我喜欢北京。", "a\tb\n c")]
+)
+def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine, source: str, translation: str) -> None:
+    parser = FORMAT.parser(translation, source=source)
+    for one in sampled(engine, request(source, translation)):
+        assert re.fullmatch(FORMAT.grammar(translation, source=source), one.text or "")
         parsed = parser.parse(one.text)
-        annotation = parsed.annotation
-        assert FORMAT.answer(annotation, TRANSLATION, SOURCE)[0] == (one.text or "").rpartition("\n")[0]  # type: ignore[arg-type]
-        score = parsed.stated
-        assert score is not None
-        assert -25 <= score <= 0
+        assert FORMAT.answer(parsed.annotation, translation, source)[0] == (one.text or "").rpartition("\n")[0]
+        assert -25 <= parsed.stated <= 0
 
 
 def test_greedy_is_one_candidate_at_least_as_likely_as_any_sample(engine: TaggerEngine) -> None:
@@ -154,12 +155,6 @@ def test_a_long_pair_is_read_in_parts(engine: TaggerEngine) -> None:
     assert one.tokens == len(tagged_texts(translation, source))
 
 
-@pytest.mark.parametrize("text", ["😀 👩‍🚀!", "我喜欢北京。", "a\tb\n c"])
-def test_every_script_is_read(engine: TaggerEngine, text: str) -> None:
-    (one,) = sampled(engine, request(text, text, 1))
-    assert FORMAT.parser(text, source=text).parse(one.text) is not None
-
-
 def test_the_score_is_mixed_as_the_configuration_says(tmp_path: Path) -> None:
     options = EngineOptions(model=str(made(tmp_path, score={"intercept": -math.log(3)})), device="cpu")
     (one,) = sampled(TaggerEngine(options), request(n=1))
@@ -174,9 +169,8 @@ def test_other_labels_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_it_is_a_model_as_any_other(folder: Path, tmp_path: Path) -> None:
-    settings = {"engine": "tagger", "format": "tags", "n": "4", "top_k": "0", "temperature": "1.0", "score": "given"}
-    lines = [f"{name}: {value}" for name, value in {"class_identifier": "mbr_esd_metric", **settings}.items()]
-    hparams = "\n".join(lines)
+    settings = ("class_identifier: mbr_esd_metric", "engine: tagger", "format: tags", "n: 4", "top_k: 0")
+    hparams = "\n".join([*settings, "temperature: 1.0", "score: given"])
     (folder / "hparams.yaml").write_text(hparams, encoding="utf-8")
     metric = load_metric(f"{folder}?store={tmp_path / 'store.sqlite'}")
     result = metric.predict([{"src": SOURCE, "mt": TRANSLATION}], progress_bar=False)
@@ -194,8 +188,6 @@ def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
 ) -> None:
     import encoder_folder
     from safetensors.torch import load_file, save_file
-
-    from mbr_esd_metric.generation.engines import tagger
 
     base, ours = tmp_path / "base", tmp_path / "ours"
     base.mkdir()
@@ -258,8 +250,6 @@ def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
 def test_more_requests_than_a_batch_come_in_order_and_lazily(
     engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mbr_esd_metric.generation.engines import tagger
-
     monkeypatch.setattr(tagger, "_REQUESTS", 2)
     monkeypatch.setattr(tagger, "_TOKENS", 40)
     taken = []

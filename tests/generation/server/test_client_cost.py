@@ -12,6 +12,9 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
@@ -94,10 +97,6 @@ def test_refusals_and_filtered_answers_are_kept_and_not_paid_for_again() -> None
 
 
 def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.metric.pipeline import annotate
-    from mbr_esd_metric.metric.plan import Segment
-
     monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret")
     with FakeServer("gpt-4.1", dialect="openai", key="sk-very-secret") as server:
         run = annotate(
