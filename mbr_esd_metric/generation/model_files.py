@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -42,6 +43,23 @@ def cache_folder() -> Path:
     """
     folder = os.environ.get("MBR_ESD_CACHE")
     return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
+
+
+def recall(name: str) -> dict[str, Any]:
+    """What `remember` wrote to a file of the cache folder; empty if there is no such file."""
+    try:
+        value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def remember(name: str, value: Mapping[str, object]) -> None:
+    """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
+    path = cache_folder() / name
+    with contextlib.suppress(OSError, InputError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, json.dumps(value))
 
 
 def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
@@ -151,19 +169,13 @@ def _digest(folder: Path) -> str:
     """SHA-256 of a folder's model files and their names; remembered until the size or date of a file changes."""
     files = sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and p.is_file())
     seen = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-    place = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-    memory = cache_folder() / "digests" / f"{place}.json"
-    with contextlib.suppress(OSError, ValueError):
-        entry = json.loads(memory.read_text(encoding="utf-8"))
-        if isinstance(entry, Mapping) and entry.get("files") == seen:
-            return str(entry["digest"])
+    memory = f"digests/{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}.json"
+    if (entry := recall(memory)).get("files") == seen:
+        return str(entry["digest"])
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file_digest(file))
-    # If this fails, the next call only takes longer.
-    with contextlib.suppress(OSError, InputError):
-        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(memory, json.dumps({"files": seen, "digest": digest.hexdigest()}))
+    remember(memory, {"files": seen, "digest": digest.hexdigest()})
     return digest.hexdigest()
 
 

@@ -58,6 +58,9 @@ class CandidateStore:
 
     No other code opens the file: when a process closes a file, the system forgets all locks that the process has there,
     those of SQLite among them.
+
+    Attributes:
+        path: the file; None if the store is in memory.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -66,29 +69,24 @@ class CandidateStore:
         Raises:
             StoreError: the file is no store, damaged, of another format, or not writable; it is left as it is.
         """
-        self._path = None if str(path) == _IN_MEMORY else Path(path)
+        self.path = None if str(path) == _IN_MEMORY else Path(path)
         with self._reported("open"):
             try:
                 self._connect(self._writable())
                 self._create()
-                if self._path is not None:
+                if self.path is not None:
                     self._use_wal()
             except (sqlite3.OperationalError, OSError) as error:
-                if self._path is None or not self._path.is_file() or not _is_read_only(error):
+                if self.path is None or not self.path.is_file() or not _is_read_only(error):
                     raise
                 self.close()
-                self._connect(self._readable(self._path))
+                self._connect(self._readable(self.path))
                 self._has_tables()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
         """The store at `store_path(path)`; with `keep=False` one in memory. Errors as the constructor."""
         return cls(store_path(path) if keep else _IN_MEMORY)
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None if the store is in memory."""
-        return self._path
 
     def stored(self, key: str, n: int) -> set[int]:
         """Which of the samples 0 to n - 1 of the request are stored; raises `StoreError` if the file is damaged."""
@@ -143,13 +141,13 @@ class CandidateStore:
 
     def _writable(self) -> str:
         """The address of the file, which is made if there is none."""
-        if self._path is None:
+        if self.path is None:
             return _IN_MEMORY
         # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        return str(self._path)
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return str(self.path)
 
     def _readable(self, path: Path) -> str:
         """The address of a store that cannot be written, such as one on a read-only disk; `put` raises."""
@@ -180,19 +178,19 @@ class CandidateStore:
         except sqlite3.DatabaseError as error:
             if "not a database" not in str(error):
                 raise
-            raise StoreError(f"{self._path} is no candidate store; it is left as it is: {_FIX}") from None
+            raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}") from None
         if not tables and not application and not version:
             return False
         if application != _APPLICATION_ID:
-            raise StoreError(f"{self._path} is no candidate store; it is left as it is: {_FIX}")
+            raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}")
         if version != _FORMAT:
             fix = "update the package" if version > _FORMAT else "use the version that made it"
             raise StoreError(
-                f"{self._path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
+                f"{self.path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
                 f"{_FORMAT}; it is left as it is: {fix}, or {_FIX}"
             )
         if tables != set(_TABLES):
-            raise StoreError(f"{self._path} is no candidate store: it has other tables; {_FIX}")
+            raise StoreError(f"{self.path} is no candidate store: it has other tables; {_FIX}")
         return True
 
     def _use_wal(self) -> None:
@@ -219,7 +217,7 @@ class CandidateStore:
                 self.close()
             if not isinstance(error, (sqlite3.Error, OSError)):
                 raise
-            raise StoreError(f"cannot {doing} the candidate store {self._path}: {_advice(error)}") from error
+            raise StoreError(f"cannot {doing} the candidate store {self.path}: {_advice(error)}") from error
 
 
 def _content(sample: Candidate) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -10,10 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mbr_esd_metric.errors import EngineError, InputError
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import cache_folder
+from mbr_esd_metric.generation.model_files import recall, remember
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
 from mbr_esd_metric.generation.server.failures import (
@@ -28,7 +26,7 @@ from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_a
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
-#: File of the cache folder.
+#: File of the cache folder: address -> the dialect that it spoke in an earlier run.
 _MEMORY = "dialects.json"
 
 _detected: dict[tuple[str, ...], str] = {}
@@ -76,9 +74,12 @@ def _detect(addresses: Sequence[Address]) -> str:
             )
         if not names:
             _silent[key] = _silent[key] if silent else time.monotonic()
-            return _remembered().get(key[0], "vllm")
+            name = str(recall(_MEMORY).get(key[0]))
+            return name if name in DIALECTS else "vllm"
         (_detected[key],) = set(names.values())
-        _remember(dict.fromkeys(key, _detected[key]))
+        spoken = recall(_MEMORY)
+        if any(spoken.get(one) != _detected[key] for one in key):
+            remember(_MEMORY, spoken | dict.fromkeys(key, _detected[key]))
         return _detected[key]
 
 
@@ -216,21 +217,3 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
     if names is not None and model not in names:
         raise wrong_model(address, model, names)
     return None
-
-
-def _remembered() -> dict[str, str]:
-    """Address -> the dialect that it spoke in an earlier run."""
-    try:
-        value = json.loads((cache_folder() / _MEMORY).read_text(encoding="utf-8"))
-        return {address: name for address, name in value.items() if name in DIALECTS}
-    except (OSError, ValueError):
-        return {}
-
-
-def _remember(spoken: dict[str, str]) -> None:
-    """Note which dialects servers speak. If this fails, the next process only asks them again."""
-    memory = _remembered()
-    if memory | spoken != memory:
-        with suppress(OSError, InputError):
-            cache_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(cache_folder() / _MEMORY, json.dumps(memory | spoken, indent=1))
