@@ -89,7 +89,10 @@ def run_export(args: argparse.Namespace) -> int:
     if args.checks < 0:
         raise OptionError(f"--checks {args.checks}: give 0 or more")
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
-    test_set = _test_set(args)
+    test_set = None
+    if args.test_set:  # all its systems but the standard reference; nothing need be rated yet
+        choice = SystemChoice(outliers=True)
+        test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
     annotations = _marked(table, _prefilling(table, args.prefill), args.min_confidence)
     rng = random.Random(0)
@@ -110,13 +113,6 @@ def run_export(args: argparse.Namespace) -> int:
     )
     print(f"next: pearmut add {args.output} && pearmut run", file=sys.stderr)
     return 0
-
-
-def _test_set(args: argparse.Namespace) -> TestSet | None:
-    """All its systems but the standard reference; nothing need be rated yet."""
-    if not args.test_set:
-        return None
-    return load_test_set(*folder_and_name(args.test_set), args.lp, choice=SystemChoice(outliers=True), blind=True)
 
 
 def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:

@@ -101,7 +101,11 @@ def _main(argv: Sequence[str] | None) -> int:
     args = argparse.Namespace(prog=f"mbr-esd {chosen.verb}")  # until a verb below it says its own
     try:
         with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
-            status = _run(chosen.verb, chosen.rest, args)
+            name, text = VERBS[chosen.verb]
+            configure, run = functions_of(name)
+            own = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+            configure(own)
+            status = int(run(own.parse_args(chosen.rest, args)))
             output.flush()
             return status
     except KeyboardInterrupt:
@@ -194,12 +198,3 @@ class _Parser(argparse.ArgumentParser):
             return f"; of a model of COMET's own: --model 'NAME?{name}=...'"
         near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
         return f"; did you mean {near[0]}?" if near else ""
-
-
-def _run(verb: str, words: Sequence[str], args: argparse.Namespace) -> int:
-    """Read the verb's arguments into `args`, and do its work."""
-    name, text = VERBS[verb]
-    configure, run = functions_of(name)
-    parser = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    configure(parser)
-    return int(run(parser.parse_args(words, args)))

@@ -46,7 +46,7 @@ def add_decision_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--NAME`` for each field of `DecisionOptions`. The value is None if an option is not given."""
     for name, option in FIELDS.items():
         meaning = option_help(name) + (f" (default {option.default})" if option.default is not None else "")
-        parser.add_argument(spelled(name), metavar=name.upper(), help=meaning)
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar=name.upper(), help=meaning)
 
 
 def given_decision(args: argparse.Namespace) -> dict[str, str]:
@@ -56,12 +56,7 @@ def given_decision(args: argparse.Namespace) -> dict[str, str]:
 
 def spelled_value(name: str, value: str) -> str:
     """A field of `DecisionOptions` and its value as they are written on the command line."""
-    return f"{spelled(name)} {value}"
-
-
-def spelled(name: str) -> str:
-    """The option for a field of `DecisionOptions`."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:

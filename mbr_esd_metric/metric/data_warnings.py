@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from mbr_esd_metric.errors import first_of
@@ -143,9 +144,4 @@ def _doubled(text: str) -> bool:
 
 def _longest_run(text: str) -> int:
     """The most repetitions of one word in a row; in text without spaces, of one character."""
-    longest = run = 0
-    last = None
-    for word in _words(text):
-        run = run + 1 if word == last else 1
-        last, longest = word, max(longest, run)
-    return longest
+    return max((len(list(run)) for _, run in groupby(_words(text))), default=0)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import say
@@ -31,14 +32,10 @@ REFRESH = 30.0
 
 def missing(request: Request, stored: Collection[int]) -> Iterator[Request]:
     """The parts of a request that are not stored, as requests for runs of consecutive samples."""
-    start: int | None = None
-    for index in range(request.n + 1):
-        absent = index < request.n and index not in stored
-        if absent and start is None:
-            start = index
-        elif not absent and start is not None:
-            yield replace(request, n=index - start, first=start)
-            start = None
+    absent = [index for index in range(request.n) if index not in stored]
+    for _, run in groupby(enumerate(absent), lambda pair: pair[1] - pair[0]):
+        indices = [index for _, index in run]
+        yield replace(request, n=len(indices), first=indices[0])
 
 
 class Sampler:
