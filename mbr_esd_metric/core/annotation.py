@@ -160,8 +160,8 @@ class Annotation:
         """
         if isinstance(spans, Annotation):
             return spans
-        found = (_as_span(item, number) for number, item in enumerate(spans, 1))
-        return _in_order(span for span in found if span is not None)
+        errors = (_as_span(item, number) for number, item in enumerate(spans, 1))
+        return _in_order(span for span in errors if span is not None)
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:

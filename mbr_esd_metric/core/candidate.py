@@ -159,7 +159,7 @@ class CandidateColumns:
 
 def _check(name: str, values: Sequence[object], kind: type, what: str) -> None:
     # Types first: there are few, where values are many.
-    wrong = {found for found in set(map(type, values)) if not issubclass(found, (kind, type(None))) or found is bool}
+    wrong = {one for one in set(map(type, values)) if not issubclass(one, (kind, type(None))) or one is bool}
     for number, value in enumerate(values if wrong else (), 1):
         if type(value) in wrong:
             raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")

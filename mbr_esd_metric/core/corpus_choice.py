@@ -216,7 +216,7 @@ def level_spans(
         joined: whether a span may reach over each bound; see `AnnotationTable.joined`.
         levels: in each interval, from 0 (no error) to 3 (a minor and a major span), shape (K,).
     """
-    found: list[SpanKey] = []
+    spans: list[SpanKey] = []
     inner = joined[1:-1]
     levelled: tuple[tuple[Severity, npt.NDArray[np.bool_]], ...] = (
         ("major", levels >= 2),
@@ -228,5 +228,5 @@ def level_spans(
         begins[1:] &= ~goes_on
         ends[:-1] &= ~goes_on
         for start, end in zip(begins.nonzero()[0].tolist(), ends.nonzero()[0].tolist(), strict=True):
-            found.append((bounds[start], bounds[end + 1], severity))
-    return tuple(sorted(found))
+            spans.append((bounds[start], bounds[end + 1], severity))
+    return tuple(sorted(spans))

@@ -109,9 +109,6 @@ def decided(
         mqm: weights of the score.
         score: one of `SCORES`.
         value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
-
-    Raises:
-        InputError: the score lacks what it needs.
     """
     hypotheses = problem.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]

@@ -115,9 +115,7 @@ class Hypotheses:
         """The weight of each candidate as a support, shape (N,), of sum 1; 0 for an invalid one.
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
-
-        Raises:
-            InputError: as `weights`.
+        Errors are those of `weights`.
         """
         if weighting not in WEIGHTINGS:
             raise unknown("weights", weighting, WEIGHTINGS)

@@ -60,13 +60,13 @@ class Catalog(Generic[_T]):
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
-        found: dict[str, EntryPoint] = {}
+        points: dict[str, EntryPoint] = {}
         for point in sorted(entry_points(group=f"mbr_esd_metric.{self.plural}"), key=lambda point: point.name):
-            if point.name in self.builtin or point.name in found:
+            if point.name in self.builtin or point.name in points:
                 self._warn(f"{_package_of(point)} offers the {self.kind} {point.name!r}, which is there already")
             else:
-                found[point.name] = point
-        return found
+                points[point.name] = point
+        return points
 
     def names(self) -> list[str]:
         """All names: this package's, then those of other packages, which are not loaded."""
@@ -95,13 +95,13 @@ class Catalog(Generic[_T]):
 
     def all(self) -> dict[str, type[_T]]:
         """Name -> class. A class that cannot be used is left out, with one warning."""
-        found = {name: self.get(name) for name in self.builtin}
+        classes = {name: self.get(name) for name in self.builtin}
         for name in self._offered:
             try:
-                found[name] = self.get(name)
+                classes[name] = self.get(name)
             except PluginError as error:
                 self._warn(str(error))
-        return found
+        return classes
 
     def offered(self) -> dict[str, str]:
         """Name -> the other package that offers it, with its version."""
@@ -126,17 +126,17 @@ class Catalog(Generic[_T]):
 
     def _load(self, point: EntryPoint) -> type[_T]:
         try:
-            found = point.load()
+            value = point.load()
         # A package of somebody else may raise anything on import.
         except Exception as error:
             raise self._unusable(point, f"{type(error).__name__}: {error}") from error
-        if not isinstance(found, type) or not issubclass(found, self._base):
+        if not isinstance(value, type) or not issubclass(value, self._base):
             raise self._unusable(point, f"{point.value} is no subclass of {self._base.__name__}")
-        if getattr(found, "name", None) != point.name:
-            raise self._unusable(point, f"the class calls itself {getattr(found, 'name', None)!r}")
-        if inspect.isabstract(found):
-            raise self._unusable(point, f"it lacks {', '.join(sorted(getattr(found, '__abstractmethods__', ())))}")
-        return found
+        if getattr(value, "name", None) != point.name:
+            raise self._unusable(point, f"the class calls itself {getattr(value, 'name', None)!r}")
+        if inspect.isabstract(value):
+            raise self._unusable(point, f"it lacks {', '.join(sorted(getattr(value, '__abstractmethods__', ())))}")
+        return value
 
     def _unusable(self, point: EntryPoint, why: str) -> PluginError:
         return PluginError(

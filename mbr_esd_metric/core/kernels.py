@@ -143,8 +143,8 @@ class AnnotationTable:
         """(n, S), 1 if the annotation has the span; more where a rater marked it more than once."""
         column, width = self.column, len(self.column)
         ones = [row * width + column[span] for row, key in enumerate(self._keys) for span in key]
-        found: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
-        return found.reshape(len(self), width)
+        counts: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
+        return counts.reshape(len(self), width)
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:

@@ -85,10 +85,9 @@ class Recalibration:
 
     def annotation(self, annotation: Annotation) -> Annotation:
         """The annotation with f of each span's confidence; spans without one stay as they are."""
-        known = [span.confidence for span in annotation if span.confidence is not None]
-        values = iter(self.of(known).tolist())
         return annotation.with_spans(
-            span if span.confidence is None else replace(span, confidence=next(values)) for span in annotation
+            span if span.confidence is None else replace(span, confidence=float(self.of(span.confidence)))
+            for span in annotation
         )
 
     def to_json(self) -> dict[str, object]:

@@ -111,13 +111,13 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
             yield record, decision
     judged = [record for record, decision in waiting if decision is None]
     if judged:
-        found = decide_corpus(
+        together = decide_corpus(
             [(one.columns, one.mt) for one in judged],
             options,
             sources=[one.src for one in judged] if options.both_sides(judged[0].columns.format) else None,
             labels=[f"{path}, {one.label}" for one in judged],
         )
-        chosen = iter(found.decisions)
+        chosen = iter(together.decisions)
         waiting = [(record, next(chosen) if decision is None else decision) for record, decision in waiting]
     yield from waiting
 

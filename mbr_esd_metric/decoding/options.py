@@ -224,10 +224,11 @@ class DecisionOptions:
                 why = unknown("rule", value, rules(references=False)) if name == "rule" else error
                 raise OptionError(f"{spell(name, value)}: {why}") from None
         changed = replace(self, **wanted)
-        own = changed.decided_by.own_utility
-        if own is not None and "utility" in given:
+        utility = changed.decided_by.own_utility
+        if utility is not None and "utility" in given:
             raise useless(
-                spell("utility", given["utility"]), f"{spell('rule', changed.rule)}, which maximises the corpus {own}"
+                spell("utility", given["utility"]),
+                f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
             )
         if changed.decided_by.needs_references:
             raise OptionError(

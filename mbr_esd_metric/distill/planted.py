@@ -95,10 +95,10 @@ class Planter:
 
     def number(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
         """Another digit in a number."""
-        found = list(re.finditer(r"\d+", item.translation))
-        if not found:
+        numbers = list(re.finditer(r"\d+", item.translation))
+        if not numbers:
             return None
-        number = rng.choice(found)
+        number = rng.choice(numbers)
         at = rng.randrange(number.start(), number.end())
         digit = rng.choice([d for d in "123456789" if d != item.translation[at]])
         edit = _replaced(item.translation, _Word(at, at + 1, ""), digit)

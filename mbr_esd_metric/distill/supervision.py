@@ -102,7 +102,7 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
     Raises:
         InputError: as `decide`, with the segment; or no segment at all has a valid candidate.
     """
-    found, why = [], ""
+    chosen, why = [], ""
     for record in records:
         source = card.decision.source_of(record.src, record.columns.format)
         try:
@@ -111,10 +111,10 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
         except NoValidCandidateError as error:
             why = str(error)
             continue
-        found.append(HumanAnnotation(record.src, record.mt, record.lp or "", decision.annotation))
-    if why and not found:
+        chosen.append(HumanAnnotation(record.src, record.mt, record.lp or "", decision.annotation))
+    if why and not chosen:
         raise InputError(f"no segment has a valid candidate; {why}")
-    return found
+    return chosen
 
 
 def select(annotations: Iterable[HumanAnnotation], card: ModelCard, limits: Limits) -> Examples:

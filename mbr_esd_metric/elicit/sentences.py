@@ -97,14 +97,14 @@ def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, .
         translation: t.
         lp: such as "en-de", for the sentences of each language.
     """
-    whole = (Part(0, len(translation), 0, len(source)),)
+    undivided = (Part(0, len(translation), 0, len(source)),)
     if not source.strip() or not translation.strip():
-        return whole
+        return undivided
     languages = [code.split("_")[0].lower() for code in (lp or "-").split("-", 1)]
     of_source, of_translation = sentences(source, languages[0]), sentences(translation, languages[-1])
     pairs = align(of_source, of_translation)
     if len(pairs) == 1:
-        return whole
+        return undivided
     s_ends, t_ends = [0, *accumulate(map(len, of_source))], [0, *accumulate(map(len, of_translation))]
     return tuple(
         Part(*_trimmed(translation, t_ends[b], t_ends[d]), *_trimmed(source, s_ends[a], s_ends[c]))

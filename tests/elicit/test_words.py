@@ -51,10 +51,9 @@ def test_words_are_cut_where_a_reader_would() -> None:
     assert pieces("我喝tea。") == ["我", "喝", "tea", "。"]
 
 
-def test_several_errors_and_a_translation_without_words() -> None:
+def test_an_answer_may_have_several_errors() -> None:
     two = json.dumps({"errors": json.loads(answer("Katze"))["errors"] * 2})
     assert re.fullmatch(get_format("json").grammar("Die Katze", True), two)
-    assert re.fullmatch(get_format("json").grammar(" \n", True), '{"errors": []}')
 
 
 def test_it_stays_short_and_shallow() -> None:

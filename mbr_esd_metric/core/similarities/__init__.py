@@ -54,17 +54,16 @@ def _named(expression: str) -> Similarity:
 
 def _terms(expression: str) -> list[tuple[float, str]]:
     """Pairs of weight and name."""
-    return [_term(term.strip(), expression) for term in expression.split("+")]
-
-
-def _term(term: str, expression: str) -> tuple[float, str]:
-    number, star, name = term.rpartition("*")
-    try:
-        weight = float(number) if star else 1.0
-    except ValueError:
-        weight = math.nan
-    if not 0 < weight < math.inf:
-        raise OptionError(
-            f"similarity {expression!r}: {number!r} is no weight; write such as '0.7*softf1+0.3*scoresim'"
-        )
-    return weight, name.strip()
+    terms = []
+    for term in expression.split("+"):
+        number, star, name = term.strip().rpartition("*")
+        try:
+            weight = float(number) if star else 1.0
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight < math.inf:
+            raise OptionError(
+                f"similarity {expression!r}: {number!r} is no weight; write such as '0.7*softf1+0.3*scoresim'"
+            )
+        terms.append((weight, name.strip()))
+    return terms

@@ -50,11 +50,7 @@ def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float
 
 @recent(1)
 def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, int, int]:
-    """Credit C, and the characters that each side marks, S(Ec) and S(Es).
-
-    Raises:
-        InputError: a span ends past the translation.
-    """
+    """Credit C, and the characters that each side marks, S(Ec) and S(Es)."""
     major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")
     major_s, minor_s = covered(support, length, "major"), covered(support, length, "minor")
     credit = np.maximum(
@@ -92,11 +88,7 @@ class F1(Similarity):
 
 
 def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them.
-
-    Raises:
-        InputError: a span ends past the translation of `length` characters.
-    """
+    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them; errors as of `f1`."""
     if candidate.points or support.points:
         for side in (candidate, support):
             side.check_length(length)
@@ -105,11 +97,7 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tup
 
 
 def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them.
-
-    Raises:
-        InputError: a span ends past the translation of `length` characters.
-    """
+    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them; errors as of `f1`."""
     major_c, minor_c = _covers(candidate, length, "major"), _covers(candidate, length, "minor")
     major_s, minor_s = _covers(support, length, "major"), _covers(support, length, "minor")
     same = np.minimum(major_c, major_s) + np.minimum(minor_c, minor_s)
