@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -24,7 +24,7 @@ from mbr_esd_metric.cli.data import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import Progress
+from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 
 Edit = Literal["add", "delete"]
@@ -87,7 +87,7 @@ def decline_ratio(
     similarities: Sequence[str] = ("softf1", "f1"),
     edits: int = 6,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool = False,
 ) -> list[DeclineRatio]:
     """The decline ratio of several similarities under the same edits.
 
@@ -98,7 +98,7 @@ def decline_ratio(
         similarities: names, or means of them.
         edits: the most edits of a translation; there are fewer if no free stretch, or no error, is left.
         seed: of the edits.
-        progress: called with the number of further annotations that are done, and with that of all.
+        progress: show a bar on standard error.
 
     Returns:
         One result for each similarity.
@@ -111,7 +111,8 @@ def decline_ratio(
     rng = np.random.default_rng(seed)
     # For each similarity: (severity, whether there were errors) -> tally.
     tallies = [{(s, m): Declines(0, 0) for s in SEVERITY_NAMES for m in (False, True)} for _ in measures]
-    for number, (spans, length) in enumerate(zip(annotations, lengths, strict=True), 1):
+    pairs = progress_bar(edit, iterable=list(zip(annotations, lengths, strict=True)), shown=progress)
+    for number, (spans, length) in enumerate(pairs, 1):
         original = as_annotation(spans).on("translation")
         try:
             original.check_length(length)
@@ -124,8 +125,6 @@ def decline_ratio(
             values = [measure.scalar(annotation, original, length) for annotation in (original, *chain)]
             for severity, before, after in zip(edited, values, values[1:], strict=False):
                 tally[severity, len(original) > 0] += Declines(1, int(after < before))
-        if progress is not None:
-            progress(1, len(annotations))
     results = []
     for measure, tally in zip(measures, tallies, strict=True):
         by_severity = {severity: (tally[severity, False], tally[severity, True]) for severity in SEVERITY_NAMES}
@@ -206,14 +205,13 @@ def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str
     annotations, lengths = rated(test_set, raters)
     rows: list[TableRow] = []
     for edit in EDITS:
-        with Progress(f"{edit}, {test_set.lp}") as bar:
-            for found in decline_ratio(annotations, lengths, edit, similarities, 6, seed, bar.done):
-                both = found.clean + found.marked
-                tallies = {"clean": found.clean, "marked": found.marked, "all": both}
-                titles = {"clean": "no error", "marked": "some errors", "all": "all"}
-                shown = {Column(k, titles[k]): t.ratio if t.edits else None for k, t in tallies.items()}
-                named = {Column("similarity", "similarity"): found.similarity, Column("edit", "edit"): found.edit}
-                rows.append({**named, **shown, Column("edits", "edits"): both.edits})
+        for found in decline_ratio(annotations, lengths, edit, similarities, 6, seed, True):
+            both = found.clean + found.marked
+            tallies = {"clean": found.clean, "marked": found.marked, "all": both}
+            titles = {"clean": "no error", "marked": "some errors", "all": "all"}
+            shown = {Column(k, titles[k]): t.ratio if t.edits else None for k, t in tallies.items()}
+            named = {Column("similarity", "similarity"): found.similarity, Column("edit", "edit"): found.edit}
+            rows.append({**named, **shown, Column("edits", "edits"): both.edits})
     return rows
 
 
