@@ -7,20 +7,23 @@ import importlib.util
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import mbr_esd_metric
 from mbr_esd_metric import (
+    Annotation,
     Candidate,
     Decision,
     DecisionOptions,
     ErrorSpan,
     Metric,
-    OptionError,
     decide,
     decide_many,
     load_metric,
@@ -28,7 +31,7 @@ from mbr_esd_metric import (
 from mbr_esd_metric.cli.decide import configure
 from mbr_esd_metric.cli.shared_options import spelled_value
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.metric.card import settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import mean
@@ -160,7 +163,6 @@ def test_a_metric_is_like_comets(tmp_path: Path) -> None:
     metric = load_metric(f"mbr-esd-small?store={tmp_path / 'store'}")
     assert isinstance(metric, Metric)
     assert "mbr-esd-small: model=" in repr(metric)
-    assert metric.predict([], 8, 0).scores == []
     assert metric.predict({"src": [], "mt": []}, 8, 0).scores == []
     with pytest.raises(TypeError, match="batch_sise"):
         metric.predict([], batch_sise=8)  # type: ignore[call-arg]
@@ -178,3 +180,53 @@ def test_the_mean_is_that_of_the_exact_sum() -> None:
     scores = [0.1] * 1000 + [0.7] * 997 + [1e-9]
     exact = float(sum(map(Fraction, scores)) / len(scores))
     assert mean(scores) == mean(scores[::-1]) == pytest.approx(exact, rel=1e-15)
+
+
+SPAN = ErrorSpan(0, 4, "major")
+#: What a type checker would refuse.
+NONE: Any = None
+BYTES: Any = b"[]"
+WORD: Any = "high"
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda: Annotation(NONE), "error spans are NoneType; give a list"),
+        (lambda: Annotation(SPAN), "error spans are ErrorSpan; give a list"),
+        (lambda: ErrorSpan(True, 4, "major"), "whole numbers, not True"),
+        (lambda: ErrorSpan(0, WORD, "major"), "whole numbers, not 'high'"),
+        (lambda: ErrorSpan(0, 4, "major", confidence=2), r"number in \[0, 1\] or None, not 2"),
+        (lambda: ErrorSpan(0, 4, "major", confidence=float("nan")), "not nan"),
+        (lambda: ErrorSpan(0, 4, "major", confidence=WORD), "not 'high'"),
+        (lambda: decide(NONE, "text"), "candidates are NoneType; give a list of Candidates"),
+        (lambda: decide([Candidate(annotation=())], NONE), "the translation is NoneType; give a text"),
+        (lambda: decide([Candidate(annotation=()), Candidate(BYTES)], "text"), "candidate 2: text is bytes"),
+        (lambda: decide([Candidate(annotation=(), logprob=WORD)], "text"), "candidate 1: logprob is str; give a num"),
+        (lambda: decide([Candidate(annotation=(), logprob=True)], "text"), "candidate 1: logprob is bool"),
+        (lambda: load_metric(NONE), "a model name is a text such as 'mbr-esd-small', not None"),
+        (lambda: load_metric(NONE, n=8), "a model name is a text such as 'mbr-esd-small', not None"),
+        (lambda: load_metric(""), "not ''"),
+        (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples are NoneType; give a list of dicts"),
+    ],
+)
+def test_wrong_kinds_are_input_errors(call: Callable[[], object], part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        call()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    span = ErrorSpan(np.int64(0), np.int64(4), "major", confidence=np.float32(0.5))
+    assert span == ErrorSpan(0, 4, "major", confidence=0.5)
+    assert (type(span.start), type(span.end)) == (int, int)
+    assert decide([Candidate(annotation=[span], logprob=np.float32(-1))], "text").index == 0
+
+
+def test_mbr_corpus_of_one_segment_names_the_way() -> None:
+    with pytest.raises(OptionError, match=r"decide_corpus, or `mbr-esd decide --rule mbr-corpus`"):
+        decide([Candidate(annotation=())], "text", rule="mbr-corpus")
+
+
+def test_what_leaves_comets_requirements_says_so() -> None:
+    assert str(MissingDependencyError("vllm", "vllm", "x")).endswith('[vllm]" (beside COMET: docs/comet.md)')
+    assert str(MissingDependencyError("aiohttp", "server", "x")).endswith('[server]"')

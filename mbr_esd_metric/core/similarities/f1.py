@@ -54,8 +54,7 @@ def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[
     major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")
     major_s, minor_s = covered(support, length, "major"), covered(support, length, "minor")
     credit = np.maximum(
-        BETA * ((major_c & major_s) | (minor_c & minor_s)),
-        GAMMA * ((major_c & minor_s) | (minor_c & major_s)),
+        BETA * ((major_c & major_s) | (minor_c & minor_s)), GAMMA * ((major_c & minor_s) | (minor_c & major_s))
     )
     return float(credit.sum()), int((major_c | minor_c).sum()), int((major_s | minor_s).sum())
 
