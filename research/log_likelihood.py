@@ -26,9 +26,10 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
+from mbr_esd_metric.generation.engines.vllm import VllmEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import Plan, Segment, plan
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_table, table_of
@@ -132,17 +133,16 @@ def by_transformers(options: EngineOptions) -> Scorer:
 
 def by_vllm(options: EngineOptions) -> Scorer:
     """The log-probabilities of a prompt that ends in the answer."""
-    from vllm import LLM, SamplingParams
+    from vllm import SamplingParams
 
-    if options.adapter is not None:
-        raise OptionError("--engine vllm reads the model alone; merge its adapter into it, or take transformers")
-    llm = LLM(options.model, revision=options.revision, dtype=options.dtype)
-    tokenizer = llm.get_tokenizer()
+    engine = VllmEngine(options)
+    tokenizer = engine._llm.get_tokenizer()
 
     def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
         parts = [_tokens(tokenizer, answer) for answer in answers]
         asked = [{"prompt_token_ids": prompt + tokens} for prompt, tokens in parts]
-        outputs = llm.generate(asked, SamplingParams(max_tokens=1, prompt_logprobs=0))
+        settings = SamplingParams(max_tokens=1, prompt_logprobs=0)
+        outputs = engine._llm.generate(asked, settings, lora_request=engine._lora())
         for (prompt, tokens), output in zip(parts, outputs, strict=True):
             after = output.prompt_logprobs[len(prompt) :]
             yield Likelihood(len(tokens), sum(one[token].logprob for token, one in zip(tokens, after, strict=True)))

@@ -90,7 +90,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     }
     covered = sum(cell is not None for row in cells for cell in row)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation)
+    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation is not None)
     notes = []
     if points:
         notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
