@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Real
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from mbr_esd_metric.core.annotation import AnnotationLike
 from mbr_esd_metric.errors import InputError
@@ -121,7 +121,7 @@ class CandidateColumns:
         )
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate] | CandidateColumns) -> CandidateColumns:
+    def of(cls, candidates: Candidates) -> CandidateColumns:
         """The columns of these candidates.
 
         Raises:
@@ -155,6 +155,10 @@ class CandidateColumns:
             candidates[0].token_logprobs if len(candidates) == 1 else None,
             next(iter(formats), None),
         )
+
+
+#: What every function accepts as the candidates of a segment.
+Candidates: TypeAlias = Sequence[Candidate] | CandidateColumns
 
 
 def _check(name: str, values: Sequence[object], kind: type, what: str) -> None:

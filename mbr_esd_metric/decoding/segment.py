@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import CandidateColumns, Candidates
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
@@ -68,12 +68,12 @@ def blank_decision(source: str, translation: str, options: DecisionOptions) -> D
 
 
 def decide(
-    candidates: Sequence[Candidate] | CandidateColumns,
+    candidates: Candidates,
     translation: str,
     options: DecisionOptions | None = None,
     *,
     source: str | None = None,
-    supports: Sequence[Candidate] | CandidateColumns | None = None,
+    supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
     **fields: Any,
 ) -> Decision:
@@ -107,7 +107,7 @@ def decide(
 
 
 def decide_many(
-    segments: Iterable[tuple[Sequence[Candidate] | CandidateColumns, str]],
+    segments: Iterable[tuple[Candidates, str]],
     options: DecisionOptions | None = None,
     *,
     sources: Iterable[str] | None = None,
@@ -158,7 +158,7 @@ def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Itera
         yield cast("tuple[_T, _S]", (value, partner))
 
 
-def _numbered(work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str | None, DecisionOptions]) -> Decision:
+def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
     """The decision of one segment, which errors name."""
     number, candidates, translation, source, options = work
     with labelled(f"segment {number}"):
@@ -166,12 +166,12 @@ def _numbered(work: tuple[int, Sequence[Candidate] | CandidateColumns, str, str 
 
 
 def decide_segment(
-    candidates: Sequence[Candidate] | CandidateColumns,
+    candidates: Candidates,
     translation: str,
     options: DecisionOptions,
     *,
     source: str | None = None,
-    supports: Sequence[Candidate] | CandidateColumns | None = None,
+    supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
     """`decide` of a translation that is not blank; arguments and errors are the same."""
@@ -188,12 +188,12 @@ def decide_segment(
 
 
 def decision_problem(
-    candidates: Sequence[Candidate] | CandidateColumns,
+    candidates: Candidates,
     translation: str,
     options: DecisionOptions,
     *,
     source: str | None = None,
-    supports: Sequence[Candidate] | CandidateColumns | None = None,
+    supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[DecisionProblem, Counts]:
     """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
@@ -267,12 +267,12 @@ class CorpusSegment:
 
 
 def corpus_segment(
-    candidates: Sequence[Candidate] | CandidateColumns,
+    candidates: Candidates,
     translation: str,
     options: DecisionOptions,
     *,
     source: str | None = None,
-    supports: Sequence[Candidate] | CandidateColumns | None = None,
+    supports: Candidates | None = None,
 ) -> CorpusSegment:
     """One segment for a rule that decides over the whole test set; arguments and errors as for `decide`.
 
@@ -293,11 +293,11 @@ def _corpus_rule(options: DecisionOptions) -> CorpusRule:
 
 
 def decide_corpus(
-    segments: Iterable[tuple[Sequence[Candidate] | CandidateColumns, str]],
+    segments: Iterable[tuple[Candidates, str]],
     options: DecisionOptions = DecisionOptions("mbr-corpus"),
     *,
     sources: Iterable[str] | None = None,
-    supports: Iterable[Sequence[Candidate] | CandidateColumns] | None = None,
+    supports: Iterable[Candidates] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
     """Choose for all segments of a test set together, by a rule such as `mbr-corpus`.
@@ -432,10 +432,7 @@ def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[S
 
 
 def read_annotations(
-    candidates: Sequence[Candidate] | CandidateColumns,
-    translation: str,
-    options: DecisionOptions,
-    source: str | None = None,
+    candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
 ) -> list[Annotation | Invalid]:
     """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid.
 
