@@ -25,26 +25,21 @@ from mbr_esd_metric.metric.plan import Segment
 
 
 class RealServer:
-    """A server on a port of its own; can be killed and started again.
+    """A server on a port of its own, a context manager; can be killed and started again.
 
     Args:
         command: of the server, given its port.
         log: file of what it says.
         environment: its variables; None takes those of the tests.
-        health: the path that answers with 200 once it is ready.
     """
 
     def __init__(
-        self,
-        command: Callable[[int], Sequence[str]],
-        log: Path,
-        environment: Mapping[str, str] | None = None,
-        health: str = "/health",
+        self, command: Callable[[int], Sequence[str]], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
-        self._command, self._environment, self._health = command(self.port), environment, health
+        self._command, self._environment = command(self.port), environment
         self.log, self.url = log, f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
@@ -53,12 +48,18 @@ class RealServer:
                 self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
             )
 
-    def wait(self, seconds: float = 900) -> None:
-        deadline = time.monotonic() + seconds
+    def __enter__(self) -> RealServer:
+        self.start()
+        deadline = time.monotonic() + 900
         while not self._ready():
-            assert self._process.poll() is None, self.log.read_text(errors="replace")[-3000:]
-            assert time.monotonic() < deadline, "the server is not ready in time"
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"the server is not ready: {self.log.read_text(errors='replace')[-3000:]}")
             time.sleep(0.5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -67,7 +68,7 @@ class RealServer:
 
     def _ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{self._health}", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as reply:
                 return bool(reply.status == 200)
         except (OSError, urllib.error.HTTPError):
             return False

@@ -118,13 +118,8 @@ def serve(port: int) -> list[str]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     pytest.importorskip("aiohttp")
-    running = RealServer(serve, tmp_path_factory.mktemp("serve") / "log", ENVIRONMENT)
-    running.start()
-    try:
-        running.wait()
+    with RealServer(serve, tmp_path_factory.mktemp("serve") / "log", ENVIRONMENT) as running:
         yield running
-    finally:
-        running.kill()
 
 
 def wanted(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> list[Request]:

@@ -34,13 +34,8 @@ SEGMENTS = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     pytest.importorskip("aiohttp")
-    running = RealServer(lambda port: [f"{FOLDER}/serve", str(port)], tmp_path_factory.mktemp("serve") / "log")
-    running.start()
-    try:
-        running.wait()
+    with RealServer(lambda port: [f"{FOLDER}/serve", str(port)], tmp_path_factory.mktemp("serve") / "log") as running:
         yield running
-    finally:
-        running.kill()
 
 
 def sampled(url: str, options: str, first: int = 0, n: int = 4) -> list[Generated]:

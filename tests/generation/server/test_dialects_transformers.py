@@ -33,13 +33,8 @@ SEGMENT = Segment("I like tea.", "Ich mag Kaffee.", "segment 1")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     pytest.importorskip("aiohttp")
-    running = RealServer(lambda port: [SERVE, str(port)], tmp_path_factory.mktemp("serve") / "log")
-    running.start()
-    try:
-        running.wait()
+    with RealServer(lambda port: [SERVE, str(port)], tmp_path_factory.mktemp("serve") / "log") as running:
         yield running
-    finally:
-        running.kill()
 
 
 def test_it_is_recognised_by_asking(server: RealServer) -> None:
