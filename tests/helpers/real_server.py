@@ -31,7 +31,12 @@ class RealServer:
         command: of the server, given its port.
         log: file of what it says.
         environment: its variables; None takes those of the tests.
+
+    Attributes:
+        dialect: which it speaks.
     """
+
+    dialect = "vllm"
 
     def __init__(
         self, command: Callable[[int], Sequence[str]], log: Path, environment: Mapping[str, str] | None = None

@@ -1,4 +1,9 @@
-"""A real llama.cpp server with the demo model: `scripts/setup_llamacpp.sh FOLDER`, and MBR_ESD_LLAMACPP=FOLDER."""
+"""Real servers with the demo model, where they are set up.
+
+llama.cpp: `scripts/setup_llamacpp.sh FOLDER`, and MBR_ESD_LLAMACPP=FOLDER. `transformers serve`:
+`scripts/setup_transformers_serve.sh FOLDER`, and MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve. The latter takes one request
+at a time and one sample a request, on a processor, so few are asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,45 +18,51 @@ import pytest
 from mbr_esd_metric.generation.engine import Generated
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
-FOLDER = os.environ.get("MBR_ESD_LLAMACPP", "")
-pytestmark = [
-    pytest.mark.model,
-    pytest.mark.skipif(not FOLDER, reason="MBR_ESD_LLAMACPP names no folder (see scripts/setup_llamacpp.sh)"),
-]
-CARD = "mbr-esd-demo?dialect=llamacpp&max_tokens=40&engine=server"
+pytestmark = pytest.mark.model
+LLAMACPP = os.environ.get("MBR_ESD_LLAMACPP", "")
+#: Dialect -> the command that takes a port; empty where it is not set up.
+COMMANDS = {
+    "llamacpp": LLAMACPP and f"{LLAMACPP}/serve",
+    "transformers": os.environ.get("MBR_ESD_TRANSFORMERS_SERVE", ""),
+}
+CARD = "mbr-esd-demo?max_tokens=40&engine=server"
 SEGMENTS = [
     Segment("I like tea.", "Ich mag Kaffee.", "segment 1"),
     Segment("He slept.", "Er schlief gestern.", "segment 2"),
 ]
+only_llamacpp = pytest.mark.parametrize("server", ["llamacpp"], indirect=True)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+@pytest.fixture(scope="module", params=COMMANDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     pytest.importorskip("aiohttp")
-    with RealServer(lambda port: [f"{FOLDER}/serve", str(port)], tmp_path_factory.mktemp("serve") / "log") as running:
+    if not (command := COMMANDS[request.param]):
+        pytest.skip(f"the server of {request.param} is not set up")
+    with RealServer(lambda port: [command, str(port)], tmp_path_factory.mktemp("serve") / "log") as running:
+        running.dialect = request.param
         yield running
 
 
 def sampled(url: str, options: str, first: int = 0, n: int = 4) -> list[Generated]:
     card = load_card(f"{CARD}&n={n}&server={url}{options}")
-    todo = plan(card, SEGMENTS)
-    asked = [dataclasses.replace(request, first=first) for request in todo.requests.values()]
+    asked = [dataclasses.replace(request, first=first) for request in plan(card, SEGMENTS).requests.values()]
     return list(ServerEngine(card.engine_options("server")).generate(asked, card.sampling))
 
 
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
     options = load_card(f"mbr-esd-demo?server={server.url}").engine_options("server")
-    assert ServerEngine.identity(options)["dialect"] == "llamacpp"
     assert ServerEngine.problem(options) is None
+    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
+    assert ServerEngine.identity(options)["dialect"] == server.dialect
 
 
+@only_llamacpp
 @pytest.mark.parametrize("grounded", ["true", "false"])
 def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> None:
     found = collect(sampled(server.url, f"&grounded={grounded}"))
@@ -64,15 +75,16 @@ def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> Non
     assert len({sample.text for sample in found.values()}) > 2, "the samples of a request are not drawn apart"
 
 
+@only_llamacpp
 def test_a_long_translation_is_grounded(server: RealServer) -> None:
     """Its grammar repeats a tree of all runs of words up to twelve times."""
     long = Segment("Nobody knows.", " ".join(f"Wort{number}" for number in range(60)), "segment 1")
     card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
-    todo = plan(card, [long])
-    found = list(ServerEngine(card.engine_options("server")).generate(todo.requests.values(), card.sampling))
-    assert len(found) == 1
+    requests = plan(card, [long]).requests.values()
+    assert len(list(ServerEngine(card.engine_options("server")).generate(requests, card.sampling))) == 1
 
 
+@only_llamacpp
 def test_one_sample_a_request_is_what_several_are(server: RealServer) -> None:
     """Where the run does not say how many requests the server gets, each sample is a request, and stored when done."""
     single = collect(sampled(server.url, ""))
@@ -83,15 +95,24 @@ def test_one_sample_a_request_is_what_several_are(server: RealServer) -> None:
     assert all(sample.tokens > 0 for sample in single.values())
 
 
+@pytest.mark.parametrize("server", ["transformers"], indirect=True)
+def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer, tmp_path: Path) -> None:
+    name = f"{CARD}&grounded=false&n=4&server={server.url}&store={tmp_path / 'store'}"
+    ((_, drawn),) = sample(load_card(name), SEGMENTS[:1])
+    assert len({candidate.text for candidate in drawn}) > 1, "decoded greedily"
+    assert all(0 < candidate.tokens <= 40 and candidate.logprob is None for candidate in drawn)
+
+
 def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> None:
-    with FaultyProxy(server.url, 0.7, stall=1.0, faults=("drop", "drop after", "500", "429", "cut", "html")) as proxy:
-        card = load_card(f"{CARD}&n=6&invalid=empty&server={proxy.url}&concurrency=1&store={tmp_path / 'store'}")
-        run = annotate(card, [Segment(f"I like tea {i}.", "Ich mag Kaffee.", str(i)) for i in range(4)])
-    assert sum(proxy.faults.values()) > 0
+    with FaultyProxy(server.url, 0.6, stall=1.0, faults=("drop", "500", "429", "cut", "html")) as proxy:
+        name = f"{CARD}&grounded=false&invalid=empty&n=6&dialect={server.dialect}&server={proxy.url}&concurrency=1"
+        run = annotate(load_card(f"{name}&store={tmp_path / 'store'}"), SEGMENTS)
+    assert proxy.faults
     assert all(decision.valid + decision.invalid == 6 for decision in run.decisions)
-    assert "|dialect:llamacpp|" in run.signature
+    assert f"|dialect:{server.dialect}|" in run.signature
 
 
-def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_comet_score_goes_on_after_kills(server: RealServer, tmp_path: Path) -> None:
     """Last in the file, as it kills the server."""
-    comet_score_goes_on_after_kills(server, f"{CARD}&invalid=empty", ted_pairs[:4], 4, tmp_path)
+    pairs = [(segment.source, segment.translation) for segment in SEGMENTS]
+    comet_score_goes_on_after_kills(server, f"{CARD}&grounded=false&invalid=empty", pairs, 4, tmp_path)
