@@ -128,7 +128,14 @@ class BatchEngine(ServerEngine):
         for group in _groups(job, [part for name, part in parts.items() if name not in submitted]):
             token, names = secrets.token_hex(8), {name for name, _ in group}
             ledger.enter(token, None, names)
-            batch = self._submit(token, b"".join(line for _, line in group))
+            order = {
+                "input_file_id": self._id_of("/files", b"".join(line for _, line in group)),
+                "endpoint": "/v1/chat/completions",
+                "completion_window": "24h",
+                "metadata": {"mbr_esd": token},
+            }
+            # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
+            batch = self._id_of("/batches", order, tries=1)
             ledger.enter(token, batch, names)
             waiting[batch] = names
             say(f"mbr-esd: submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
@@ -161,17 +168,6 @@ class BatchEngine(ServerEngine):
             if not items or page.get("has_more") is not True:
                 return batches
             after = f"&after={items[-1].get('id')}"
-
-    def _submit(self, token: str, lines: bytes) -> str:
-        """The name of the new batch of these requests."""
-        order = {
-            "input_file_id": self._id_of("/files", lines),
-            "endpoint": "/v1/chat/completions",
-            "completion_window": "24h",
-            "metadata": {"mbr_esd": token},
-        }
-        # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
-        return self._id_of("/batches", order, tries=1)
 
     def _id_of(self, path: str, body: object, tries: int = 0) -> str:
         """The id of a new file or batch; raises `EngineError` if the reply has none."""

@@ -249,19 +249,18 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
 
 
 def _sample(completion: Any, request: Request) -> Candidate:
+    by_token = None
+    if request.token_logprobs:
+        entries = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
+        pieces = [(entry.decoded_token or "").encode("utf-8", "replace") for entry in entries]
+        by_token = TokenLogprobs.spelling(pieces, [float(entry.logprob) for entry in entries], completion.text)
     return Candidate(
         text=completion.text,
         logprob=float(completion.cumulative_logprob),
         tokens=len(completion.token_ids),
         truncated=completion.finish_reason == "length",
-        token_logprobs=_by_token(completion) if request.token_logprobs else None,
+        token_logprobs=by_token,
     )
-
-
-def _by_token(completion: Any) -> TokenLogprobs | None:
-    entries = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
-    pieces = [(entry.decoded_token or "").encode("utf-8", "replace") for entry in entries]
-    return TokenLogprobs.spelling(pieces, [float(entry.logprob) for entry in entries], completion.text)
 
 
 def lora_rank(adapter: str) -> int:

@@ -54,13 +54,7 @@ class Http:
         return await self.request("GET", address, path, None, 1 << 24)
 
     async def request(self, method: str, address: Address, path: str, body: Any, limit: int) -> Response:
-        """The whole reply to a request.
-
-        Args:
-            method: "GET" or "POST".
-            address, path: see `Address.at`.
-            body: JSON as bytes, a form of aiohttp, or None.
-            limit: the most bytes of the reply that are read.
+        """The reply to a request, of at most `limit` bytes. The body is JSON as bytes, a form of aiohttp, or None.
 
         Raises:
             RequestTimeout: the reply is not complete in time.
