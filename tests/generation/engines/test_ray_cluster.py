@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,13 @@ pytest.importorskip("torch")
 import ray
 from ray.cluster_utils import Cluster
 
-from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module
 from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
+from tests.helpers.chat_requests import collect
 from tests.helpers.mortal_engine import MortalEngine
 
 SAMPLING = Sampling(max_tokens=12)
@@ -46,10 +45,6 @@ def cluster() -> Iterator[Cluster]:
         ray.shutdown()
         made.shutdown()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def samples_of(parts: list[Generated]) -> dict[tuple[str, int], Candidate]:
-    return {(part.key, i): sample for part in parts for i, sample in enumerate(part.samples, part.first)}
 
 
 @pytest.fixture
@@ -86,7 +81,7 @@ def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monk
     found: list[Generated] = []
     with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was sampled is kept"):
         found.extend(RayEngine(stub).generate(asked, SAMPLING))
-    assert sorted(samples_of(found)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
+    assert sorted(collect(found)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
     assert len(found) == 10
 
 
@@ -107,8 +102,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
             cluster.add_node(num_cpus=1)
         if len(found) == 4:  # it has batches now
             cluster.remove_node(first, allow_graceful=False)
-    assert set(Counter((part.key, part.first) for part in found).values()) == {1}
-    spread, whole = samples_of(found), samples_of(list(TransformersEngine(options).generate(asked, SAMPLING)))
+    spread, whole = collect(found), collect(TransformersEngine(options).generate(asked, SAMPLING))
     assert len(spread) == 8 * 20
     assert {place: one.text for place, one in spread.items()} == {place: one.text for place, one in whole.items()}
     # What else was in the batch changes the last digits.

@@ -23,6 +23,7 @@ from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
 from mbr_esd_metric.generation.pretrained import merged_folder
+from tests.helpers.chat_requests import collect
 
 PLAIN = output_grammar("[a-z ]+")
 ANY = output_grammar()
@@ -31,12 +32,10 @@ SHORT_ANSWERS = Sampling(max_tokens=60, seed=3)
 
 
 def sample(engine: TransformersEngine, requests: Iterable[Request], sampling: Sampling) -> dict[str, list[Candidate]]:
-    found: dict[str, dict[int, Candidate]] = {}
-    for part in engine.generate(requests, sampling):
-        for index, one in enumerate(part.samples, part.first):
-            assert index not in found.setdefault(part.key, {})
-            found[part.key][index] = one
-    return {key: [by_index[i] for i in sorted(by_index)] for key, by_index in found.items()}
+    found: dict[str, list[Candidate]] = {}
+    for (key, _), one in sorted(collect(engine.generate(requests, sampling)).items(), key=lambda item: item[0]):
+        found.setdefault(key, []).append(one)
+    return found
 
 
 @pytest.fixture(scope="module")

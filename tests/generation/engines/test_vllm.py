@@ -39,6 +39,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.annotations import parse_candidate
+from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills, stored
 
@@ -306,12 +307,8 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
 
     def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:
         running = ServerEngine(dataclasses.replace(options, server=(url,)), policy)
-        found: dict[tuple[str, int], str] = {}
-        for part in running.generate(requests, dataclasses.replace(sampling, max_tokens=16)):
-            for index, sample in enumerate(part.samples, part.first):
-                assert (part.key, index) not in found, "a candidate came twice"
-                found[part.key, index] = sample.text
-        return found
+        found = collect(running.generate(requests, dataclasses.replace(sampling, max_tokens=16)))
+        return {place: sample.text for place, sample in found.items()}
 
     clean = generated(server.url, wanted(1, of=segments), GREEDY)
     with FaultyProxy(server.url, 0.5, stall=stall) as proxy:
