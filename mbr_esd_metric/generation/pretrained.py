@@ -146,9 +146,9 @@ def out_of_memory(what: str) -> str:
     )
 
 
-def problem_of(options: EngineOptions) -> str | None:
+def problem_of(options: EngineOptions, engine: str) -> str | None:
     """Why the model cannot be loaded here, and what to do; None if nothing stands against it."""
-    if (problem := missing_package()) is not None:
+    if (problem := missing_package(engine)) is not None:
         return problem
     try:
         check_model_folder(options)
@@ -157,14 +157,14 @@ def problem_of(options: EngineOptions) -> str | None:
     return _lacks_memory(options)
 
 
-def missing_package() -> str | None:
+def missing_package(engine: str) -> str | None:
     """A message if a package is missing or too old; otherwise None."""
     for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines_core")):
         if importlib.util.find_spec(module) is None:
-            return str(MissingDependencyError(package, "transformers", "engine=transformers"))
+            return str(MissingDependencyError(package, "transformers", f"engine={engine}"))
     version = importlib.metadata.version("transformers")
     if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
-        return f"engine=transformers needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
+        return f"engine={engine} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
     return None
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
+from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.elicit.answer_format import AnswerFormat
 from mbr_esd_metric.elicit.parse import AnswerParser, Invalid, Parsed
 from mbr_esd_metric.elicit.words import escaped, pieces
@@ -133,9 +134,11 @@ class TagsFormat(AnswerFormat):
         return max(len(words_of(translation)), 1)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The score is the annotation's own."""
         texts = tagged_texts(translation, source)
         tags, lost = _tags_of(annotation.on("translation"), words_of(translation))
         if len(texts) > len(tags):
             more, more_lost = _tags_of(annotation.on("source"), words_of(source))
             tags, lost = tags + more, lost + more_lost
-        return "".join(text + tag for text, tag in zip(texts, tags, strict=True)) or _NO_WORDS, lost
+        words = "".join(text + tag for text, tag in zip(texts, tags, strict=True)) or _NO_WORDS
+        return f"{words}\nScore: {mqm_score(annotation):g}", lost

@@ -40,7 +40,14 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import bf16_works, loading, placement, problem_of, wait_passively
+from mbr_esd_metric.generation.pretrained import (
+    bf16_works,
+    loading,
+    missing_package,
+    placement,
+    problem_of,
+    wait_passively,
+)
 
 _SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")
@@ -80,6 +87,8 @@ class TaggerEngine(Engine):
     rank: ClassVar[int | None] = 4
 
     def __init__(self, options: EngineOptions) -> None:
+        if (problem := missing_package(self.name)) is not None:
+            raise EngineError(problem)
         check_model_folder(options)
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
@@ -113,7 +122,7 @@ class TaggerEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        return problem_of(options)
+        return problem_of(options, cls.name)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:

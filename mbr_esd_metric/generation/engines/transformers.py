@@ -63,7 +63,7 @@ class TransformersEngine(Engine):
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
-        if (problem := missing_package()) is not None:
+        if (problem := missing_package(self.name)) is not None:
             raise EngineError(problem)
         check_model_folder(options)
         import torch
@@ -89,7 +89,7 @@ class TransformersEngine(Engine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        return problem_of(options)
+        return problem_of(options, cls.name)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
