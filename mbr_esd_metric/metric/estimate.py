@@ -9,6 +9,7 @@ TFLOP/s a GPU, and half of it in bfloat16. Lambda measured half of an H100's out
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 import subprocess
@@ -271,7 +272,8 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     total = sum(request.n for request in run.requests.values())
     mean = sum(lengths) / len(lengths) if lengths else None
     tokens = guess if mean is None else round(mean * (total - stored))
-    if not note and total > stored and not cls.loads_weights and (problem := cls.problem(options)):
+    lacking = [name for name in cls.packages if importlib.util.find_spec(name) is None]
+    if not note and total > stored and (lacking or not cls.loads_weights) and (problem := cls.problem(options)):
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(

@@ -265,12 +265,12 @@ def test_tags_say_places_not_texts() -> None:
 
 def test_part_of_a_word_tags_the_word() -> None:
     tags, text = get_format("tags"), "Sie gehte nach Hause"
-    assert tags.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause="
+    assert tags.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause=\nScore: -1"
     # Half a word or more is tagged; less of it only where nothing else would be.
-    assert tags.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause="
-    assert tags.answer(Annotation([ErrorSpan(3, 4, "major")]), text) == ("Sie= gehte= nach= Hause=", 1)
+    assert tags.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause=\nScore: -5"
+    assert tags.answer(Annotation([ErrorSpan(3, 4, "major")]), text) == ("Sie= gehte= nach= Hause=\nScore: -5", 1)
     both = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")])
-    assert tags.answer(both, text)[0] == "Sie+ gehte= nach= Hause="
+    assert tags.answer(both, text)[0] == "Sie+ gehte= nach= Hause=\nScore: -6"
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -288,10 +288,16 @@ TAGS = get_format("tags")
 def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
     source, translation = "It rains, again.", "Es regnet."
     errors = Annotation([ErrorSpan(3, 9, "minor"), ErrorSpan(8, 15, "major", side="source")])
-    said, lost = TAGS.answer(errors, translation, source)
-    assert (said, lost) == ("Es= regnet-.=\nSource: It= rains=,+ again+.=", 0)
+    tagged = "Es= regnet-.=\nSource: It= rains=,+ again+.="
+    answer, lost = TAGS.answer(errors, translation, source)
+    assert (answer, lost) == (f"{tagged}\nScore: -6", 0)
     parser = TAGS.parser(translation, source=source)
-    for text, stated in ((said, None), (f"{said}\nScore: -2.5000", -2.5), (f"{said}\nScore: -99", -25.0)):
+    for text, stated in (
+        (tagged, None),
+        (answer, -6.0),
+        (f"{tagged}\nScore: -2.5000", -2.5),
+        (f"{tagged}\nScore: -99", -25.0),
+    ):
         assert re.fullmatch(TAGS.grammar(translation, source=source), text)
         parsed = parser.parse(text)
         assert isinstance(parsed, Parsed)
@@ -314,7 +320,7 @@ def test_a_span_ends_where_the_translation_ends() -> None:
 
 
 def test_a_source_without_words_adds_nothing() -> None:
-    assert TAGS.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.="
+    assert TAGS.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.=\nScore: 0"
 
 
 @pytest.mark.parametrize(

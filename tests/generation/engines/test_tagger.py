@@ -136,7 +136,8 @@ def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine,
     for one in sampled(engine, request(source, translation)):
         assert re.fullmatch(FORMAT.grammar(translation, source=source), one.text or "")
         parsed = parser.parse(one.text)
-        assert FORMAT.answer(parsed.annotation, translation, source)[0] == (one.text or "").rpartition("\n")[0]
+        answer, _ = FORMAT.answer(parsed.annotation, translation, source)
+        assert answer.rpartition("\n")[0] == (one.text or "").rpartition("\n")[0]
         assert -25 <= parsed.stated <= 0
 
 

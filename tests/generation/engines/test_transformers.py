@@ -21,6 +21,7 @@ from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
+from mbr_esd_metric.generation.engines.tagger import TaggerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
 from mbr_esd_metric.generation.pretrained import merged_folder
 from tests.helpers.chat_requests import collect
@@ -285,9 +286,9 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "outlines_core" else find(name))
-    problem = TransformersEngine.problem(EngineOptions(model=str(tiny)))
-    assert problem is not None
-    assert 'pip install "mbr-esd-metric[transformers]"' in problem
+    for engine in (TransformersEngine, TaggerEngine):
+        with pytest.raises(EngineError, match=rf"engine={engine.name} .*outlines_core.*mbr-esd-metric\[transformers\]"):
+            engine(EngineOptions(model=str(tiny)))
 
 
 def test_running_out_of_memory_names_the_segment(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> None:
