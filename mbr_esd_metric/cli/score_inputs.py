@@ -73,6 +73,10 @@ class Texts:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
         if args.documents:
             raise useless(f"--documents {args.documents}", f"{args.document}, which says it itself")
+        if args.output and Path(args.output).suffix != Path(args.document).suffix:
+            raise OptionError(
+                f"-o {args.output}: it is {args.document} again, so let it end alike; --to_csv writes a table"
+            )
         document = read_document(args.document, every=args.all)
         if note := _left_out(document):
             print(f"note: {args.document}: {note}", file=sys.stderr)

@@ -61,6 +61,7 @@ def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -
         ("-s x", "give a source file with -s and translations with -t"),
         ("-s x -t y -o z", "-o z changes nothing with plain texts"),
         ("project.xlf -o project.xlf", "project.xlf is an input"),
+        ("project.xlf -o out.csv", "-o out.csv: it is project.xlf again"),
         ("bare.xlf", "names no one language pair (none); name it with --lp"),
         ("bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
         ("qq.xlf", "qq.xlf, unit o/a: language pair 'en-qq': unknown language code 'qq'"),

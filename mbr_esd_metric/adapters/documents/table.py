@@ -59,7 +59,10 @@ def read_table(path: Path, every: bool = False) -> Document:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     first = next((line for _, line in numbered_lines(path)), "")
     if delimiter not in first and (other := next((one for one in ";\t|," if one in first), "")):
-        raise InputError(f"{path}, line 1: columns are divided by {other!r}; divide them by {delimiter!r}")
+        raise InputError(
+            f"{path}, line 1: columns are divided by {other!r}; divide them by {delimiter!r}, or save it as .tsv, "
+            "with tabs"
+        )
     rows = list(table_rows(path, delimiter, not literal))
     while rows and not "".join(rows[-1][1]).strip() and len(rows[-1][1]) < 2:
         rows.pop()
