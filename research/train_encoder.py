@@ -36,7 +36,7 @@ from post_edits import changed
 from running import run
 from spoilt import KINDS, Pair, Place, Spoiler, join
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.planted import Planter
 from mbr_esd_metric.distill.supervision import HumanAnnotation

@@ -1,4 +1,4 @@
-"""Human MQM annotations in Google's TSV (since 2020); and the one reader of all formats of MQM.
+"""Human MQM annotations in Google's TSV (since 2020).
 
 The TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
 whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
@@ -17,12 +17,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
-from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating, read_mqm_json
+from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.tables import table_rows
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
@@ -47,6 +44,11 @@ _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
 #: Two spellings of one text share at least this much (Ratcliff and Obershelp).
 _SAME_TEXT = 0.5
+
+
+def is_mqm_tsv(line: str) -> bool:
+    """Whether a file that begins with this line is of this kind, and has its header."""
+    return {"system", "source", "target", "severity"} <= set(line.replace('"', "").split("\t"))
 
 
 def read_mqm_tsv(path: str | Path) -> MqmData:
@@ -210,14 +212,3 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
     raise InputError(
         f"{path}, line 1: no column {names} in the header ({', '.join(header)}); give Google's MQM TSV with its header"
     )
-
-
-def read_mqm(path: str | Path) -> MqmData:
-    """Google's TSV, a table of WMT's quality estimation task, or ratings as JSON lines; plain or compressed.
-
-    JSON lines have a name that ends in .jsonl or .json, and a table of the task is told by its first row.
-    """
-    if plain_name(path).endswith((".jsonl", ".json")):
-        return read_mqm_json(path)
-    first = next(iter(numbered_lines(Path(path))), (0, ""))[1]
-    return read_qe(path) if is_qe(first) else read_mqm_tsv(path)

@@ -16,8 +16,8 @@ from mbr_esd_metric.report.tables import Table, render_all
 if TYPE_CHECKING:
     from mbr_esd_metric.report.tables import Table
 
-#: The exit status of a gate that is closed; 1 is a failed run, and 2 wrong usage.
-CLOSED = 3
+#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
+FAILED_GATE = 3
 
 
 class Check(NamedTuple):
@@ -57,7 +57,7 @@ def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], che
         write_whole(args.junit, junit(verb, checks))
     if problems:
         print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
-        return CLOSED
+        return FAILED_GATE
     return 0
 
 

@@ -116,7 +116,8 @@ class Annotation:
 
     Two annotations are equal, and have the same hash, if their sets of (side, start, end, severity) are equal, and
     what they have of `unplaced`. If several spans have the same key, the first is kept. Only `of_rater` keeps all of
-    them: `spans` is then longer than `key`.
+    them: `spans` is then longer than `key`. Length and truth value are those of `spans`; `clean` says whether there is
+    no error at all.
 
     Args:
         spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally "category", "confidence"

@@ -296,7 +296,7 @@ def decide_corpus(
     segments: Iterable[tuple[Candidates, str]],
     options: DecisionOptions = DecisionOptions("mbr-corpus"),
     *,
-    sources: Iterable[str] | None = None,
+    sources: Iterable[str | None] | None = None,
     supports: Iterable[Candidates] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
@@ -305,7 +305,7 @@ def decide_corpus(
     Args:
         segments: candidates and translation of each.
         options: the rule, and the rest as for `decide`.
-        sources: for each segment its source, if candidates say what is left out of it.
+        sources: for each segment its source if candidates say what is left out of it, else None.
         supports: for each segment its support set, where it is not the candidates themselves.
         labels: how messages name the segments; by default "segment 1" and so on.
 

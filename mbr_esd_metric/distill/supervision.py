@@ -49,7 +49,7 @@ class HumanAnnotation:
     planted_in: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "annotation", Annotation(self.annotation))
+        object.__setattr__(self, "annotation", self.annotation.with_spans(self.annotation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Examples:
     Attributes:
         rows: of the data set.
         clean: how many of them have no error.
-        inexpressible: errors left out because their text occurs earlier in the translation.
+        inexpressible: errors left out because they have no place, or their text occurs earlier in the translation.
     """
 
     rows: Sequence[TrainingRow]
@@ -92,7 +92,7 @@ class Examples:
         """The numbers of examples, as a line of text."""
         return (
             f"{len(self.rows)} annotations to learn from; {self.clean} of them without an error; {self.inexpressible} "
-            "errors left out whose text occurs earlier in the translation"
+            "errors left out that have no place, or whose text occurs earlier in the translation"
         )
 
 
@@ -139,8 +139,8 @@ def select(annotations: Iterable[HumanAnnotation], card: ModelCard, limits: Limi
         if any(span.end - span.start > MAX_SPAN for span in item.annotation):
             continue
         text, lost = answers.answer(item.annotation, item.translation, item.source)
-        inexpressible += lost
-        if lost == len(item.annotation) and lost:
+        inexpressible += lost + len(item.annotation.points) + len(item.annotation.unplaced)
+        if lost == len(item.annotation) and not item.annotation.clean:
             continue  # do not teach that a translation with errors is clean
         question = messages(prompt, item.source, item.translation, item.lp or None)
         row = TrainingRow(item.source, {"prompt": question, "completion": answer(text), "lp": item.lp or None})

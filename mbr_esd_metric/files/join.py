@@ -6,7 +6,7 @@ end, and by system.
 * A record with a system that the other side knows belongs to that system's translation only.
 * A record without a system, or with one that the other side does not know (such as a file's name), belongs to every
   translation with its texts, unless a record names the translation's own system.
-* If a system has the same pair of texts several times, the k-th pair gets the k-th record.
+* If a system has the same pair of texts several times, the k-th pair gets the k-th record, and later pairs the last.
 """
 
 from __future__ import annotations

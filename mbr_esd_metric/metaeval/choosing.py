@@ -1,4 +1,4 @@
-"""How good a choice among the candidates is: that of each rule on the first N candidates, and that of the oracle.
+"""What each rule, and the oracle, chooses from the first N candidates of each translation.
 
 The oracle knows the raters. From each translation's candidates it takes the one with the highest mean similarity to the
 human annotations, so no rule over the same candidates can do better. With one rater it can follow that rater's habits;
@@ -74,8 +74,8 @@ def choose_all(
         if cell is not None
     ]
     pairs = [(cell.candidates, cell.translation) for cell, _ in cells]
-    sources = [cell.source for cell, _ in cells if cell.source is not None] or None
-    chosen = iter(decide_corpus(pairs, options, sources=sources, labels=[label for _, label in cells]).decisions)
+    sources, labels = [cell.source for cell, _ in cells], [label for _, label in cells]
+    chosen = iter(decide_corpus(pairs, options, sources=sources, labels=labels).decisions)
     return _each(prefixes, lambda *_: next(chosen).annotation)
 
 

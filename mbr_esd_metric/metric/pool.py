@@ -12,12 +12,14 @@ from mbr_esd_metric.metric.card import ModelCard
 def pooled(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
     """The first card, with the others; two language models of one card are numbered."""
     _check_decided_together(names, cards)
-    # Settings of one language model are one model.
-    weights = [(card.model or card.servers, card.adapter, card.candidates) for card in cards]
+    # The same weights with other settings count as one model.
+    identities = [(card.model or card.servers, card.adapter, card.candidates) for card in cards]
     bases = [card.title if card.own_model else name.partition("?")[0] for name, card in zip(names, cards, strict=True)]
-    of_base = {base: list(dict.fromkeys(w for w, b in zip(weights, bases, strict=True) if b == base)) for base in bases}
+    of_base = {
+        base: list(dict.fromkeys(w for w, b in zip(identities, bases, strict=True) if b == base)) for base in bases
+    }
     members = []
-    for card, base, which in zip(cards, bases, weights, strict=True):
+    for card, base, which in zip(cards, bases, identities, strict=True):
         numbered = base if len(of_base[base]) == 1 else f"{base}#{of_base[base].index(which) + 1}"
         # One decision is about one text, so the first says what is judged at once.
         card = dataclasses.replace(card, unit=cards[0].unit, context=cards[0].context)
@@ -29,10 +31,10 @@ def _check_decided_together(names: Sequence[str], cards: Sequence[ModelCard]) ->
     """See that one decision can take the candidates of all; each model has its own answer format."""
     first = cards[0].decision
     for card in cards:
-        mine, its = first.described(), card.decision.described()
-        unequal = [key for key in mine if mine[key] != its[key] and key != "format"]
+        expected, actual = first.described(), card.decision.described()
+        unequal = [key for key in expected if expected[key] != actual[key] and key != "format"]
         if unequal:
-            differ = ", ".join(f"{key}={mine[key]} and {its[key]}" for key in unequal)
+            differ = ", ".join(f"{key}={expected[key]} and {actual[key]}" for key in unequal)
             raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
     if first.decided_by.needs_logprobs or first.decided_by.candidates == "one":
         raise OptionError(

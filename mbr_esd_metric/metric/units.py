@@ -56,9 +56,9 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     Raises:
         OptionError: `context=document` without documents, or for a format whose model reads the two texts alone.
     """
-    alone = bool(get_format(card.decision.format).engine)
+    no_context = bool(get_format(card.decision.format).engine)
     if card.context == "document":
-        if alone:
+        if no_context:
             raise useless("context=document", f"format={card.decision.format}, which reads a sentence and its source")
         if segments and not any(segment.document for segment in segments):
             raise OptionError(
@@ -81,7 +81,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
         if card.context == "document" and segment.document:
             before = documents.setdefault((segment.system, segment.document), before)
         contexts: Sequence[Context | None] = [None] * len(texts)
-        if not alone and segment.translation.strip() and (divided or card.context == "document"):
+        if not no_context and segment.translation.strip() and (divided or card.context == "document"):
             shown = _contexts(texts, before)
             contexts = shown if divided or before[:-1] else contexts
         parts.append(divided)
@@ -99,7 +99,7 @@ def divisible(segment: Segment, lp: str | None) -> bool:
 
 
 def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
-    """The sentences of a segment that is divided; none of another."""
+    """The sentences of a segment; an empty sequence if it is not divided."""
     # A word has a character at least, or a half where a script writes no spaces.
     if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
         return ()

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name, short_names
@@ -121,7 +122,7 @@ def kind_of_input(path: Path) -> Kind:
     """
     name = plain_name(path)
     if name.endswith(".tsv"):
-        return "mqm"
+        return "mqm"  # Google's may lack its header
     head = next((line for _, line in numbered_lines(path) if line.strip()), None)
     if head is None:
         raise InputError(f"{path}: the file is empty")
@@ -137,8 +138,10 @@ def kind_of_input(path: Path) -> Kind:
         return "candidates"
     if head.lstrip().startswith("{"):
         return "comet"
+    if is_rating_format(head):
+        return "mqm"
     raise InputError(
-        f"{path}: neither the output of comet-score --to_json, nor decisions, nor candidates, nor human MQM (TSV); its "
+        f"{path}: neither the output of comet-score --to_json, nor decisions, nor candidates, nor human MQM; its "
         f"first line is {head[:60]!r}"
     )
 
@@ -231,8 +234,11 @@ def mqm_inputs(source: Source) -> list[RatingInput]:
             name = named.get(rater) or (f"human {number}" if each > 1 else "human")
             if rater not in named:
                 signed = (replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation)
-                annotation = Annotation.of_rater(signed)
-            inputs.setdefault(name, []).append(SegmentRating(text, annotation))
+                annotation = Annotation.of_rater(signed).pointing(annotation.points).missing(annotation.unplaced)
+            # Errors without characters count in people's scores.
+            without_span = [*annotation.unplaced, *(severity for _, severity in annotation.points)]
+            mqm = mqm_score(annotation.missing(without_span)) if annotation.points else None
+            inputs.setdefault(name, []).append(SegmentRating(text, annotation, input_mqm=mqm))
     prefix = f"{source.name} " if source.name else ""
     return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
 

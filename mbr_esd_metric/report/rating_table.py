@@ -61,8 +61,8 @@ class SegmentRating:
 
     @property
     def stored_mqm(self) -> float | None:
-        """The MQM score that no spans give: the one that came with it, or of a blank translation with the lowest score
-        the lowest, as it has no character to mark."""
+        """The MQM score that does not come from spans: the input's own, or the lowest one for a blank translation whose
+        score is 0, as it has no character to mark."""
         lowest = self.input_score == 0 and self.blank and not self.annotation
         return weights_of("paper").floor if self.input_mqm is None and lowest else self.input_mqm
 

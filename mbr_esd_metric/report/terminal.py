@@ -127,5 +127,7 @@ def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
         details = [visible(span.category)] if span.category else []
         details += [f"confidence {span.confidence:.2f}"] if span.confidence is not None else []
         yield "  ".join([span.severity, place, *details, visible(whole[span.start : span.end])])
+    for at, severity in annotation.points:
+        yield f"{severity}  [{at}, {at})  error without characters"
     for severity in annotation.unplaced:
         yield f"{severity}  omission without a place"

@@ -98,9 +98,9 @@ def test_compact_and_tags() -> None:
     assert second.confidence == pytest.approx(expected(compact, pieces, made, " minor <laut>"))
 
     tags = get_format("tags").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), MT)[0]
-    assert tags == "Die= Bänke+ 🐉+ sind= laut-,= die= Bänke=.="
-    units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".="]
-    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(9)], tags)
+    units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".=", "\nScore: -6"]
+    assert tags == "".join(units)
+    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(10)], tags)
     first, second = decide([Candidate(tags, token_logprobs=made_)], MT, format="tags", source="").annotation
     assert first.confidence == pytest.approx(math.exp(-0.1 - 0.2))
     assert second.confidence == pytest.approx(math.exp(-0.4))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
@@ -73,8 +73,9 @@ def test_selection_is_mostly_erroneous_and_deterministic() -> None:
 def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
     lost = human("s", "a, b, c", (",", "minor", "Fluency/Punctuation"))
     others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
-    chosen = select([lost, *others], CARD, Limits(clean_share=0.5))
-    assert (len(chosen.rows), chosen.inexpressible) == (3, 1)
+    unplaced = HumanAnnotation("u", "x richtig", "en-de", Annotation().missing(["major"]))
+    chosen = select([lost, unplaced, *others], CARD, Limits(clean_share=0.5))
+    assert (len(chosen.rows), chosen.inexpressible) == (3, 2)
 
 
 TEXT = "Der Hund bellt laut"

@@ -50,6 +50,8 @@ def test_rules_and_the_oracle_choose_over_both_sides() -> None:
     cell = Sampled(MT, [SAID, SAID, NOTHING], source=SRC)
     for rule in ("mbr", "mbr-corpus"):
         assert choose_all([[cell]], DecisionOptions(rule)) == [[NIGHT]]
+        one_sided = Sampled(MT, [Candidate("none", format="compact")])
+        assert choose_all([[cell, one_sided]], DecisionOptions(rule)) == [[NIGHT, Annotation()]]
     assert oracle([[cell]], [[[NIGHT]]]) == [[NIGHT]]
     assert oracle([[cell]], [[[Annotation()]]]) == [[Annotation()]]
 

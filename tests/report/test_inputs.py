@@ -274,6 +274,16 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     assert page["columns"][0]["mqm"] == [-0.1, -25.0]
 
 
+def test_an_error_without_characters_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of the quality estimation task, by its first line alone."""
+    path = tmp_path / "people.txt"
+    path.write_text("A\tdoc\t1\tr1\tA dog barks.\tEin Hund bellt.\t4 0\t4 3\tmajor minor\n", encoding="utf-8")
+    assert main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "score 0.7600  MQM -6" in shown
+    assert "major  [4, 4)" in shown
+
+
 def test_blank_translations_and_what_our_scores_suspect_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

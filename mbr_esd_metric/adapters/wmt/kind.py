@@ -19,6 +19,7 @@ import re
 from pathlib import Path
 
 from mbr_esd_metric.adapters.qe_tsv import is_qe
+from mbr_esd_metric.adapters.rating_formats import is_rating_format
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
@@ -108,8 +109,6 @@ def _of_table(path: Path, first: str) -> str | None:
         if "overall" in names:
             return "esa"
         return "people or metric" if spans else "task"
-    if {"system", "source", "target", "severity"} <= names:
-        return "mqm"
     if is_qe(first):
         return "qe"
-    return None
+    return "mqm" if is_rating_format(first) else None
