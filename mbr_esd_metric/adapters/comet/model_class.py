@@ -126,13 +126,18 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
 
 def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
-    """Put the error spans into the samples of ``comet-score``, which it writes with ``--to_json``.
+    """Put error spans and MQM scores into the samples of ``comet-score``, which it writes with ``--to_json``.
 
     It adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
     could not be told from one without error spans.
     """
-    for key, name in (("errors", "error_spans"), ("omissions", "omissions"), ("sentences", "sentences")):
+    for key, name in (
+        ("mqm", "mqm"),
+        ("errors", "error_spans"),
+        ("omissions", "omissions"),
+        ("sentences", "sentences"),
+    ):
         if name in metadata:
-            for sample, spans in zip(samples, metadata[name], strict=True):
+            for sample, value in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):
-                    sample[key] = spans
+                    sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
