@@ -75,7 +75,7 @@ def _facts(rating: SegmentRating) -> Iterator[str]:
     """The score, the MQM score beside it, and what the pair was warned of."""
     yield "no score" if rating.score is None else f"score {rating.score:.4f}"
     if rating.mqm is not None:
-        yield f"MQM {rating.mqm:g}"
+        yield f"MQM {rating.mqm:.4g}"
     if rating.data_warning is not None or rating.blank:
         yield visible(rating.data_warning or "blank translation")
 
