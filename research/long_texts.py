@@ -83,9 +83,10 @@ def _joined(ratings: Sequence[MqmRating]) -> Annotation:
 
 def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
     """The texts of `join` segments of every document, of its first `most` segments; a shorter rest is left out."""
-    documents: dict[tuple[str, str], dict[str, dict[str, MqmRating]]] = defaultdict(dict)
+    documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, MqmRating]]] = defaultdict(dict)
     for rating in read_mqm(path):
-        documents[rating.system, rating.doc].setdefault(rating.segment, {})[rating.rater] = rating
+        place = (rating.segment, rating.target)  # bio-MQM has several documents of one name
+        documents[rating.system, rating.doc].setdefault(place, {})[rating.rater] = rating
     for (_, document), by_segment in documents.items():
         segments = list(by_segment.values())[:most]
         for first in range(0, len(segments) - join + 1, join):
