@@ -9,25 +9,17 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.pearmut.annotations import ratings_of
-from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign
-from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
-from mbr_esd_metric.adapters.ratings import read_person_ratings, write_person_ratings
-from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.cli.data import folder_and_name
 from mbr_esd_metric.cli.shared_options import add_table, add_verbs, run_verb
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.distill.planted import Planter
-from mbr_esd_metric.distill.supervision import HumanAnnotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
-from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
-from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
-from mbr_esd_metric.report.inputs import Source, read_table
-from mbr_esd_metric.report.people import people_tables
-from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
-from mbr_esd_metric.report.tables import render_all
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
+    from mbr_esd_metric.adapters.wmt import TestSet
+    from mbr_esd_metric.core.annotation import Annotation
+    from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
 
 run = run_verb
 
@@ -78,6 +70,11 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the campaign."""
+    from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, campaign
+    from mbr_esd_metric.files.paths import check_output, file_name
+    from mbr_esd_metric.files.streams import json_text, write_whole
+    from mbr_esd_metric.report.inputs import Source, read_table
+
     sources = [Source.parse(text) for text in args.inputs]
     check_output(args.output, [*(source.path for source in sources), args.documents])
     if bool(sources) == bool(args.test_set):
@@ -91,6 +88,9 @@ def run_export(args: argparse.Namespace) -> int:
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = None
     if args.test_set:  # all its systems but the standard reference; nothing need be rated yet
+        from mbr_esd_metric.adapters.wmt import load_test_set
+        from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+
         choice = SystemChoice(outliers=True)
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
@@ -135,6 +135,8 @@ def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:
 
 def _marked(table: RatingTable, column: RatingInput | None, least: float | None) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
+    from mbr_esd_metric.core.annotation import Annotation
+
     if column is None:
         if least is not None:
             raise OptionError("--min-confidence changes nothing where no span is marked beforehand")
@@ -161,6 +163,9 @@ def _documents(
 ) -> list[Screen]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""
+    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
+    from mbr_esd_metric.files.streams import read_segments
+
     rows: dict[object, list[int]] = defaultdict(list)
     times: Counter[tuple[str, str]] = Counter()
     if test_set is not None:
@@ -203,6 +208,11 @@ def _annotators(given: Sequence[str]) -> tuple[str, ...]:
 
 def _checks(documents: Sequence[Screen], lp: str, wanted: int, rng: random.Random) -> list[Screen]:
     """Segments again, with an error planted in a translation in which no span is marked."""
+    from mbr_esd_metric.adapters.pearmut.campaign import Screen
+    from mbr_esd_metric.core.annotation import EMPTY
+    from mbr_esd_metric.distill.planted import Planter
+    from mbr_esd_metric.distill.supervision import HumanAnnotation
+
     if not wanted:
         return []
     clean = [
@@ -265,6 +275,11 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
+    from mbr_esd_metric.adapters.pearmut.annotations import ratings_of
+    from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
+    from mbr_esd_metric.adapters.ratings import write_person_ratings
+    from mbr_esd_metric.files.paths import check_output
+
     check_output(args.output, [args.campaign, args.annotations])
     made, log = read_campaign(args.campaign, args.name)
     if args.annotations is not None:
@@ -296,6 +311,11 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 
 def run_report(args: argparse.Namespace) -> int:
     """Print the tables."""
+    from mbr_esd_metric.adapters.ratings import read_person_ratings
+    from mbr_esd_metric.files.paths import check_distinct
+    from mbr_esd_metric.report.people import people_tables
+    from mbr_esd_metric.report.tables import render_all
+
     check_distinct(args.ratings, "ratings")
     ratings = [one for path in args.ratings for one in read_person_ratings(path)]
     print(render_all(people_tables(ratings, args.ratings), args.table), end="")

@@ -10,23 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
 from mbr_esd_metric.cli.data import add_inputs, input_paths, load_optional_test_set, read_inputs
 from mbr_esd_metric.cli.shared_options import add_table
-from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
-from mbr_esd_metric.files.paths import check_output
-from mbr_esd_metric.files.records import read_recalibration, write_recalibration
-from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
-from mbr_esd_metric.report.calibration_tables import (
-    calibration_plot,
-    calibration_table,
-    predicted_of,
-    reliability_tables,
-)
-from mbr_esd_metric.report.leaderboard_views import learning_tables
-from mbr_esd_metric.report.plots import check_plot, save
-from mbr_esd_metric.report.tables import render_all
 
 _EPILOG = """\
 examples:
@@ -62,6 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
+    from mbr_esd_metric.core.recalibration import Recalibration
+    from mbr_esd_metric.files.paths import check_output
+    from mbr_esd_metric.files.records import read_recalibration, write_recalibration
+    from mbr_esd_metric.report.calibration_tables import (
+        calibration_plot,
+        calibration_table,
+        predicted_of,
+        reliability_tables,
+    )
+    from mbr_esd_metric.report.plots import check_plot, save
+    from mbr_esd_metric.report.tables import render_all
+
     if args.plot:
         check_plot(args.plot, input_paths(args))
     if args.save:
@@ -97,6 +95,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _error_free(args: argparse.Namespace) -> int:
     """Print how well it is told which translations are without error, and save what tells it."""
+    from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
+    from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
+    from mbr_esd_metric.report.leaderboard_views import learning_tables
+    from mbr_esd_metric.report.tables import render_all
+
     for option in ("plot", "apply"):
         if getattr(args, option):
             raise useless(f"--{option}", "--error-free")

@@ -9,19 +9,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
-from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, number_of
-from mbr_esd_metric.files.paths import check_distinct, short_names
-from mbr_esd_metric.files.records import read_decisions
-from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare, sampled_score
-from mbr_esd_metric.report.inputs import kind_of_input
 from mbr_esd_metric.report.tables import Column, Table, TableRow, render_all, table_of
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair
 
 #: How often the candidates of a segment are drawn anew, and the seed.
 _RESAMPLES, _SEED = 20, 0
@@ -53,6 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row a system, best first, then one a pair of systems."""
+    from mbr_esd_metric.files.paths import check_distinct
+
     level = args.fail_if_worse
     if level is not None and not 0 < level < 1:
         raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
@@ -86,6 +84,8 @@ _System = dict[Hashable, _Row]
 
 def _systems(paths: Sequence[str]) -> dict[str, _System]:
     """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources."""
+    from mbr_esd_metric.files.paths import short_names
+
     rows = {path: list(_rows(path)) for path in paths}
     for path, found in rows.items():
         if not found:
@@ -110,6 +110,14 @@ def _systems(paths: Sequence[str]) -> dict[str, _System]:
 
 def _rows(path: str) -> Iterator[_Row]:
     """The translations of a file, in order."""
+    import numpy as np
+
+    from mbr_esd_metric.adapters.comet_json import read_comet_json
+    from mbr_esd_metric.decoding.file import decided_records, file_options
+    from mbr_esd_metric.files.records import read_decisions
+    from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
+    from mbr_esd_metric.report.inputs import kind_of_input
+
     kind = kind_of_input(Path(path))
     if kind == "mqm":
         raise InputError(f"{path} has ratings of people; compare what a metric wrote")
@@ -143,6 +151,8 @@ def _both(a: _System, b: _System) -> tuple[list[SampledScore], list[SampledScore
 
 def _check(systems: Mapping[str, _System], level: float) -> Check:
     """Whether the second system is as good as the first."""
+    from mbr_esd_metric.metaeval.comparison import compare
+
     if len(systems) != 2:
         raise InputError(f"--fail-if-worse compares a new system with an old one, and there are {len(systems)}")
     (old, rows), (new, others) = systems.items()
@@ -159,6 +169,8 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
+    from mbr_esd_metric.metaeval.comparison import SampledScore, compare
+
     rows: list[tuple[float, TableRow]] = []
     left_out: list[str] = []
     for name, system in systems.items():
@@ -187,6 +199,8 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each two systems on the segments that both have."""
+    from mbr_esd_metric.metaeval.comparison import compare
+
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
         found = compare(*_both(systems[a], systems[b]))

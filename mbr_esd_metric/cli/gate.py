@@ -6,12 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from xml.etree import ElementTree
 
 from mbr_esd_metric.errors import printable, useless
-from mbr_esd_metric.files.paths import check_distinct, check_output
-from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.tables import Table, render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.report.tables import Table
@@ -37,6 +33,8 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
     """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
     own, and that there is a gate, whose option is named.
     """
+    from mbr_esd_metric.files.paths import check_distinct, check_output
+
     check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
     for path in (args.summary, args.junit):
         if path:
@@ -47,6 +45,9 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
 
 def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check]) -> int:
     """Write summary and JUnit XML, say in one line what did not pass, and return the exit status."""
+    from mbr_esd_metric.files.streams import write_whole
+    from mbr_esd_metric.report.tables import render_all
+
     problems = [check.problem for check in checks if check.problem is not None]
     if args.summary:
         verdict = "".join(f"- ❌ {problem}\n" for problem in problems)
@@ -63,6 +64,8 @@ def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], che
 
 def junit(verb: str, checks: Sequence[Check]) -> str:
     """JUnit XML with one test case a check."""
+    from xml.etree import ElementTree
+
     failures = str(sum(check.problem is not None for check in checks))
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(

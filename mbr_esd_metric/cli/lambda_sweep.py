@@ -5,27 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.cli.analysis import add_measures, add_metrics, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets, named_metrics
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.evaluation import LAMBDAS, Evaluation, lambda_sweep
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix
-from mbr_esd_metric.report.evaluations import (
-    Measuring,
-    Row,
-    evaluation_panels,
-    evaluation_row,
-    evaluation_table,
-    precision_recall_curves,
-    precision_recall_panels,
-    precision_recall_table,
-)
-from mbr_esd_metric.report.leaderboard_table import row_name
-from mbr_esd_metric.report.plots import plot_curves, save
-from mbr_esd_metric.report.tables import Column, Table, shown_values
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.metaeval.evaluation import Evaluation
+    from mbr_esd_metric.metaeval.spans import AnnotationMatrix
+    from mbr_esd_metric.report.evaluations import Row
+    from mbr_esd_metric.report.tables import Table
 
 #: Span measures of a sweep, and of precision-recall curves.
 _MEASURES, _OF_CURVES = ("softf1", "f1"), ("f1-corpus",)
@@ -62,6 +54,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
+    from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
+    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_row, evaluation_table
+    from mbr_esd_metric.report.plots import plot_curves, save
+    from mbr_esd_metric.report.tables import Column, shown_values
+
     measuring = Measuring(tuple(args.raters), tuple(args.measures or _MEASURES))
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
@@ -106,6 +103,14 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 
 def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
+    from mbr_esd_metric.report.evaluations import (
+        Measuring,
+        precision_recall_curves,
+        precision_recall_panels,
+        precision_recall_table,
+    )
+    from mbr_esd_metric.report.plots import plot_curves, save
+
     measuring = Measuring(tuple(args.raters), tuple(args.measures or _OF_CURVES))
     curves = {}
     tables: list[Table] = []
@@ -125,6 +130,9 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], na
 
 def _all_spans(test_set: TestSet, names: Sequence[str]) -> _Spans:
     """The metrics that are named, or all that have error spans."""
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
+    from mbr_esd_metric.report.leaderboard_table import row_name
+
     metrics, notes = test_set.metrics_with_spans(names)
     own = {note for metric, _ in metrics for note in metric.notes}
     others = [note for note in notes if note not in own]

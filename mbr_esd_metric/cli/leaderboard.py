@@ -6,34 +6,22 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
-from mbr_esd_metric.adapters.wmt.meta_info import Status, metric_status
-from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored, stored_metrics
-from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.analysis import add_measures, add_metrics, print_tables
 from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.streams import progress_bar
-from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
-from mbr_esd_metric.metaeval.score_statistics import (
-    TASK_SETS,
-    clusters,
-    evaluate,
-    overall,
-    score_statistic,
-    testable,
-    wmt_tasks,
-)
-from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
-from mbr_esd_metric.report.evaluations import Measuring
-from mbr_esd_metric.report.leaderboard_table import correlation_table, leaderboard_table, overall_table
-from mbr_esd_metric.report.leaderboard_views import breakdown_table, error_free_table, span_table
-from mbr_esd_metric.report.tables import Table, with_status
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from mbr_esd_metric.adapters.wmt.meta_info import Status
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.tables import Table
 
 #: Statistics where none is named: alone, and of parts.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
@@ -105,6 +93,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
+    from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
+    from mbr_esd_metric.report.tables import with_status
+
     if args.tasks is not None and (args.by or args.statistics is not None):
         raise useless(f"--by {args.by}" if args.by else "--statistics", f"--tasks {args.tasks}")
     names, files = named_metrics(args.metric)
@@ -129,6 +120,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _year(args: argparse.Namespace) -> str | None:
     """The year whose tasks are asked for; None for another view."""
+    from mbr_esd_metric.metaeval.score_statistics import TASK_SETS
+
     if args.tasks is None or args.tasks in (_SPANS, _ERROR_FREE):
         return None
     name = args.test_set.rstrip("/").rpartition("/")[2]
@@ -142,16 +135,24 @@ def _year(args: argparse.Namespace) -> str | None:
 
 def _status_of(test_set: str) -> Callable[[str], Status | None]:
     """Whether a metric of a board is primary, contrastive or a baseline in the test set's task."""
+    from mbr_esd_metric.adapters.wmt.meta_info import metric_status
+
     return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))
 
 
 def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:
     """How error spans and SPA are evaluated; `measures` are those where none is named."""
+    from mbr_esd_metric.report.evaluations import Measuring
+
     named = tuple(measures if args.measures is None else args.measures)
     return Measuring(tuple(args.raters), named, args.rater_aggregation, args.spa == "exact")
 
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, stored_metrics
+    from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
+    from mbr_esd_metric.report.leaderboard_table import leaderboard_table
+
     measuring = _measuring(args)
     settings = LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
@@ -180,6 +181,11 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 
 def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
+    from mbr_esd_metric.metaeval.score_statistics import evaluate, score_statistic
+    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
+    from mbr_esd_metric.report.leaderboard_table import correlation_table
+
     wanted = args.statistics or _STATISTICS
     exact = args.spa == "exact" and "spa" in wanted
     statistics = [score_statistic(name) for name in wanted]
@@ -198,6 +204,11 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
 
 
 def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
+    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
+    from mbr_esd_metric.metaeval.score_statistics import clusters, overall, testable, wmt_tasks
+    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
+    from mbr_esd_metric.report.leaderboard_table import overall_table
+
     sets = [scored(test_set, names) for test_set in test_sets]
     tasks = wmt_tasks(year, sets)
     exact = args.spa == "exact"
@@ -217,6 +228,8 @@ def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], 
 
 
 def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> list[Table]:
+    from mbr_esd_metric.report.leaderboard_views import breakdown_table
+
     # Where one of the two is named, the other has no default.
     statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
     measuring = _measuring(args, _MEASURES_OF_PARTS if args.statistics is None else ())

@@ -11,17 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric._version import __version__
-from mbr_esd_metric.core.rules import RULES
-from mbr_esd_metric.core.similarities import SIMILARITIES
-from mbr_esd_metric.elicit.formats import FORMATS
 from mbr_esd_metric.errors import install_command, printable, useless
-from mbr_esd_metric.generation.engine import ENGINES
-from mbr_esd_metric.generation.model_files import cache_folder
-from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import ModelCard, options_help, settings
-from mbr_esd_metric.metric.cards import CATALOGUE, listed, load_card
-from mbr_esd_metric.metric.plan import engine_problems
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -32,6 +22,8 @@ _USUAL = "N = 256, mbr-softf1"
 
 def packages() -> dict[str, tuple[str, str]]:
     """Package -> its use, and the extra that installs it ("" if there is none)."""
+    from mbr_esd_metric.generation.engine import ENGINES
+
     found = {
         "unbabel-comet": ("comet-score with our models", "comet"),
         "trl": ("distillation", "train"),
@@ -57,6 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, one card, the options, or what works here; 1 if the card to check cannot run here."""
+    from mbr_esd_metric.generation.server.address import shown
+    from mbr_esd_metric.metric.card import options_help, settings
+    from mbr_esd_metric.metric.cards import listed, load_card
+
     if args.check:
         if args.options:
             raise useless("--options", "--check")
@@ -135,6 +131,9 @@ def _line(card: ModelCard) -> str:
 
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
+    from mbr_esd_metric.metric.cards import CATALOGUE, listed, load_card
+    from mbr_esd_metric.metric.plan import engine_problems
+
     if not name:
         _print_machine()
     works = False
@@ -153,6 +152,13 @@ def _check(name: str | None) -> int:
 
 def _print_machine() -> None:
     """What is installed on this machine, the engines, and what other packages offer."""
+    from mbr_esd_metric._version import __version__
+    from mbr_esd_metric.core.rules import RULES
+    from mbr_esd_metric.core.similarities import SIMILARITIES
+    from mbr_esd_metric.elicit.formats import FORMATS
+    from mbr_esd_metric.generation.engine import ENGINES
+    from mbr_esd_metric.generation.model_files import cache_folder
+
     print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")
     for package, (purpose, extra) in packages().items():

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
-from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.analysis import add_measures, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules, oracle
-from mbr_esd_metric.metaeval.evaluation import Evaluation
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.report.evaluations import Measuring, Row, evaluation_panels, evaluation_table
-from mbr_esd_metric.report.plots import plot_curves, save
-from mbr_esd_metric.report.tables import Column
+from mbr_esd_metric.metaeval.choosing import choosing_rules
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.metaeval.evaluation import Evaluation
+    from mbr_esd_metric.report.evaluations import Measuring, Row
 
 #: Rules that are compared if none is named.
 _RULES = ("empty", "map", "majority", "mbr")
@@ -50,6 +48,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
+    from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_table
+    from mbr_esd_metric.report.plots import plot_curves, save
+    from mbr_esd_metric.report.tables import Column
+
     check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
@@ -85,6 +88,10 @@ def _evaluate(
     args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
 ) -> dict[Row, Evaluation]:
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
+    from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
+    from mbr_esd_metric.decoding.options import DecisionOptions
+    from mbr_esd_metric.metaeval.choosing import choose_all, oracle
+
     human = test_set.human(args.raters)
     if not human:
         raise InputError(

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.adapters.documents import Document, read_document
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import language_names
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
-from mbr_esd_metric.metric.card import ModelCard, with_pair
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
@@ -69,6 +65,8 @@ class Texts:
                 check_output(output, [args.document, args.sources, *args.translations, *inputs])
         if args.document is None:
             return cls._plain(args)
+        from mbr_esd_metric.adapters.documents import read_document
+
         if args.sources or args.translations:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
         if args.documents:
@@ -111,6 +109,10 @@ class Texts:
     def card(self, card: ModelCard, given: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says, which
         need not where no prompt names languages."""
+        from mbr_esd_metric.elicit.formats import get_format
+        from mbr_esd_metric.elicit.prompt import language_names
+        from mbr_esd_metric.metric.card import with_pair
+
         card = with_pair(card, given)
         if self.document is None:
             return card

@@ -16,9 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engines import vllm
-from mbr_esd_metric.generation.model_files import ANSWER_ARGUMENTS, model_name
-from mbr_esd_metric.metric.cards import load_card
 
 #: The command `vllm`. That of the CPU build looks for a distribution of another name, and is given it.
 _VLLM = ["-m", "vllm.entrypoints.cli.main"]
@@ -46,6 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Start the server, print its address when it is ready, and wait until it ends."""
+    from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
+
     own = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
     own.add_argument("--host", default="127.0.0.1")
     own.add_argument("--port", type=int, default=8000)
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if _answers(address.host, address.port):
         raise EngineError(f"port {address.port} is taken; choose another with --port")
     print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr, flush=True)
-    server = subprocess.Popen(command, env={**vllm.CPU_ENVIRONMENT, **os.environ}, stdout=sys.stderr)
+    server = subprocess.Popen(command, env={**CPU_ENVIRONMENT, **os.environ}, stdout=sys.stderr)
     previous = signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     try:
         _wait_until_ready(server, address.host, address.port)
@@ -76,25 +75,37 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     """The command that serves a model name under the name that `engine=server` asks for, with further flags for vLLM.
     Those that change candidates are part of the served name, as in `vllm=`.
     """
+    from mbr_esd_metric.generation.engines.vllm import (
+        is_cpu_build,
+        lora_rank,
+        merged_where_slow,
+        require_vllm,
+        server_flags,
+    )
+    from mbr_esd_metric.generation.model_files import model_name
+    from mbr_esd_metric.metric.cards import load_card
+
     card = load_card(name)
-    vllm.require_vllm("mbr-esd serve")
-    options = vllm.merged_where_slow(card.engine_options("vllm"))
+    require_vllm("mbr-esd serve")
+    options = merged_where_slow(card.engine_options("vllm"))
     asked = card.engine_options("server")
     offered = model_name(replace(asked, vllm=tuple(sorted({*asked.vllm, *answer_flags(flags)}))))
-    command = [sys.executable, *(_VLLM_CPU if vllm.is_cpu_build() else _VLLM), "serve", options.model]
+    command = [sys.executable, *(_VLLM_CPU if is_cpu_build() else _VLLM), "serve", options.model]
     if options.adapter:
-        command += ["--enable-lora", "--max-lora-rank", str(vllm.lora_rank(options.adapter))]
+        command += ["--enable-lora", "--max-lora-rank", str(lora_rank(options.adapter))]
         command += ["--lora-modules", f"{offered}={options.adapter}"]
     else:
         command += ["--served-model-name", offered]
     command += ["--host", host, "--port", str(port)]
-    for flag, value in vllm.server_flags(options).items():
+    for flag, value in server_flags(options).items():
         command += [flag] if value is None else [flag, value]
     return [*command, *flags]
 
 
 def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:
     """Those of vLLM's flags that change candidates, each as KEY:VALUE."""
+    from mbr_esd_metric.generation.model_files import ANSWER_ARGUMENTS
+
     arguments = []
     for word, following in zip(flags, [*flags, "--"][1:], strict=True):
         flag, equals, value = word.partition("=")

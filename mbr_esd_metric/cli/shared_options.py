@@ -11,11 +11,6 @@ from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.decoding.options import FIELDS, option_help
 from mbr_esd_metric.errors import OptionError, say
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.cards import load_card, spelled_out
-from mbr_esd_metric.metric.estimate import Machine, estimates
-from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.report.tables import TABLE_FORMATS
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -33,6 +28,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def card_of(args: argparse.Namespace) -> ModelCard:
     """The card that `add_model` read."""
+    from mbr_esd_metric.metric.cards import load_card, spelled_out
+
     name = args.model or DEFAULT_MODEL
     card = load_card(name)
     if card.others and not args.quiet:
@@ -76,6 +73,8 @@ def run_verb(args: argparse.Namespace) -> int:
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     """`--table`, what a table is written as."""
+    from mbr_esd_metric.report.tables import TABLE_FORMATS
+
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
 
 
@@ -93,6 +92,8 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 def trial_of(args: argparse.Namespace) -> tuple[int, Machine | None] | None:
     """How many segments a dry run samples first, and the machine that it is about; None if this is no dry run."""
+    from mbr_esd_metric.metric.estimate import Machine
+
     if args.dry_run is None:
         return None
     if args.dry_run.isdecimal():
@@ -104,6 +105,8 @@ def trial_of(args: argparse.Namespace) -> tuple[int, Machine | None] | None:
 
 def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: tuple[int, Machine | None]) -> int:
     """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
+    from mbr_esd_metric.metric.estimate import estimates
+
     found = estimates(card, segments, *trial)
     for one in found:
         if len(found) > 1:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
-from mbr_esd_metric.adapters.wmt.scorers import make_scorer
-from mbr_esd_metric.adapters.wmt.scoring import only_rated, score_test_set, texts_to_score
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.adapters.wmt.submitting import write_submission
-from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.data import add_systems, add_test_set, load_test_sets
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_verbs, print_estimates, run_verb, trial_of
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, useless
-from mbr_esd_metric.files.untrusted import finite
-from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
-from mbr_esd_metric.metric.card import with_pair
-from mbr_esd_metric.metric.cards import is_ours, load_card
-from mbr_esd_metric.metric.estimate import Machine
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
+    from mbr_esd_metric.metric.estimate import Machine
 
 run = run_verb
 
@@ -74,6 +71,10 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
 
 def run_score(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.adapters.wmt.scorers import make_scorer
+    from mbr_esd_metric.adapters.wmt.scoring import score_test_set
+
     # Whatever is evaluated later, references and outliers are scored as well.
     wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
     if args.name and len(args.model) > 1:
@@ -107,6 +108,10 @@ def _dry_run(
     args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: tuple[int, Machine | None]
 ) -> None:
     """Say what scoring a test set with a model would sample."""
+    from mbr_esd_metric.adapters.wmt.scoring import only_rated, texts_to_score
+    from mbr_esd_metric.metric.card import with_pair
+    from mbr_esd_metric.metric.cards import is_ours, load_card
+
     rated = only_rated(test_set, args.all) and is_ours(model)
     texts = texts_to_score(test_set, f"{args.name or model}-src", choice, rated)
     systems = number_of(len({text.system for text in texts}), "system")
@@ -153,6 +158,8 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
 
 def run_submit(args: argparse.Namespace) -> int:
     """Write the file."""
+    from mbr_esd_metric.adapters.wmt.submitting import write_submission
+
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":
             raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
@@ -172,6 +179,9 @@ def run_submit(args: argparse.Namespace) -> int:
 
 def _error_free(text: str | None) -> ErrorFreeModel | float | None:
     """A score, or the model in a file."""
+    from mbr_esd_metric.files.untrusted import finite
+    from mbr_esd_metric.metaeval.error_free import read_error_free
+
     if text is None:
         return None
     try:
