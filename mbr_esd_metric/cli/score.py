@@ -206,12 +206,12 @@ def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str,
     return table_of("scores", rows)
 
 
-def _checks(values: Mapping[str, float], least: float | None, said: str) -> list[Check]:
-    """One for each system. A system without any score does not pass."""
+def _checks(values: Mapping[str, float], least: float | None, wording: str) -> list[Check]:
+    """One for each system, whose name and the `wording` of its value begin the problem; NaN does not pass."""
     if least is None:
         return []
     return [
-        Check(path, None if value >= least - _TOLERANCE else f"{path}{said.format(value)}, less than {least:g}")
+        Check(path, None if value >= least - _TOLERANCE else f"{path}{wording.format(value)}, less than {least:g}")
         for path, value in values.items()
     ]
 

@@ -30,6 +30,8 @@ from mbr_esd_metric.metric.units import units_of
 
 #: GPU -> memory in GB, and 10^12 operations a second that it reaches in bfloat16 (see above).
 GPUS = {"A100": (80, 117.0), "H100": (80, 233.0), "H200": (141, 303.0)}
+#: Model -> how long it takes where it runs without a server (docs/small-model.md: in float32, the slower way).
+MEASURED = {"mbr-esd-small": "about 40 s for 1,000 on two cores"}
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
 
@@ -166,7 +168,7 @@ class Estimate:
         if self.candidates == self.stored:
             return "none for sampling: all candidates are stored"
         if self.seconds is None or self.timing is None:
-            known = "about 40 s for 1,000 on two cores" if self.card.name == "mbr-esd-small" else "not known"
+            known = MEASURED.get(self.card.name, "not known")
             return f"{known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"
         one = self.timing
         loading = f"; {one.first:,.0f} s to load the model and sample one" if self._loads else ""
