@@ -115,7 +115,7 @@ class NoValidCandidateError(MbrEsdError):
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Let errors of a segment begin with its name."""
+    """Let errors begin with the name of what they are about, such as a segment."""
     try:
         yield
     except (InputError, NoValidCandidateError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.cli.analysis import add_measures, add_metrics, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets, named_metrics
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, labelled
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -67,10 +67,8 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     for test_set in test_sets:
         pair, shared, evaluator = test_set.lp, measuring.notes(test_set), measuring.evaluator(test_set)
         for name, (predicted, repaired) in _all_spans(test_set, names).items():
-            try:
+            with labelled(f"{name}, {pair}"):
                 points = lambda_sweep(evaluator, predicted)
-            except InputError as error:
-                raise InputError(f"{name}, {pair}: {error}") from None
             swept.setdefault(name, {})[pair] = {(threshold,): point for threshold, point in points.items()}
             notes.setdefault(name, []).extend(repaired)
         # A sweep ends close to the empty annotation, so read it next to the sweep.

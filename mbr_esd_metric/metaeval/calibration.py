@@ -25,7 +25,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
@@ -90,11 +90,9 @@ def predicted_spans(
         if cell is None:
             raise InputError(f"no prediction for {where}, which is rated")
         annotation = as_annotation(cell).on("translation")
-        try:
+        with labelled(where):
             marked = np.array([_covered(rater, length) for rater in raters], dtype=np.float64)
             confidence = _confidences(annotation, length)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
         share = marked.mean(0)
         if level == "span":
             for span in annotation:

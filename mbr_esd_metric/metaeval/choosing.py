@@ -17,7 +17,7 @@ from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
@@ -131,8 +131,6 @@ def _each(sampled: SampledMatrix, of: Callable[[Sampled, int, int], _T]) -> list
             if cell is None:
                 matrix[-1].append(None)
                 continue
-            try:
+            with labelled(cell.label or place(system, segment)):
                 matrix[-1].append(of(cell, system, segment))
-            except (InputError, NoValidCandidateError) as error:
-                raise type(error)(f"{cell.label or place(system, segment)}: {error}") from None
     return matrix

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, middle
@@ -383,10 +383,8 @@ def cross_validated(
     answers = {name: np.zeros(len(judged), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
     for part in range(fold.max() + 1):
         learn, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        try:
+        with labelled("without one fifth of the documents"):
             model = ErrorFreeModel.fit([judged[at] for at in learn.tolist()], gold[learn].tolist(), precision)
-        except InputError as error:
-            raise InputError(f"without one fifth of the documents: {error}") from None
         probabilities[test] = model.probabilities([judged[at] for at in test.tolist()])
         answers["model"][test] = probabilities[test] >= model.threshold
         least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)

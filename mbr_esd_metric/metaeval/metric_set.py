@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import labelled
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.spa import constant_metrics
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores
@@ -72,10 +72,8 @@ class MetricSet:
         found = {}
         for entry in self.entries:
             if entry.spans is not None:
-                try:
+                with labelled(f"{entry.name} in {self.lp}"):
                     found[entry.key] = evaluator.evaluate(entry.spans)
-                except InputError as error:
-                    raise InputError(f"{entry.name} in {self.lp}: {error}") from None
         return found
 
 

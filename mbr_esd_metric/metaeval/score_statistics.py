@@ -25,7 +25,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.acc_eq import acc_eq
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
@@ -137,13 +137,11 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: boo
         complete = [pair for pair in pairs if pair is not None]
         if len(complete) < len(sets):
             continue
-        try:
+        with labelled(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}"):
             if statistic.of_means:
                 values[key] = statistic.of_systems(complete)
             else:
                 values[key] = statistic.of_segments(*complete[0], exact=exact)
-        except InputError as error:
-            raise InputError(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}: {error}") from None
     return values
 
 

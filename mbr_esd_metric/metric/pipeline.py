@@ -16,7 +16,7 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of
+from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Plan, Segment, members, plan
@@ -198,14 +198,13 @@ class CandidatePool:
                 continue
             source = segment.source if self._both_sides else None
             try:
-                candidates = self._candidates(number)
-                decisions[keys[number]] = decide_segment(
-                    candidates, segment.translation, self._card.decision, source=source
-                )
+                with labelled(segment.label):
+                    candidates = self._candidates(number)
+                    decisions[keys[number]] = decide_segment(
+                        candidates, segment.translation, self._card.decision, source=source
+                    )
             except NoValidCandidateError:
                 failed.append(segment.label)
-            except InputError as error:
-                raise InputError(f"{segment.label}: {error}") from None
         if failed:
             raise NoValidCandidateError(
                 f"none of the {self._card.samples} candidates is valid for {first_of(failed)}; {_fix(self._card)}"

@@ -13,7 +13,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat
 from mbr_esd_metric.elicit.parse import is_severity
 from mbr_esd_metric.elicit.prompt import Prompt
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
 
@@ -99,7 +99,7 @@ class Shots:
 
 
 def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
-    try:
+    with labelled(where):
         value = decoded(line, writable=True)
         texts = isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("src", "mt"))
         if not texts or not isinstance(value.get("spans"), list):
@@ -112,8 +112,6 @@ def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
         annotation.on("translation").check_length(len(value["mt"]))
         if any(span.end > len(value["src"]) for span in annotation.on("source")):
             raise InputError(f"an error span ends past the source, which has {len(value['src'])} characters")
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
     _, lost = answers.answer(annotation, value["mt"], value["src"])
     if lost:
         raise InputError(

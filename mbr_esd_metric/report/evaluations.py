@@ -10,7 +10,7 @@ import numpy as np
 
 from mbr_esd_metric.adapters.wmt.scored import missing_notes
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.evaluation import (
     CurvePoint,
     Evaluation,
@@ -149,10 +149,8 @@ def precision_recall_curves(
         raise InputError(f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with")
     found = {}
     for name, spans in predicted.items():
-        try:
+        with labelled(f"{name}, {test_set.lp}"):
             found[name] = precision_recall_curve(spans, human, test_set.lengths, measure, measuring.aggregation)
-        except InputError as error:
-            raise InputError(f"{name}, {test_set.lp}: {error}") from None
     return found
 
 

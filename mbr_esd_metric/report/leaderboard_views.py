@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.elicit.words import word_count
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError, labelled, number_of
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.error_free import (
     ESA_THRESHOLD,
@@ -96,10 +96,8 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
         row("no error", None, counts.major, counts.minor, counts.ratio, nothing.values),
     ]
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
-        try:
+        with labelled(f"{metric.name}, {test_set.lp}"):
             found = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
-        except InputError as error:
-            raise InputError(f"{metric.name}, {test_set.lp}: {error}") from None
         base, uses_reference = base_name(metric.name)
         of = found.counts
         omitted = evaluate_omissions(left_out, people) if with_omissions else None
