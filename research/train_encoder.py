@@ -8,7 +8,7 @@ per token: logits of ok, minor and major (along the source: left out), and three
 tokens of a pair are its quality, ``-log(1 + MQM penalty)``, and its rating, a direct assessment, normalised for each
 language pair; the last one says whether a person's post-edit changes the token. After = stands how often a file is
 drawn from. MQM segments are joined with those that follow in their document now and then. What is spoilt
-(`spoilt.py`, `distill.planted`) has its original beside it: quality and rating of the original are to be higher by a
+(`spoilt.py`, `planted.py`) has its original beside it: quality and rating of the original are to be higher by a
 margin. Embeddings of tokens and positions stay as they are.
 
 The learning rate depends on the time alone: the run ends when it is to end. Every five minutes a checkpoint is written,
@@ -32,13 +32,13 @@ from typing import Any
 
 import numpy as np
 from clean_pairs import pairs as clean_pairs
+from planted import Planter
 from post_edits import changed
 from running import run
 from spoilt import KINDS, Pair, Place, Spoiler, join
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.planted import Planter
 from mbr_esd_metric.distill.supervision import HumanAnnotation
 from mbr_esd_metric.files.streams import read_segments
 

@@ -6,7 +6,7 @@ import argparse
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from mbr_esd_metric.cli.shared_options import add_table, add_verbs, run_verb
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
+    from mbr_esd_metric.adapters.pearmut.campaign import Item, Screen
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
@@ -70,7 +70,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the campaign."""
-    from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, campaign
+    from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, attention_checks, campaign
     from mbr_esd_metric.files.paths import check_output, file_name
     from mbr_esd_metric.files.streams import json_text, write_whole
     from mbr_esd_metric.report.inputs import Source, read_table
@@ -98,7 +98,7 @@ def run_export(args: argparse.Namespace) -> int:
     rng = random.Random(0)
     documents = _documents(table, annotations, args, test_set, rng)
     annotators = _annotators(args.annotators)
-    checks = _checks(documents, args.lp, args.checks * len(annotators), rng)
+    checks = attention_checks(documents, args.checks * len(annotators), rng)
     bare = {d.name for d in rng.sample(documents, round(args.bare * len(documents)))}
     documents = [_without_spans(document) if document.name in bare else document for document in documents]
     plan = CampaignPlan(name, args.lp, annotators, args.each, args.protocol)
@@ -204,45 +204,6 @@ def _annotators(given: Sequence[str]) -> tuple[str, ...]:
     if len(set(given)) < len(given):
         raise OptionError(f"--annotators {' '.join(given)}: a name is there twice")
     return tuple(given)
-
-
-def _checks(documents: Sequence[Screen], lp: str, wanted: int, rng: random.Random) -> list[Screen]:
-    """Segments again, with an error planted in a translation in which no span is marked."""
-    from mbr_esd_metric.adapters.pearmut.campaign import Screen
-    from mbr_esd_metric.core.annotation import EMPTY
-    from mbr_esd_metric.distill.planted import Planter
-    from mbr_esd_metric.distill.supervision import HumanAnnotation
-
-    if not wanted:
-        return []
-    clean = [
-        (HumanAnnotation(item.source, output.text, lp, EMPTY), item, system)
-        for document in documents
-        for item in document.items
-        for system, output in item.outputs.items()
-        if not output.spans
-    ]
-    planter = Planter(example for example, _, _ in clean)
-    found: list[Screen] = []
-    # One in each translation first; a second round plants another error, where there is room for one.
-    for example, item, system in rng.sample(clean, len(clean)) * 3:
-        if len(found) == wanted:
-            break
-        one = planter.plant(example, rng)
-        planted = one.annotation.spans[0] if one is not None else None
-        # A missing word has no place to mark, and a wrong form is a matter of taste.
-        if one is None or planted is None or planted.severity != "major" or planted.category == "planted/omission":
-            continue
-        output = replace(item.outputs[system], text=one.translation, check=planted)
-        outputs: Mapping[str, Output] = {**item.outputs, system: output}
-        check: Item = replace(item, outputs=outputs)
-        found.append(Screen(f"check {len(found) + 1}", (check,)))
-    if len(found) < wanted:
-        raise InputError(
-            f"errors can be planted in {len(found)} translations without marked spans, and {wanted} attention checks "
-            "are wanted; lower --checks, or give more segments"
-        )
-    return found
 
 
 def _without_spans(document: Screen) -> Screen:

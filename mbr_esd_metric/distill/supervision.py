@@ -39,14 +39,12 @@ class HumanAnnotation:
         lp: such as "en-de"; "" if it is unknown.
         annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
             An answer is a set of errors. If two have the same characters and severity, the model learns the first.
-        planted_in: the translation without the error that was planted in it, if one was.
     """
 
     source: str
     translation: str
     lp: str
     annotation: Annotation
-    planted_in: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "annotation", self.annotation.with_spans(self.annotation))

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 #: A character of a script that writes no spaces: Thai to Burmese, Khmer, kana and ideographs.
-_UNSPACED = re.compile(
+UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9d"
     "\U00020000-\U0003ffff]"
 )
@@ -30,8 +30,8 @@ def word_count(text: str) -> int:
     >>> word_count("Don't panic, it's 42!"), word_count("你好，世界")
     (4, 2)
     """
-    unspaced = len(_UNSPACED.findall(text))
-    return len(_SPACED_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
+    unspaced = len(UNSPACED.findall(text))
+    return len(_SPACED_WORD.findall(UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
 
 
 def pieces(text: str) -> list[str]:
@@ -60,14 +60,14 @@ def pieces(text: str) -> list[str]:
 def _in_word(character: str) -> bool:
     """Whether a character goes on with the word before it."""
     joins = character.isalnum() or unicodedata.category(character).startswith("M") or character == "_"
-    return joins and _UNSPACED.match(character) is None
+    return joins and UNSPACED.match(character) is None
 
 
 def _links(text: str, at: int) -> bool:
     """Whether an apostrophe or hyphen stands between two letters or digits."""
     if text[at] not in "'’-‐‑" or at + 1 == len(text):
         return False
-    return text[at - 1].isalnum() and text[at + 1].isalnum() and _UNSPACED.match(text[at + 1]) is None
+    return text[at - 1].isalnum() and text[at + 1].isalnum() and UNSPACED.match(text[at + 1]) is None
 
 
 def writable(text: str, escapes: Mapping[str, str]) -> str | None:

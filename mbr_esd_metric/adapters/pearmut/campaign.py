@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.elicit.words import UNSPACED
 from mbr_esd_metric.errors import InputError, OptionError
 
 Protocol = Literal["ESA", "MQM"]
@@ -27,12 +28,14 @@ MQM_CATEGORIES: Mapping[str, tuple[str, ...]] = {
 
 #: How Pearmut tells texts from pictures and sound. It would not let anybody mark them.
 _MEDIA = re.compile(r"<(?:audio|video|img|iframe) ")
+#: A word between spaces; in scripts without spaces a character.
+_WORD = re.compile(rf"{UNSPACED.pattern}|(?:(?!{UNSPACED.pattern})\S)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """A translation on a screen; the spans marked before the annotator begins, None if the annotator is to begin from
-    nothing; and the error that was planted, if this is an attention check."""
+    nothing; and the words that are another segment's, if this is an attention check."""
 
     text: str
     spans: Annotation | None = None
@@ -70,6 +73,48 @@ class CampaignPlan:
     annotators: tuple[str, ...]
     each: int = 1
     protocol: Protocol = "ESA"
+
+
+def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random) -> list[Screen]:
+    """Segments again, in which an unmarked translation has words of the same system's for another segment, as in WMT.
+
+    They replace as many words in the middle, a third of the translation and at least 3, and are a major error.
+
+    Raises:
+        InputError: there are too few such translations.
+    """
+    items = [item for document in documents for item in document.items]
+    unmarked = [(item, system) for item in items for system, output in item.outputs.items() if not output.spans]
+    checks: list[Screen] = []
+    # One in each translation first; then other words.
+    for item, system in rng.sample(unmarked, len(unmarked)) * 3:
+        if len(checks) == count:
+            break
+        output = item.outputs[system]
+        others = [other.outputs[system].text for other in items if other is not item and system in other.outputs]
+        drawn = (_with_words_of(output.text, other, rng) for other in rng.sample(others, len(others)))
+        if edit := next(filter(None, drawn), None):
+            outputs = {**item.outputs, system: replace(output, text=edit[0], check=edit[1])}
+            checks.append(Screen(f"check {len(checks) + 1}", (replace(item, outputs=outputs),)))
+    if len(checks) < count:
+        raise InputError(
+            f"{len(checks)} can be made of the translations without marked spans, and {count} attention checks are "
+            "wanted; lower --checks, or give more segments"
+        )
+    return checks
+
+
+def _with_words_of(text: str, other: str, rng: random.Random) -> tuple[str, ErrorSpan] | None:
+    """The text with words of another in its middle, and their place; None where they are too few or the same."""
+    words, foreign = list(_WORD.finditer(text)), list(_WORD.finditer(other))
+    count = max(3, -(-len(words) // 3))
+    if len(words) <= count or len(foreign) < count:
+        return None
+    first, at = (len(words) - count) // 2, rng.randint(0, len(foreign) - count)
+    start, end = words[first].start(), words[first + count - 1].end()
+    run = other[foreign[at].start() : foreign[at + count - 1].end()]
+    span = ErrorSpan(start, start + len(run), "major")
+    return None if run == text[start:end] else (text[:start] + run + text[end:], span)
 
 
 def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: CampaignPlan) -> dict[str, Any]:
@@ -171,9 +216,9 @@ def _category(name: str | None) -> str | None:
     return None
 
 
-def _rule(planted: ErrorSpan, text: str) -> dict[str, Any]:
-    """Passed by a marked span that has a character of the planted error."""
-    start, last = utf16_units(text, planted.start), utf16_units(text, planted.end) - 1
+def _rule(error: ErrorSpan, text: str) -> dict[str, Any]:
+    """Passed by a marked span that has a character of this error."""
+    start, last = utf16_units(text, error.start), utf16_units(text, error.end) - 1
     return {"error_spans": [{"start_i": [0, last], "end_i": [start, utf16_units(text, len(text)) - 1]}]}
 
 

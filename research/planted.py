@@ -90,7 +90,7 @@ class Planter:
             edit = PLANTED_KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
                 span = ErrorSpan(edit.start, edit.end, edit.severity, f"planted/{kind}")
-                return HumanAnnotation(item.source, edit.text, item.lp, Annotation([span]), item.translation)
+                return HumanAnnotation(item.source, edit.text, item.lp, Annotation([span]))
         return None
 
     def number(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
