@@ -28,8 +28,7 @@ from mbr_esd_metric import (
     decide_many,
     load_metric,
 )
-from mbr_esd_metric.cli.decide import configure
-from mbr_esd_metric.cli.shared_options import spelled_value
+from mbr_esd_metric.cli.decide import configure, flag
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
 from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
 from mbr_esd_metric.metric.card import settings
@@ -98,7 +97,7 @@ def test_one_option_is_one_field() -> None:
     assert set(FIELDS) <= set(settings(load_card("mbr-esd-demo")))
     parser = argparse.ArgumentParser()
     configure(parser)
-    words = [word for name in FIELDS for word in spelled_value(name, name).split()]
+    words = [word for name in FIELDS for word in (flag(name), name)]
     read = vars(parser.parse_args(["candidates", "-o", "out", *words]))
     assert {name for name in FIELDS if name in read.values()} == set(FIELDS)
 

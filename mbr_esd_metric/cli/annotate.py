@@ -1,4 +1,4 @@
-"""`mbr-esd annotate`: what people look at, what they say, and what pre-filled error spans did."""
+"""`mbr-esd annotate`: campaigns for people, their ratings, and the effect of pre-filled error spans."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, attention_checks, campaign
 from mbr_esd_metric.cli.data import folder_and_name
 from mbr_esd_metric.cli.shared_options import add_table, add_verbs, run_verb
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
+from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
+from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
+from mbr_esd_metric.report.tables import render_all
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.pearmut.campaign import Item, Screen
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
 
 run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its verbs."""
+    """Add its verbs."""
     add_verbs(
         parser,
         {
@@ -70,9 +73,6 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the campaign."""
-    from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, attention_checks, campaign
-    from mbr_esd_metric.files.paths import check_output, file_name
-    from mbr_esd_metric.files.streams import json_text, write_whole
     from mbr_esd_metric.report.inputs import Source, read_table
 
     sources = [Source.parse(text) for text in args.inputs]
@@ -135,8 +135,6 @@ def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:
 
 def _marked(table: RatingTable, column: RatingInput | None, least: float | None) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
-    from mbr_esd_metric.core.annotation import Annotation
-
     if column is None:
         if least is not None:
             raise OptionError("--min-confidence changes nothing where no span is marked beforehand")
@@ -163,9 +161,6 @@ def _documents(
 ) -> list[Screen]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""
-    from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen
-    from mbr_esd_metric.files.streams import read_segments
-
     rows: dict[object, list[int]] = defaultdict(list)
     times: Counter[tuple[str, str]] = Counter()
     if test_set is not None:
@@ -185,25 +180,26 @@ def _documents(
                 f"{args.documents} names the documents of {len(names)} segments, and there are {len(rows)}"
             )
     segments = list(rows.values())
-    wanted: Sequence[int] = range(len(segments))
+    numbers: Sequence[int] = range(len(segments))
     if args.budget is not None and args.budget < len(segments):
-        wanted = sorted(rng.sample(wanted, args.budget))
+        numbers = sorted(rng.sample(numbers, args.budget))
     grouped: dict[str, list[Item]] = defaultdict(list)
-    for number in wanted:
-        own = [(table.rows[row], annotations[row]) for row in segments[number]]
-        outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in own}
-        grouped[names[number]].append(Item(labels[number], own[0][0].source, outputs))
+    for number in numbers:
+        texts = [(table.rows[row], annotations[row]) for row in segments[number]]
+        outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in texts}
+        grouped[names[number]].append(Item(labels[number], texts[0][0].source, outputs))
     return [Screen(name, tuple(items)) for name, items in grouped.items()]
 
 
-def _annotators(given: Sequence[str]) -> tuple[str, ...]:
-    if len(given) == 1 and given[0].isdigit():
-        if int(given[0]) < 1:
-            raise OptionError(f"--annotators {given[0]}: give 1 or more, or names")
-        return tuple(f"annotator{number + 1}" for number in range(int(given[0])))
-    if len(set(given)) < len(given):
-        raise OptionError(f"--annotators {' '.join(given)}: a name is there twice")
-    return tuple(given)
+def _annotators(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, or as many as the only one says."""
+    if len(names) == 1 and names[0].isdigit():
+        if int(names[0]) < 1:
+            raise OptionError(f"--annotators {names[0]}: give 1 or more, or names")
+        return tuple(f"annotator{number + 1}" for number in range(int(names[0])))
+    if len(set(names)) < len(names):
+        raise OptionError(f"--annotators {' '.join(names)}: a name is there twice")
+    return tuple(names)
 
 
 def _without_spans(document: Screen) -> Screen:
@@ -239,7 +235,6 @@ def run_import(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.pearmut.annotations import ratings_of
     from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_person_ratings
-    from mbr_esd_metric.files.paths import check_output
 
     check_output(args.output, [args.campaign, args.annotations])
     made, log = read_campaign(args.campaign, args.name)
@@ -249,15 +244,15 @@ def run_import(args: argparse.Namespace) -> int:
         raise InputError(
             f"{args.campaign} is the campaign alone; give the annotations that Pearmut's page downloads too"
         )
-    found = ratings_of(Campaign.of(made, args.lp), log)
-    if not found.ratings:
+    answers = ratings_of(Campaign.of(made, args.lp), log)
+    if not answers.ratings:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
-    write_person_ratings(args.output, found.ratings)
-    people = number_of(len({one.rating.rater for one in found.ratings}), "annotator")
-    print(f"{args.output}: {number_of(len(found.ratings), 'rating')} of {people}")
-    for reason, count in found.left_out.items():
+    write_person_ratings(args.output, answers.ratings)
+    people = number_of(len({one.rating.rater for one in answers.ratings}), "annotator")
+    print(f"{args.output}: {number_of(len(answers.ratings), 'rating')} of {people}")
+    for reason, count in answers.left_out.items():
         print(f"  {count} left out: {reason}")
-    for person, (passed, shown) in found.checks.items():
+    for person, (passed, shown) in answers.checks.items():
         if shown:
             print(f"  {printable(person)} passed {passed} of {number_of(shown, 'attention check')}")
     return 0
@@ -273,9 +268,7 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 def run_report(args: argparse.Namespace) -> int:
     """Print the tables."""
     from mbr_esd_metric.adapters.ratings import read_person_ratings
-    from mbr_esd_metric.files.paths import check_distinct
     from mbr_esd_metric.report.people import people_tables
-    from mbr_esd_metric.report.tables import render_all
 
     check_distinct(args.ratings, "ratings")
     ratings = [one for path in args.ratings for one in read_person_ratings(path)]

@@ -13,6 +13,9 @@ from pathlib import Path
 from mbr_esd_metric.cli.data import add_inputs, input_paths, load_optional_test_set, read_inputs
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.report.plots import check_plot, save
+from mbr_esd_metric.report.tables import render_all
 
 _EPILOG = """\
 examples:
@@ -49,7 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
     from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import read_recalibration, write_recalibration
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
@@ -57,8 +59,6 @@ def run(args: argparse.Namespace) -> int:
         predicted_of,
         reliability_tables,
     )
-    from mbr_esd_metric.report.plots import check_plot, save
-    from mbr_esd_metric.report.tables import render_all
 
     if args.plot:
         check_plot(args.plot, input_paths(args))
@@ -70,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
         raise useless(f"--precision {args.precision}", "a run without --error-free")
     by = read_recalibration(args.apply) if args.apply else None
     table = read_inputs(args)
-    found = predicted_of(table)
+    metrics = predicted_of(table)
     if not any(column.human for column in table.columns):
         raise InputError(
             "there are no human annotations among the inputs; add their TSV, or name a test set that has any"
         )
-    if not found:
+    if not metrics:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
@@ -84,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         save(calibration_plot(table), Path(args.plot))
     if args.save:
-        if len(found) > 1:
-            raise OptionError(f"--save learns from one metric, and there are {', '.join(found)}; give one")
-        ((name, predicted),) = found.items()
+        if len(metrics) > 1:
+            raise OptionError(f"--save learns from one metric, and there are {', '.join(metrics)}; give one")
+        ((name, predicted),) = metrics.items()
         learnt = f"{len(predicted)} spans of {name}"
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
@@ -98,7 +98,6 @@ def _error_free(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
     from mbr_esd_metric.report.leaderboard_views import learning_tables
-    from mbr_esd_metric.report.tables import render_all
 
     for option in ("plot", "apply"):
         if getattr(args, option):

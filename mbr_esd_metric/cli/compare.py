@@ -9,11 +9,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, number_of
+from mbr_esd_metric.files.paths import check_distinct, short_names
 from mbr_esd_metric.report.tables import Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row a system, best first, then one a pair of systems."""
-    from mbr_esd_metric.files.paths import check_distinct
-
     level = args.fail_if_worse
     if level is not None and not 0 < level < 1:
         raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
@@ -84,20 +83,18 @@ _System = dict[Hashable, _Row]
 
 def _systems(paths: Sequence[str]) -> dict[str, _System]:
     """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources."""
-    from mbr_esd_metric.files.paths import short_names
-
     rows = {path: list(_rows(path)) for path in paths}
-    for path, found in rows.items():
-        if not found:
+    for path, file_rows in rows.items():
+        if not file_rows:
             raise InputError(f"{path} has no segment; give what `mbr-esd score --to_json` or `mbr-esd sample` wrote")
-    by_source = all(row.source is not None for found in rows.values() for row in found)
-    shared = Counter(name for found in rows.values() for name in {row.system for row in found})
+    by_source = all(row.source is not None for file_rows in rows.values() for row in file_rows)
+    shared = Counter(name for file_rows in rows.values() for name in {row.system for row in file_rows})
     files = dict(zip(paths, short_names(paths, lambda file: file.split(".")[0]), strict=True))
     systems: dict[str, _System] = defaultdict(dict)
-    for path, found in rows.items():
-        several = len({row.system for row in found}) > 1
+    for path, file_rows in rows.items():
+        several = len({row.system for row in file_rows}) > 1
         times: Counter[tuple[str, str]] = Counter()
-        for row in found:
+        for row in file_rows:
             name = row.system
             if not name or shared[name] > 1:  # then it is called by the file
                 name = f"{files[path]}/{name}" if several and name else files[path]
@@ -123,8 +120,8 @@ def _rows(path: str) -> Iterator[_Row]:
         raise InputError(f"{path} has ratings of people; compare what a metric wrote")
     if kind == "comet":
         for row in read_comet_json(Path(path)):
-            score = math.nan if row.score is None else row.score
-            yield _Row(row.place.system, row.id, row.place.source, SampledScore(score, 0.0), row.mqm)
+            stored = SampledScore(math.nan if row.score is None else row.score, 0.0)
+            yield _Row(row.place.system, row.id, row.place.source, stored, row.mqm)
     elif kind == "decisions":
         for one in read_decisions(path):
             yield _Row(one.system or "", one.id, None, SampledScore(one.score, 0.0), one.mqm)
@@ -133,8 +130,8 @@ def _rows(path: str) -> Iterator[_Row]:
         for record, decision in decided_records(path, options):
             if decision is None:
                 raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
-            found = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
-            yield _Row(record.system or "", record.id, record.src, found, decision.mqm)
+            score = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
+            yield _Row(record.system or "", record.id, record.src, score, decision.mqm)
 
 
 def _scored(system: _System) -> _System:
@@ -161,40 +158,37 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
     if len(a) < max(len(rows), len(others)):
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
         return Check(name, f"{sizes}; compare the same segments")
-    found = compare(a, b)
-    worse = found.difference < 0 and found.p_value < level
-    said = f"{new} is worse than {old} by {-found.difference:.4f} (p = {found.p_value:.2g}, level {level:g})"
-    return Check(name, said if worse else None)
+    pair = compare(a, b)
+    problem = f"{new} is worse than {old} by {-pair.difference:.4f} (p = {pair.p_value:.2g}, level {level:g})"
+    return Check(name, problem if pair.difference < 0 and pair.p_value < level else None)
 
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, compare
 
-    rows: list[tuple[float, TableRow]] = []
+    score = Column("score", "score", digits=4)
+    rows: list[TableRow] = []
     left_out: list[str] = []
     for name, system in systems.items():
         scored = list(_scored(system).values())
         if len(scored) < len(system):
             left_out.append(f"{name}: {number_of(len(system) - len(scored), 'segment')} without a score")
         penalties = [row.mqm for row in scored if row.mqm is not None]
-        found = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
+        pair = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
         rows.append(
-            (
-                found.difference,
-                {
-                    Column("system", "system"): name,
-                    Column("segments", "segments"): len(scored),
-                    Column("score", "score", digits=4): found.difference,
-                    Column("mqm", "MQM"): math.fsum(penalties) / len(penalties) if penalties else None,
-                    **_intervals(found, sampled, ""),
-                },
-            )
+            {
+                Column("system", "system"): name,
+                Column("segments", "segments"): len(scored),
+                score: pair.difference,
+                Column("mqm", "MQM"): math.fsum(penalties) / len(penalties) if penalties else None,
+                **_intervals(pair, sampled, ""),
+            }
         )
     notes = ["95% intervals of the mean score; a score is in [0, 1]", *left_out]
     if sampled:
         notes.append(f"{_RESAMPLES} draws of the candidates of a segment, seed {_SEED}")
-    return table_of("systems", [row for _, row in sorted(rows, key=lambda pair: -pair[0])], notes)
+    return table_of("systems", sorted(rows, key=lambda row: -cast("float", row[score])), notes)
 
 
 def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
@@ -203,27 +197,27 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
 
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
-        found = compare(*_both(systems[a], systems[b]))
-        shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): found.sampling_share}
+        pair = compare(*_both(systems[a], systems[b]))
+        shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): pair.sampling_share}
         rows.append(
             {
                 Column("a", "a"): a,
                 Column("b", "b"): b,
-                Column("segments", "segments"): found.segments,
-                Column("difference", "b - a", digits=4): found.difference,
-                **_intervals(found, sampled, "+"),
-                Column("p", "p"): found.p_value,
+                Column("segments", "segments"): pair.segments,
+                Column("difference", "b - a", digits=4): pair.difference,
+                **_intervals(pair, sampled, "+"),
+                Column("p", "p"): pair.p_value,
                 **(shares if sampled else {}),
-                Column("verdict", "verdict"): found.verdict,
+                Column("verdict", "verdict"): pair.verdict,
             }
         )
     return table_of("pairs of systems", rows)
 
 
-def _intervals(found: SystemPair, sampled: bool, sign: str) -> TableRow:
+def _intervals(pair: SystemPair, sampled: bool, sign: str) -> TableRow:
     """The interval for other segments and, of candidates, that of sampling the same segments anew."""
-    low, high = found.same_segments
-    least, most = found.other_segments
+    low, high = pair.same_segments
+    least, most = pair.other_segments
     anew = {Column("same_segments", "same segments, sampled anew"): f"{low:{sign}.4f} to {high:{sign}.4f}"}
     title = "other segments, sampled anew" if sampled else "other segments"
     return {**(anew if sampled else {}), Column("other_segments", title): f"{least:{sign}.4f} to {most:{sign}.4f}"}

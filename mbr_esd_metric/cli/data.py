@@ -1,4 +1,4 @@
-"""What verbs read: a WMT test set, stored metrics and files beside it, and inputs side by side."""
+"""Inputs of verbs: a WMT test set, stored metrics and files beside it, and inputs side by side."""
 
 from __future__ import annotations
 
@@ -93,18 +93,18 @@ def load_test_sets(
         yield with_files(test_set, files) if files else test_set
 
 
-def named_metrics(given: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """The names of these metrics, and the files of those that are files."""
     from mbr_esd_metric.files.paths import plain_name
     from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
 
-    sources = [Source.parse(text) for text in given]
+    sources = [Source.parse(text) for text in metrics]
     for source in sources:
         if plain_name(source.path).endswith(".json") and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
     is_file = [source.path.is_file() and source.path.suffix != "" for source in sources]
     files = iter(tell_apart([source for source, is_one in zip(sources, is_file, strict=True) if is_one]))
-    names, paths = list(given), {}
+    names, paths = list(metrics), {}
     for at, is_one in enumerate(is_file):
         if not is_one:
             continue
@@ -134,14 +134,14 @@ def test_set_folder(args: argparse.Namespace) -> Path | None:
     return Path(*folder_and_name(args.test_set)) if args.test_set else None
 
 
-def given_of(args: argparse.Namespace, *options: str) -> str | None:
+def used_option(args: argparse.Namespace, *options: str) -> str | None:
     """The first of these options that was given, or None."""
     return next((o for o in options if getattr(args, o.removeprefix("--").replace("-", "_"), None)), None)
 
 
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named."""
-    if not args.test_set and (option := given_of(args, "--lp", "--raters", "--metric")):
+    if not args.test_set and (option := used_option(args, "--lp", "--raters", "--metric")):
         raise useless(option, "files alone, without --test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
@@ -149,7 +149,7 @@ def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """What `report`, `show` and `calibrate` read."""
+    """Add the inputs of `report`, `show` and `calibrate`."""
     parser.add_argument(
         "inputs",
         nargs="*",

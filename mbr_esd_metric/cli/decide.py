@@ -6,6 +6,10 @@ import argparse
 import os
 import sys
 
+from mbr_esd_metric.decoding.options import FIELDS, option_help
+from mbr_esd_metric.errors import OptionError, number_of
+from mbr_esd_metric.files.paths import check_output
+
 _EXAMPLE = """\
 example:
   mbr-esd decide candidates.jsonl.gz -o decisions.jsonl --utility softf1 --workers 2
@@ -22,12 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from mbr_esd_metric.cli.shared_options import add_decision_options
-
     parser.epilog = _EXAMPLE
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
-    add_decision_options(parser)
+    for name, option in FIELDS.items():
+        meaning = option_help(name) + (f" (default {option.default})" if option.default is not None else "")
+        parser.add_argument(flag(name), metavar=name.upper(), help=meaning)
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--skip-invalid",
@@ -37,19 +41,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
 
 
+def flag(name: str) -> str:
+    """The option of a field of `DecisionOptions`."""
+    return f"--{name.replace('_', '-')}"
+
+
 def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
-    from mbr_esd_metric.cli.shared_options import given_decision, spelled_value
     from mbr_esd_metric.decoding.file import decide_file, file_options
-    from mbr_esd_metric.errors import OptionError, number_of
-    from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.metric.signature import signature_of_file
 
     if args.workers < 1:
         raise OptionError(f"--workers is a number from 1, not {args.workers}")
     check_output(args.output, [args.candidates])
-    given = given_decision(args)
-    options = file_options(args.candidates, given, spelled_value)
+    changes = {name: value for name in FIELDS if (value := getattr(args, name)) is not None}
+    options = file_options(args.candidates, changes, lambda name, value: f"{flag(name)} {value}")
     summary = decide_file(
         args.candidates,
         args.output,
@@ -59,16 +65,15 @@ def run(args: argparse.Namespace) -> int:
         progress=not args.quiet,
     )
     if not args.quiet:
-        said = f"{number_of(summary.segments, 'segment')} decided"
+        line = f"{number_of(summary.segments, 'segment')} decided"
         if summary.skipped:
-            said += f", {number_of(len(summary.skipped), 'line')} left out"
+            line += f", {number_of(len(summary.skipped), 'line')} left out"
         if summary.candidates:
-            said += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
-        print(said, file=sys.stderr)
+            line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
+        print(line, file=sys.stderr)
         if summary.score is not None:
-            said = f"all {summary.segments} segments have the score {summary.score:g}"
-            more = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
-            print(f"{said}{more}", file=sys.stderr)
+            advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
+            print(f"all {summary.segments} segments have the score {summary.score:g}{advice}", file=sys.stderr)
         if summary.ratios:
             print(
                 f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes",
@@ -76,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             )
         if summary.blank:
             print(f"blank translations: {summary.blank} (--blank {options.blank})", file=sys.stderr)
-        if given:
+        if changes:
             print(signature_of_file(args.candidates, options), file=sys.stderr)
     for reason in summary.skipped[:10]:
         print(f"left out: {reason}", file=sys.stderr)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mbr_esd_metric.errors import printable, useless
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.report.tables import Table
+from mbr_esd_metric.files.paths import check_distinct, check_output
+from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.report.tables import Table, render_all
 
 #: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
 FAILED_GATE = 3
 
 
 class Check(NamedTuple):
-    """What a gate checked, such as a system, and why it does not pass, or None."""
+    """The name of what a gate checked, such as a system, and why it does not pass, or None."""
 
     name: str
     problem: str | None
@@ -33,8 +33,6 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
     """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
     own, and that there is a gate, whose option is named.
     """
-    from mbr_esd_metric.files.paths import check_distinct, check_output
-
     check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
     for path in (args.summary, args.junit):
         if path:
@@ -45,9 +43,6 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
 
 def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check]) -> int:
     """Write summary and JUnit XML, say in one line what did not pass, and return the exit status."""
-    from mbr_esd_metric.files.streams import write_whole
-    from mbr_esd_metric.report.tables import render_all
-
     problems = [check.problem for check in checks if check.problem is not None]
     if args.summary:
         verdict = "".join(f"- ❌ {problem}\n" for problem in problems)

@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measures, add_metrics, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets, named_metrics
+from mbr_esd_metric.cli.shared_options import add_measures, add_metrics, check_plot_of, print_tables
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError, labelled
+from mbr_esd_metric.report.plots import plot_curves, save
+from mbr_esd_metric.report.tables import Column, Table, shown_values
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.evaluation import Evaluation
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
     from mbr_esd_metric.report.evaluations import Row
-    from mbr_esd_metric.report.tables import Table
 
 #: Span measures of a sweep, and of precision-recall curves.
 _MEASURES, _OF_CURVES = ("softf1", "f1"), ("f1-corpus",)
@@ -56,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
     from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
     from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_row, evaluation_table
-    from mbr_esd_metric.report.plots import plot_curves, save
-    from mbr_esd_metric.report.tables import Column, shown_values
 
     measuring = Measuring(tuple(args.raters), tuple(args.measures or _MEASURES))
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
@@ -90,9 +89,9 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     print_tables(tables, args.table)
     if args.plot:
         lines = {
-            f"{name} {pair}": [(float(at), one) for (at,), one in found.items()]
+            f"{name} {pair}": [(float(at), one) for (at,), one in points.items()]
             for name, of in swept.items()
-            for pair, found in of.items()
+            for pair, points in of.items()
         }
         level = {f"empty {pair}": [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])] for pair, empty in nothing.items()}
         panels = evaluation_panels(measuring.measures, lines, spans=True, guides=level)
@@ -107,7 +106,6 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], na
         precision_recall_panels,
         precision_recall_table,
     )
-    from mbr_esd_metric.report.plots import plot_curves, save
 
     measuring = Measuring(tuple(args.raters), tuple(args.measures or _OF_CURVES))
     curves = {}
@@ -117,9 +115,9 @@ def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], na
         predicted = {name: matrix for name, (matrix, _) in spans.items()}
         repaired = [note for _, notes in spans.values() for note in notes]
         for measure in measuring.measures:
-            found = precision_recall_curves(test_set, predicted, measure, measuring)
-            curves[test_set.lp, measure] = found
-            tables.append(precision_recall_table(test_set, measure, found, repaired))
+            curve = precision_recall_curves(test_set, predicted, measure, measuring)
+            curves[test_set.lp, measure] = curve
+            tables.append(precision_recall_table(test_set, measure, curve, repaired))
     print_tables(tables, args.table)
     if args.plot:
         save(plot_curves(precision_recall_panels(curves), "recall"), Path(args.plot))
@@ -132,12 +130,12 @@ def _all_spans(test_set: TestSet, names: Sequence[str]) -> _Spans:
     from mbr_esd_metric.report.leaderboard_table import row_name
 
     metrics, notes = test_set.metrics_with_spans(names)
-    own = {note for metric, _ in metrics for note in metric.notes}
-    others = [note for note in notes if note not in own]
-    found = {
+    metric_notes = {note for metric, _ in metrics for note in metric.notes}
+    others = [note for note in notes if note not in metric_notes]
+    spans = {
         row_name(base_name(metric.name)): (ratings.of(test_set.systems, test_set.segments), [*others, *metric.notes])
         for metric, ratings in metrics
     }
-    if not found:
+    if not spans:
         raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")
-    return found
+    return spans

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measures, add_metrics, print_tables
 from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
+from mbr_esd_metric.cli.shared_options import add_measures, add_metrics, print_tables
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
+from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from mbr_esd_metric.adapters.wmt.meta_info import Status
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.report.evaluations import Measuring
-    from mbr_esd_metric.report.tables import Table
 
 #: Statistics where none is named: alone, and of parts.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
@@ -33,8 +30,8 @@ _SPANS, _ERROR_FREE = "spans", "error-free"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to rank, in which view, and how to test."""
-    add_measures(parser)
+    """Add the metrics to rank, the view, and the tests."""
+    add_measures(parser, " ".join(DEFAULT_MEASURES))
     parser.add_argument(
         "--rater-aggregation", choices=list(RATERS), default="mean", help="what several raters count (%(default)s)"
     )
@@ -94,7 +91,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
     from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
-    from mbr_esd_metric.report.tables import with_status
 
     if args.tasks is not None and (args.by or args.statistics is not None):
         raise useless(f"--by {args.by}" if args.by else "--statistics", f"--tasks {args.tasks}")
@@ -141,7 +137,7 @@ def _status_of(test_set: str) -> Callable[[str], Status | None]:
 
 
 def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:
-    """How error spans and SPA are evaluated; `measures` are those where none is named."""
+    """The evaluation of error spans and SPA; `measures` are those where none is named."""
     from mbr_esd_metric.report.evaluations import Measuring
 
     named = tuple(measures if args.measures is None else args.measures)
@@ -165,18 +161,15 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     )
     sets = []
     for test_set in test_sets:
-        found = stored_metrics(test_set, names, args.raters)
-        sets.append(replace(found, notes=(*found.notes, *missing_notes(test_set))))
-    with ExitStack() as bars:
-        bar: list[tqdm[Any]] = []
+        metrics = stored_metrics(test_set, names, args.raters)
+        sets.append(replace(metrics, notes=(*metrics.notes, *missing_notes(test_set))))
+    with progress_bar("testing", bar_format="{l_bar}{bar}| {elapsed}, {remaining} left", delay=0.1) as bar:
 
-        def done(more: int, total: int) -> None:
-            if not bar:
-                form = "{l_bar}{bar}| {elapsed}, {remaining} left"
-                bar.append(bars.enter_context(progress_bar("testing", total=total, bar_format=form)))
-            bar[0].update(more)
+        def advance(draws: int, total: int) -> None:
+            bar.total = total
+            bar.update(draws)
 
-        board = compute_leaderboard(test_sets[0].name, sets, settings, done)
+        board = compute_leaderboard(test_sets[0].name, sets, settings, advance)
     return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
 
 
@@ -186,16 +179,16 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.leaderboard_table import correlation_table
 
-    wanted = args.statistics or _STATISTICS
-    exact = args.spa == "exact" and "spa" in wanted
-    statistics = [score_statistic(name) for name in wanted]
+    statistic_names = args.statistics or _STATISTICS
+    exact = args.spa == "exact" and "spa" in statistic_names
+    statistics = [score_statistic(name) for name in statistic_names]
     sets = [scored(test_set, names) for test_set in test_sets]
     notes: list[str] = exact_notes(exact)
     for test_set, one in zip(test_sets, sets, strict=True):
         notes += one.notes
-        if "spa" in wanted:
+        if "spa" in statistic_names:
             notes += missing_notes(test_set)
-    if "spa" in wanted:
+    if "spa" in statistic_names:
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     values = {
         (one.lp, str(statistic)): evaluate(statistic, [one], exact=exact) for one in sets for statistic in statistics
@@ -218,13 +211,11 @@ def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], 
         for test_set in test_sets:
             notes += missing_notes(test_set)
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
-    found = overall(tasks, sets, exact=exact)
+    scores = overall(tasks, sets, exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
-    ranks = None
-    if draws and found.overall:
-        ranks = clusters(tasks, sets, draws, 0, exact=exact)
+    ranks = clusters(tasks, sets, draws, 0, exact=exact) if draws and scores.overall else None
     title = f"{test_sets[0].name} {', '.join(args.lp)}, tasks of {year}"
-    return overall_table(title, found, ranks, notes)
+    return overall_table(title, scores, ranks, notes)
 
 
 def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> list[Table]:

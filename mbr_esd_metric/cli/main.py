@@ -51,7 +51,7 @@ _formatted = warnings.formatwarning
 
 
 def _plain(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """What another package does wrong, as one line; other warnings as Python shows them."""
+    """A warning about another package, as one line; others as Python shows them."""
     if issubclass(category, PluginWarning):
         return f"mbr-esd: warning: {message}\n"
     return _formatted(message, category, filename, lineno, line)
@@ -103,9 +103,9 @@ def _main(argv: Sequence[str] | None) -> int:
         with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
             name, text = VERBS[chosen.verb]
             configure, run = functions_of(name)
-            own = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-            configure(own)
-            status = int(run(own.parse_args(chosen.rest, args)))
+            verb = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+            configure(verb)
+            status = int(run(verb.parse_args(chosen.rest, args)))
             output.flush()
             return status
     except KeyboardInterrupt:
@@ -186,7 +186,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
     def _known(self, option: str) -> str:
-        """What may be meant by an option that this verb does not have; "" where nothing is near."""
+        """A hint for an option that this verb does not have; "" where nothing is near."""
         from mbr_esd_metric.decoding.options import FIELDS
         from mbr_esd_metric.metric.card import OPTIONS
 

@@ -24,14 +24,14 @@ def packages() -> dict[str, tuple[str, str]]:
     """Package -> its use, and the extra that installs it ("" if there is none)."""
     from mbr_esd_metric.generation.engine import ENGINES
 
-    found = {
+    uses = {
         "unbabel-comet": ("comet-score with our models", "comet"),
         "trl": ("distillation", "train"),
         "matplotlib": ("plots", "report"),
     }
     for name, cls in ENGINES.all().items():
-        found |= dict.fromkeys(cls.packages, (f"engine={name}", cls.extra))
-    return found
+        uses |= dict.fromkeys(cls.packages, (f"engine={name}", cls.extra))
+    return uses
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,16 +90,16 @@ def grouped(cards: Iterable[ModelCard], memory_gb: float) -> dict[str, list[Mode
         "== larger models: on a server with GPUs (mbr-esd serve), or on GPUs in process": [],
         "== hosted models: name the service with server=URL, and put your key into MBR_ESD_API_KEY": [],
     }
-    any_model, own, here, larger, hosted = groups.values()
+    any_model, small, fitting, larger, hosted = groups.values()
     for card in cards:
         if card.own_model:
             any_model.append(card)
         elif card.hosted:
             hosted.append(card)
         elif card.memory_gb < 1:
-            own.append(card)
+            small.append(card)
         else:
-            (here if card.memory_gb <= 0.8 * memory_gb else larger).append(card)
+            (fitting if card.memory_gb <= 0.8 * memory_gb else larger).append(card)
     return groups
 
 
@@ -107,8 +107,8 @@ def available_gb() -> float:
     """Memory of all GPUs in GB (10^9 bytes), or of the machine if it has none; 0 if neither can be told."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-        return sum(int(line) for line in said.split()) * 1.048576e-3
+        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+        return sum(int(line) for line in output.split()) * 1.048576e-3
     except (OSError, ValueError, subprocess.SubprocessError):
         pass
     try:
@@ -137,21 +137,19 @@ def _check(name: str | None) -> int:
     if not name:
         _print_machine()
     works = False
-    others = {card.name for card in CATALOGUE}
     named = load_card(name) if name else None
-    every = [card for card in listed() if card.name not in others]
-    for card in [named, *named.others] if named else every:
+    for card in [named, *named.others] if named else [card for card in listed() if card not in CATALOGUE]:
         print(card.title if named else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<14}{problem or 'works here'}")
             works |= problem is None
     if not name:
-        print(f"\n{len(others)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
+        print(f"\n{len(CATALOGUE)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
     return 0 if works or not name else 1
 
 
 def _print_machine() -> None:
-    """What is installed on this machine, the engines, and what other packages offer."""
+    """Print what is installed on this machine, the engines, and what other packages offer."""
     from mbr_esd_metric._version import __version__
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
@@ -190,5 +188,4 @@ def _gpus() -> str:
 
     if not torch.cuda.is_available():
         return "no GPU"
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return ", ".join(names)
+    return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))

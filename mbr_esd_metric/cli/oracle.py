@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.analysis import add_measures, check_plot_of, print_tables
 from mbr_esd_metric.cli.data import load_test_sets
+from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, print_tables
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.choosing import choosing_rules
+from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules, oracle
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.report.plots import plot_curves, save
+from mbr_esd_metric.report.tables import Column
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -23,7 +28,7 @@ _RULES = ("empty", "map", "majority", "mbr")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which candidates, and which rules besides the oracle."""
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
-    add_measures(parser)
+    add_measures(parser, " ".join(DEFAULT_MEASURES))
     parser.add_argument(
         "--rules",
         nargs="*",
@@ -48,10 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
-    from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
     from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_table
-    from mbr_esd_metric.report.plots import plot_curves, save
-    from mbr_esd_metric.report.tables import Column
 
     check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
@@ -63,22 +65,22 @@ def run(args: argparse.Namespace) -> int:
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
     else:
         notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
-    found: dict[str, dict[Row, Evaluation]] = {}
+    evaluations: dict[str, dict[Row, Evaluation]] = {}
     for test_set in load_test_sets(args):
         notes += measuring.notes(test_set)
-        found[test_set.lp] = _evaluate(args, measuring, test_set, notes)
+        evaluations[test_set.lp] = _evaluate(args, measuring, test_set, notes)
 
     def named(row: Row) -> str:
         return f"{row[0]} (N = {row[1]})" if args.sizes else str(row[0])
 
     title = f"oracle, {Path(args.test_set).name}"
-    table = evaluation_table(title, labels, found, args.lp, measuring, notes, named, rated=not args.sizes)
+    table = evaluation_table(title, labels, evaluations, args.lp, measuring, notes, named, rated=not args.sizes)
     print_tables([table], args.table)
     if args.plot:
-        curves: dict[str, list[tuple[float, Evaluation]]] = {}
-        for pair, of in found.items():
+        curves: dict[str, list[tuple[float, Evaluation]]] = defaultdict(list)
+        for pair, of in evaluations.items():
             for (name, size), one in of.items():
-                curves.setdefault(f"{name} {pair}" if len(found) > 1 else str(name), []).append((float(size), one))
+                curves[f"{name} {pair}" if len(evaluations) > 1 else str(name)].append((float(size), one))
         panels = evaluation_panels(measuring.measures, curves)
         save(plot_curves(panels, "candidates N", log_x=True), Path(args.plot))
     return 0
@@ -89,8 +91,6 @@ def _evaluate(
 ) -> dict[Row, Evaluation]:
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
-    from mbr_esd_metric.decoding.options import DecisionOptions
-    from mbr_esd_metric.metaeval.choosing import choose_all, oracle
 
     human = test_set.human(args.raters)
     if not human:
@@ -105,17 +105,18 @@ def _evaluate(
     def row(name: str, size: int | None) -> Row:
         return (name,) if size is None else (name, size)
 
-    found = {
+    evaluations = {
         row(rule, size): everybody.evaluate(choose_all(sampled, DecisionOptions(rule, args.utility), size))
         for rule in args.rules
         for size in sizes
     }
-    found |= {row("oracle", size): everybody.evaluate(oracle(sampled, raters, args.utility, size)) for size in sizes}
+    for size in sizes:
+        evaluations[row("oracle", size)] = everybody.evaluate(oracle(sampled, raters, args.utility, size))
     if len(human) > 1 and not args.sizes:
         for name, matrix in human.items():
             try:
                 alone = measuring.evaluator(test_set, [matrix])
-                found[(f"oracle {name}",)] = alone.evaluate(oracle(sampled, [matrix], args.utility))
+                evaluations[(f"oracle {name}",)] = alone.evaluate(oracle(sampled, [matrix], args.utility))
             except InputError as error:
                 notes.append(f"oracle {name} is left out in {test_set.lp}: {error}")
-    return found
+    return evaluations

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_test_set, given_of, load_test_sets, test_set_folder
+from mbr_esd_metric.cli.data import add_test_set, load_test_sets, test_set_folder, used_option
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
     trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
-    if args.test_set and (option := given_of(args, "--sources", "--translations")):
+    if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise useless(option, "--test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")

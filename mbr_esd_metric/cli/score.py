@@ -83,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
         return print_estimates(metric.card, segments, trial)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:
-        told = prediction.metadata
-        print(_signature(args, told.signature), told.summary, *told.advice, sep="\n", file=sys.stderr)
-        if line := warnings(told.data_warnings, [one.label for one in segments], metric.card.decision.blank):
+        metadata = prediction.metadata
+        print(_signature(args, metadata.signature), metadata.summary, *metadata.advice, sep="\n", file=sys.stderr)
+        if line := warnings(metadata.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
     rows = _rows(segments, prediction)
@@ -103,8 +103,9 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     texts = Texts.read(args, args.references)
     if args.lp:
         raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
-    given, beside = args.references, args.sources or args.document
-    references = None if given is None else read_translations(given, beside, texts.sources)
+    references = None
+    if args.references is not None:
+        references = read_translations(args.references, args.sources or args.document, texts.sources)
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
@@ -118,8 +119,8 @@ def _score_by_comet(args: argparse.Namespace) -> int:
             print(note, file=sys.stderr)
         data[path] = [{**row, "COMET": float(score)} for row, score in zip(rows, prediction.scores, strict=True)]
         if checkpoint.has_spans:
-            found = zip(data[path], prediction.metadata.error_spans, strict=True)
-            data[path] = [{**row, "errors": spans} for row, spans in found]
+            for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
+                row["errors"] = spans
     if not args.quiet:
         print(_signature(args, checkpoint.signature), file=sys.stderr)
     return _show(args, texts, data)
@@ -170,7 +171,7 @@ def _show(
             for path, rows in data.items()
         }
         write_whole(args.to_json, json_text(content, indent=4))
-    said = texts.write(data, args.to_csv, args.output)
+    note = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under, " scores {:.4f}")
     checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
     status = close_gate(args, "score", [_table(data, scores)], checks)
@@ -184,8 +185,8 @@ def _show(
             print(f"{path}\twithout error: {shares[path]:.4f}")
     if args.to_json:
         print(f"Predictions saved in: {args.to_json}.")
-    if said:
-        print(said)
+    if note:
+        print(note)
     return status
 
 
@@ -223,19 +224,17 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(segments: Sequence[Segment], prediction: Prediction) -> list[dict[str, Any]]:
-    """What the JSON says of each segment."""
-    told = prediction.metadata
-    columns: dict[str, Sequence[Any]] = {"COMET": prediction.scores, "mqm": told.mqm, "errors": told.error_spans}
-    rows: list[dict[str, Any]] = [
-        {"src": segment.source, "mt": segment.translation} | {name: of[at] for name, of in columns.items()}
-        for at, segment in enumerate(segments)
-    ]
-    for row, data_warning in zip(rows, told.data_warnings, strict=True):
-        if data_warning is not None:
-            row["data_warning"] = data_warning
-    for row, omissions in zip(rows, told.get("omissions") or (), strict=False):
-        row["omissions"] = omissions
-    for row, sentences in zip(rows, told.get("sentences", ()), strict=False):
-        if sentences:
-            row["sentences"] = sentences
+    """The object of each segment in the JSON."""
+    metadata = prediction.metadata
+    rows: list[dict[str, Any]] = []
+    for at, segment in enumerate(segments):
+        row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at]}
+        row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
+        if metadata.data_warnings[at] is not None:
+            row["data_warning"] = metadata.data_warnings[at]
+        if omissions := metadata.get("omissions"):
+            row["omissions"] = omissions[at]
+        if (sentences := metadata.get("sentences")) and sentences[at]:
+            row["sentences"] = sentences[at]
+        rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""What `mbr-esd score` scores: plain texts, or a file that translators have; and the errors in that file."""
+"""Inputs of `mbr-esd score`: plain texts, or a file that translators have; and the errors in that file."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What is scored: the sources of every system, and file -> its translations; the translator's file, if the texts
-    are from one; and the document that each source belongs to, "" where nobody says."""
+    """The sources of every system, and file -> its translations; the translator's file, if the texts are from one; and
+    the document that each source belongs to, "" where nobody says."""
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
@@ -59,7 +59,7 @@ class Texts:
 
     @classmethod
     def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
-        """What the arguments name; on standard error, what in a file has no translation."""
+        """Read what the arguments name. A note on standard error says which units are left out."""
         for output in (args.to_json, args.to_csv, args.output):
             if output:
                 check_output(output, [args.document, args.sources, *args.translations, *inputs])
@@ -103,35 +103,35 @@ class Texts:
         return str(number) if self.document is None else self.document.units[number - 1].id
 
     def label(self, number: int) -> str:
-        """How messages name a segment, by its number from 1."""
+        """The name of a segment in messages, by its number from 1."""
         return f"{'line' if self.document is None else 'unit'} {self.id(number)}"
 
-    def card(self, card: ModelCard, given: str | None) -> ModelCard:
+    def card(self, card: ModelCard, lp: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says, which
         need not where no prompt names languages."""
         from mbr_esd_metric.elicit.formats import get_format
         from mbr_esd_metric.elicit.prompt import language_names
         from mbr_esd_metric.metric.card import with_pair
 
-        card = with_pair(card, given)
+        card = with_pair(card, lp)
         if self.document is None:
             return card
-        found: dict[tuple[str, ...], str] = {}
+        languages: dict[tuple[str, ...], str] = {}
         for unit in self.document.units:
-            found.setdefault(_codes(unit.languages), unit.id)
-        path, wanted = self.document.path, card.lp
-        if wanted is not None:
-            for said, name in found.items():
-                if any(one and one != other for one, other in zip(said, _codes(wanted.split("-", 1)), strict=False)):
-                    advice = "leave the language pair out" if all(said) else "give one that fits"
+            languages.setdefault(_codes(unit.languages), unit.id)
+        path = self.document.path
+        if card.lp is not None:
+            for codes, name in languages.items():
+                if any(one and one != other for one, other in zip(codes, _codes(card.lp.split("-", 1)), strict=False)):
+                    advice = "leave the language pair out" if all(codes) else "give one that fits"
                     raise InputError(
-                        f"{path}: unit {name} is {'-'.join(one or '?' for one in said)}, not {wanted}; {advice}"
+                        f"{path}: unit {name} is {'-'.join(one or '?' for one in codes)}, not {card.lp}; {advice}"
                     )
             return card
         prompts = [get_format(one.decision.format).prompt(one.prompt) for one in (card, *card.others)]
         if not any(prompt.names_languages for prompt in prompts):
             return card
-        pairs = {"-".join(said): name for said, name in found.items() if all(said)}
+        pairs = {"-".join(codes): name for codes, name in languages.items() if all(codes)}
         if len(pairs) != 1:
             units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"
             raise InputError(f"{path} names no one language pair ({units}); name it with --lp, such as --lp en-de")
@@ -152,21 +152,21 @@ class Texts:
             from mbr_esd_metric.adapters.documents import Checked
             from mbr_esd_metric.core.annotation import Annotation
 
-            found = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
-            self.document.mark(found, Path(output))
-            return f"{output}: {number_of(sum(len(one.annotation) for one in found), 'error')} marked"
+            checked = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
+            self.document.mark(checked, Path(output))
+            return f"{output}: {number_of(sum(len(one.annotation) for one in checked), 'error')} marked"
         return ""
 
 
 def _left_out(document: Document) -> str:
-    """How many units are left out, and why; "" if none is."""
+    """The number of units that are left out, and why; "" if none is."""
     reasons = Counter({"without source or translation": len(document.empty)}) + Counter(document.unready.values())
     if not reasons:
         return ""
     first = printable(next(iter((*document.empty, *document.unready))))
-    said = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    each = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     take = "; --all takes those that have one" if document.unready else ""
-    return f"{number_of(reasons.total(), 'unit')} left out ({said}), such as {first}{take}"
+    return f"{number_of(reasons.total(), 'unit')} left out ({each}), such as {first}{take}"
 
 
 def _codes(languages: Sequence[str]) -> tuple[str, ...]:

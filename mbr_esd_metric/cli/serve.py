@@ -45,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
     """Start the server, print its address when it is ready, and wait until it ends."""
     from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
 
-    own = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
-    own.add_argument("--host", default="127.0.0.1")
-    own.add_argument("--port", type=int, default=8000)
-    address, flags = own.parse_known_args(args.flags)
+    parser = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    address, flags = parser.parse_known_args(args.flags)
     command = serve_command(args.name, address.host, address.port, flags)
     if _answers(address.host, address.port):
         raise EngineError(f"port {address.port} is taken; choose another with --port")
@@ -88,14 +88,14 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     card = load_card(name)
     require_vllm("mbr-esd serve")
     options = merged_where_slow(card.engine_options("vllm"))
-    asked = card.engine_options("server")
-    offered = model_name(replace(asked, vllm=tuple(sorted({*asked.vllm, *answer_flags(flags)}))))
+    request = card.engine_options("server")
+    served = model_name(replace(request, vllm=tuple(sorted({*request.vllm, *answer_flags(flags)}))))
     command = [sys.executable, *(_VLLM_CPU if is_cpu_build() else _VLLM), "serve", options.model]
     if options.adapter:
         command += ["--enable-lora", "--max-lora-rank", str(lora_rank(options.adapter))]
-        command += ["--lora-modules", f"{offered}={options.adapter}"]
+        command += ["--lora-modules", f"{served}={options.adapter}"]
     else:
-        command += ["--served-model-name", offered]
+        command += ["--served-model-name", served]
     command += ["--host", host, "--port", str(port)]
     for flag, value in server_flags(options).items():
         command += [flag] if value is None else [flag, value]
@@ -103,7 +103,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
 
 
 def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    """Those of vLLM's flags that change candidates, each as KEY:VALUE."""
+    """The flags of vLLM that change candidates, each as KEY:VALUE."""
     from mbr_esd_metric.generation.model_files import ANSWER_ARGUMENTS
 
     arguments = []
@@ -138,9 +138,9 @@ def _wait_until_ready(server: subprocess.Popen[bytes], host: str, port: int) -> 
 
 
 def _answers(host: str, port: int) -> bool:
-    here = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    local = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     try:
-        with urllib.request.urlopen(f"http://{here}:{port}/health", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://{local}:{port}/health", timeout=5) as reply:
             return bool(reply.status == 200)
     except urllib.error.HTTPError:
         return True

@@ -1,16 +1,18 @@
-"""What several verbs have: a model, a decision (made from the fields of `DecisionOptions`), tables, dry runs, verbs of
-their own."""
+"""Options of several verbs: a model, dry runs, measures, metrics, tables and plots; and verbs below a verb."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.decoding.options import FIELDS, option_help
+from mbr_esd_metric.cli.data import add_raters, add_test_set, test_set_folder
 from mbr_esd_metric.errors import OptionError, say
 from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.report.plots import check_plot
+from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The best one that any machine can run.
 DEFAULT_MODEL = "mbr-esd-small"
+#: Characters of a line of text; a table of several language pairs is cut between them where it is wider.
+WIDTH = 130
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -39,23 +43,6 @@ def card_of(args: argparse.Namespace) -> ModelCard:
     return card
 
 
-def add_decision_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--NAME`` for each field of `DecisionOptions`. The value is None if an option is not given."""
-    for name, option in FIELDS.items():
-        meaning = option_help(name) + (f" (default {option.default})" if option.default is not None else "")
-        parser.add_argument(f"--{name.replace('_', '-')}", metavar=name.upper(), help=meaning)
-
-
-def given_decision(args: argparse.Namespace) -> dict[str, str]:
-    """Option -> value of those that `add_decision_options` read and that were given."""
-    return {name: value for name in FIELDS if (value := getattr(args, name)) is not None}
-
-
-def spelled_value(name: str, value: str) -> str:
-    """A field of `DecisionOptions` and its value as they are written on the command line."""
-    return f"--{name.replace('_', '-')} {value}"
-
-
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:
     """Add verb -> (what `functions_of` takes, one line of help) below a verb; `run_verb` runs the one that is named."""
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
@@ -72,10 +59,48 @@ def run_verb(args: argparse.Namespace) -> int:
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """`--table`, what a table is written as."""
-    from mbr_esd_metric.report.tables import TABLE_FORMATS
-
+    """Add ``--table``."""
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
+
+
+def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the test set, which of its raters, ``--measures``, of which `default` are said to be the usual, and
+    ``--table``."""
+    add_test_set(parser)
+    add_raters(parser)
+    parser.add_argument(
+        "--measures",
+        nargs="+",
+        metavar="NAME",
+        help="of error spans; NAME-precision and NAME-recall are parts of one, NAME-parts is all three "
+        f"(default: {default})",
+    )
+    add_table(parser)
+
+
+def add_metrics(parser: argparse.ArgumentParser) -> None:
+    """Add ``--metric``, of names and files."""
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]METRIC",
+        help="only these: stored metrics by full or base name, and files that comet-score or mbr-esd score wrote with "
+        "--to_json (default: all stored)",
+    )
+
+
+def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
+    """Check ``--plot`` before any work; the test set's files are inputs, too."""
+    if args.plot:
+        check_plot(args.plot, [*inputs, test_set_folder(args)])
+
+
+def print_tables(tables: Sequence[Table], form: str) -> None:
+    """Print tables, as text and LaTeX one block a language pair where they are wide."""
+    if form in ("text", "latex"):
+        tables = [block for table in tables for block in blocks(table, WIDTH)]
+    print(render_all(tables, form), end="")
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +116,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def trial_of(args: argparse.Namespace) -> tuple[int, Machine | None] | None:
-    """How many segments a dry run samples first, and the machine that it is about; None if this is no dry run."""
+    """Return how many segments a dry run samples first, and the machine that it is about; None if it is no dry run."""
     from mbr_esd_metric.metric.estimate import Machine
 
     if args.dry_run is None:
@@ -107,9 +132,9 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: tuple[i
     """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
     from mbr_esd_metric.metric.estimate import estimates
 
-    found = estimates(card, segments, *trial)
-    for one in found:
-        if len(found) > 1:
+    models = estimates(card, segments, *trial)
+    for one in models:
+        if len(models) > 1:
             print(f"{one.card.title}:")
         print("\n".join(one.lines()))
     return 0

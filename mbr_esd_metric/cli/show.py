@@ -7,6 +7,8 @@ import sys
 
 from mbr_esd_metric.cli.data import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown
+from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.files.streams import write_whole
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +70,6 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 
 def run_report(args: argparse.Namespace) -> int:
     """Write the page; its title names the test set and the columns."""
-    from mbr_esd_metric.files.paths import check_output
-    from mbr_esd_metric.files.streams import write_whole
     from mbr_esd_metric.report.viewer import render_page
 
     check_output(args.output, input_paths(args))

@@ -21,7 +21,7 @@ run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its verbs."""
+    """Add its verbs."""
     add_verbs(
         parser,
         {
@@ -76,7 +76,7 @@ def run_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 
     # Whatever is evaluated later, references and outliers are scored as well.
-    wanted = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
+    choice = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
     if args.name and len(args.model) > 1:
         raise OptionError("--name names one metric; give one --model with it")
     trial = trial_of(args)
@@ -84,7 +84,7 @@ def run_score(args: argparse.Namespace) -> int:
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
         for model in args.model:
             if trial is not None:
-                _dry_run(args, test_set, model, wanted, trial)
+                _dry_run(args, test_set, model, choice, trial)
                 continue
             try:
                 scorer = make_scorer(model, name=args.name, reference=test_set.info.standard_reference, lp=test_set.lp)
@@ -92,7 +92,7 @@ def run_score(args: argparse.Namespace) -> int:
                 failed.append(f"{model} in {test_set.lp}: {error}")
                 continue
             for done in score_test_set(
-                test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=wanted, every=args.all
+                test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=choice, every=args.all
             ):
                 how = f"scored for {number_of(done.systems, 'system')}" if done.scored else "is there already"
                 part = f", on the {done.translations} of {done.of} translations with gold"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
-from mbr_esd_metric.cli.data import folder_and_name, given_of
+from mbr_esd_metric.cli.data import folder_and_name, used_option
 from mbr_esd_metric.errors import InputError, OptionError, useless
+from mbr_esd_metric.files.paths import check_folder
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.ratings import MqmData
@@ -72,20 +73,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tell what the files are, and write each language pair of them."""
-    from mbr_esd_metric.files.paths import check_folder
-
     check_folder(folder_and_name(args.test_set)[0])
     _renamed(args)
     kinds = {file: args.kind or kind_of_import(file, submission=bool(args.name)) for file in args.files}
     if len(set(kinds.values())) > 1:
-        said = ", ".join(f"{file} is {kind}" for file, kind in kinds.items())
-        raise InputError(f"one kind of file is imported at a time: {said}")
+        each = ", ".join(f"{file} is {kind}" for file, kind in kinds.items())
+        raise InputError(f"one kind of file is imported at a time: {each}")
     kind = next(iter(kinds.values()))
     if len(args.files) > 1 and kind != "esa":
         raise OptionError(f"{args.files[1]}: one file of {kind} is imported at a time; several are read of esa")
-    own = kind if kind in _WEIGHTS else "submission"
-    for option, belongs in _BELONGS.items():
-        if own not in belongs and given_of(args, option):
+    group = kind if kind in _WEIGHTS else "submission"
+    for option, groups in _BELONGS.items():
+        if group not in groups and used_option(args, option):
             raise useless(option, f"{args.files[0]}, which is {kind}")
     {"mqm": _mqm, "qe": _qe, "esa": _esa, "cesa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)(
         args, kind
@@ -110,12 +109,12 @@ def _target(args: argparse.Namespace, kind: str, lp: str) -> Target:
     return Target(data, name, lp, args.reference, _renamed(args), _WEIGHTS[kind], args.overwrite)
 
 
-def _pairs(args: argparse.Namespace, said: Sequence[str | None]) -> list[str]:
+def _pairs(args: argparse.Namespace, in_file: Sequence[str | None]) -> list[str]:
     """The language pairs to write: those of ``--lp``, or all that the file says."""
-    found = args.lp or sorted({lp for lp in said if lp})
-    if not found or (not args.lp and None in said):
+    pairs = args.lp or sorted({lp for lp in in_file if lp})
+    if not pairs or (not args.lp and None in in_file):
         raise OptionError(f"{args.files[0]} does not say its language pair; give it with --lp, for instance --lp en-de")
-    return list(found)
+    return list(pairs)
 
 
 def _mqm(args: argparse.Namespace, kind: str) -> None:
@@ -209,10 +208,10 @@ def _check_name(args: argparse.Namespace, kind: str) -> None:
         raise OptionError(f"{args.files[0]} is {read}; name its metric with --name, or give another file")
 
 
-def _to_be_scored(args: argparse.Namespace, said: Sequence[str | None]) -> Iterator[TestSet]:
-    """The test set in each language pair; `said` are those that the file names."""
+def _to_be_scored(args: argparse.Namespace, in_file: Sequence[str | None]) -> Iterator[TestSet]:
+    """The test set in each language pair; `in_file` are those that the file names."""
     from mbr_esd_metric.adapters.wmt import load_test_set
 
-    for lp in _pairs(args, said):
+    for lp in _pairs(args, in_file):
         reference = args.reference[-1] if args.reference else None
         yield load_test_set(*folder_and_name(args.test_set), lp, reference=reference, blind=True)

@@ -109,9 +109,9 @@ def held_out(sources: Sequence[str], split: Split) -> list[bool]:
         raise InputError("all rows have the same source, so none can be held out; give more, or --split random")
     names = sorted(sizes)
     random.Random(0).shuffle(names)
-    wanted, chosen, rows = _HELD_OUT * sizes.total(), {names[0]}, sizes[names[0]]
+    enough, chosen, rows = _HELD_OUT * sizes.total(), {names[0]}, sizes[names[0]]
     for name in names[1:-1]:
-        if rows + sizes[name] / 2 > wanted:
+        if rows + sizes[name] / 2 > enough:
             break
         chosen.add(name)
         rows += sizes[name]
@@ -199,8 +199,8 @@ def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -
     if base is not None:
         hparams |= {"model": card.model if card.adapter is None else base, "adapter": "."}
     hparams |= {"rule": "greedy", "n": 1} if greedy else {"n": card.n}
-    mine, defaults = settings(card), settings(ModelCard(""))
-    hparams |= {name: mine[name] for name in _INHERITED if mine[name] != defaults[name]}
+    options, defaults = settings(card), settings(ModelCard(""))
+    hparams |= {name: options[name] for name in _INHERITED if options[name] != defaults[name]}
     prompt = Path(card.prompt).expanduser()
     if card.prompt not in TEMPLATES and prompt.is_file():  # a folder names nothing outside itself
         (folder / "prompt.txt").write_bytes(prompt.read_bytes())

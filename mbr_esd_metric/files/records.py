@@ -378,7 +378,7 @@ def _object(value: object) -> Mapping[str, Any]:
     return value
 
 
-_WANTED = {str: "a string", int: "a whole number", float: "a number", list: "a list"}
+_KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list"}
 
 
 def _typed(value: Mapping[str, Any], key: str, kind: type, optional: bool = False) -> Any:
@@ -386,8 +386,8 @@ def _typed(value: Mapping[str, Any], key: str, kind: type, optional: bool = Fals
     one = value.get(key)
     if (one is None and optional) or type(one) is kind or (kind is float and type(one) is int):
         return one
-    wanted = _WANTED[kind]
-    raise InputError(f'"{key}" is {_kind(one)}, not {wanted}' if key in value else f'no "{key}"; give {wanted}')
+    right = _KINDS[kind]
+    raise InputError(f'"{key}" is {_kind(one)}, not {right}' if key in value else f'no "{key}"; give {right}')
 
 
 def _kind(value: object) -> str:
