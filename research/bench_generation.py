@@ -166,21 +166,16 @@ def bare(card: ModelCard, todo: Plan) -> int:
     import aiohttp
 
     from mbr_esd_metric.generation.model_files import model_name
-    from mbr_esd_metric.generation.server.client import sample_seed
     from mbr_esd_metric.generation.server.detection import dialect_of
     from mbr_esd_metric.generation.server.dialects import Query
 
     options = card.engine_options("server")
     dialect = dialect_of(options)
-    model, each = model_name(options), dialect.per_request
+    model = model_name(options)
     bodies = [
-        dialect.body(
-            Query(
-                request, first, min(each, request.n - first), model, sample_seed(0, request.key) + first, card.sampling
-            )
-        )
+        dialect.body(Query(part, model, card.sampling))
         for request in todo.requests.values()
-        for first in range(0, request.n, each)
+        for part in request.parts(dialect.per_request)
     ]
     path = card.servers[0].removesuffix("/") + dialect.path
 

@@ -6,9 +6,10 @@ one request in several parts, so that each part can be stored as it arrives. Eng
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ DEFAULT_CONTEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How candidates are drawn. The defaults are the paper's (Section 5).
+    """The settings with which candidates are drawn. The defaults are the paper's (Section 5).
 
     Attributes:
         temperature: 0 decodes greedily; there is then only one candidate.
@@ -46,25 +47,25 @@ class Sampling:
         """Whether decoding is deterministic."""
         return self.temperature == 0
 
+    def seed_of(self, request: Request) -> int:
+        """Seed of a request's first sample.
+
+        vLLM draws the samples of one request with this seed, the next higher one, and so on. So sample i is the same
+        however N is split over requests, and a run that goes on draws new samples, not copies.
+        """
+        digest = hashlib.sha256(f"{self.seed}:{request.key}".encode()).digest()
+        return int.from_bytes(digest[:6], "big") + request.first
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How to run a model. Each engine reads the fields that it needs, and says which ones it cannot use.
+    """The options of a model's name that say how it runs (`mbr-esd models --options`). Each engine reads what it needs.
 
     Attributes:
         model: hub id, or a folder of a causal language model in transformers' format.
-        adapter: folder of a LoRA adapter that is merged into the model's weights on load.
         revision: of the hub model.
-        dtype: "auto", "float32", "bfloat16" or "float16".
         device: "auto" takes all GPUs of this machine if there are any; or "cpu".
-        server: base URLs of OpenAI-compatible servers.
-        concurrency: requests in progress at the same time, or copies of the model; None leaves it to the engine.
-        dialect: of the servers, such as "llamacpp"; "auto" asks them.
-        reasoning_effort: of a model that reasons before it answers, in the server's words.
-        price: of a hosted model, per million tokens of prompts and of answers; None if unknown.
-        max_cost: the most that a run may cost, in the same currency; None sets no limit.
-        vllm: further arguments of vLLM, each as KEY:VALUE, such as "quantization:fp8".
-        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it
+        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it.
     """
 
     model: str
@@ -127,6 +128,11 @@ class Request:
     def text(self) -> str:
         """All that the model reads, for what depends on its length."""
         return "\n".join([*(text for _, text in self.turns), self.prompt])
+
+    def parts(self, size: int) -> Iterator[Request]:
+        """The request in parts of at most so many samples."""
+        for done in range(0, self.n, size):
+            yield replace(self, first=self.first + done, n=min(size, self.n - done))
 
 
 @dataclass(frozen=True, slots=True)

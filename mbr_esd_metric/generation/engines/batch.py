@@ -24,7 +24,7 @@ from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, 
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.client import Job, RequestPart, RetryPolicy, parts_of
+from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
 from mbr_esd_metric.generation.server.detection import addresses_of, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, Response, TransientError
@@ -87,7 +87,7 @@ class BatchEngine(ServerEngine):
         Whatever ends it, the same command finds the submitted batches again.
         """
         job = self.job(self._options, sampling, [self._address], RetryPolicy())
-        parts = {_name(part): part for part in parts_of(requests, job.dialect.per_request)}
+        parts = {_name(part): part for request in requests for part in request.parts(job.dialect.per_request)}
         failed: list[str] = []
         with _ledger(self._address, job.model) as ledger:
             waiting = self._submitted(job, parts, ledger)
@@ -110,10 +110,9 @@ class BatchEngine(ServerEngine):
                     time.sleep(pause)
                     pause = min(pause * 1.5, self._pace.longest)
         if failed:
-            listed = first_of(failed, between="; ")
-            raise EngineError(f"{listed}. What was sampled is kept; the same command asks for the rest")
+            raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
-    def _submitted(self, job: Job, parts: Mapping[str, RequestPart], ledger: _Ledger) -> dict[str, set[str]]:
+    def _submitted(self, job: Job, parts: Mapping[str, Request], ledger: _Ledger) -> dict[str, set[str]]:
         """Batch -> the names of its requests that belong to this run. Requests that no batch holds are submitted."""
         earlier = self._earlier(ledger)
         waiting = {batch: shared for batch, names in earlier.items() if (shared := names & parts.keys())}
@@ -179,7 +178,7 @@ class BatchEngine(ServerEngine):
         return value
 
     def _results(
-        self, job: Job, state: Mapping[str, Any], parts: Mapping[str, RequestPart], failed: list[str]
+        self, job: Job, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]
     ) -> Iterator[Generated]:
         """The samples of a finished batch; adds a message to `failed` for each request without one."""
         missing = dict(parts)
@@ -196,11 +195,11 @@ class BatchEngine(ServerEngine):
                         raise InvalidResponse(fault)
                     reply = read_reply(job.dialect, answer, job.query(part))
                     for sample in reply.samples:
-                        check_format(job.dialect, sample, part.request)
+                        check_format(job.dialect, sample, part)
                 except (InvalidResponse, RequestRejected) as error:
                     failed.append(f"{part.label}: {error}")
                     continue
-                yield Generated(part.request.key, part.first, reply.samples)
+                yield Generated(part.key, part.first, reply.samples)
                 if len(reply.samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(reply.samples)} candidates of {part.n}")
         status = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
@@ -294,7 +293,7 @@ async def _request(address: Address, method: str, path: str, body: object) -> Re
         return await http.request(method, address, path, data, RESULTS if method == "GET" else 1 << 24)
 
 
-def _groups(job: Job, parts: Iterable[RequestPart]) -> Iterator[list[tuple[str, bytes]]]:
+def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, bytes]]]:
     """Names and lines of requests, as many as one batch takes."""
     group: list[tuple[str, bytes]] = []
     size = 0
@@ -331,5 +330,5 @@ def _read_line(line: bytes) -> tuple[str, object, str]:
     return name, body, "" if status == 200 else f"{status} {excerpt(str(body))}"
 
 
-def _name(part: RequestPart) -> str:
-    return f"{part.request.key[:40]}-{part.first}-{part.n}"
+def _name(part: Request) -> str:
+    return f"{part.key[:40]}-{part.first}-{part.n}"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib.util
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -88,11 +87,7 @@ class RayEngine(Engine):
 
 def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
     """The requests in parts of `step` samples, `ROWS` parts together; read as they are needed."""
-    parts = (
-        replace(request, first=request.first + done, n=min(step, request.n - done))
-        for request in requests
-        for done in range(0, request.n, step)
-    )
+    parts = (part for request in requests for part in request.parts(step))
     while batch := list(islice(parts, ROWS)):
         yield batch
 

@@ -70,8 +70,8 @@ class ServerEngine(Engine):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The name under which the server offers the model (see `model_name`), and the dialect."""
         # How a request travels changes no candidate, so `engine=batch` has the same.
-        own = {"engine": "server", "model": model_name(options), "dtype": options.dtype}
-        return own | cls.dialect(options).identity
+        identity = {"engine": "server", "model": model_name(options), "dtype": options.dtype}
+        return identity | cls.dialect(options).identity
 
     @classmethod
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
@@ -105,9 +105,16 @@ class ServerEngine(Engine):
 
     @classmethod
     def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], policy: RetryPolicy) -> Job:
-        """The settings of a run; prints on standard error what the dialect leaves out."""
+        """The settings of a run; prints what the dialect leaves out, which changes what the numbers mean."""
         dialect = cls.dialect(options)
-        _announce_left_out(dialect, sampling, servers[0])
+        left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
+        guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
+        if dialect.guidance in guided:
+            left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
+        line = f"mbr-esd: {servers[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}"
+        if left_out and line not in _announced:
+            _announced.add(line)
+            say(line)
         return Job(
             servers=servers,
             dialect=dialect,
@@ -118,18 +125,6 @@ class ServerEngine(Engine):
             concurrency=options.concurrency or CONCURRENCY * len(servers),
             paced=options.concurrency is None,
         )
-
-
-def _announce_left_out(dialect: Dialect, sampling: Sampling, address: Address) -> None:
-    """On standard error, once a process, as it changes what the numbers mean."""
-    left = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
-    guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
-    if dialect.guidance in guided:
-        left.append(f"the grammar (there is {guided[dialect.guidance]})")
-    text = f"mbr-esd: {address} is asked in dialect={dialect.name}; left out: {', '.join(left)}"
-    if left and text not in _announced:
-        _announced.add(text)
-        say(text)
 
 
 async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> None:

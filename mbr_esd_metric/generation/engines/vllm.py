@@ -29,7 +29,6 @@ from mbr_esd_metric.generation.engine import (
 )
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity, vllm_argument
 from mbr_esd_metric.generation.pretrained import merged_folder
-from mbr_esd_metric.generation.server.client import sample_seed
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -240,7 +239,7 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
         temperature=sampling.temperature,
         top_k=sampling.top_k,
         max_tokens=sampling.max_tokens,
-        seed=sample_seed(sampling.seed, request.key) + request.first,
+        seed=sampling.seed_of(request),
         logprobs=0,
         structured_outputs=StructuredOutputsParams(regex=request.grammar),
         # One output for each request, when all of its samples are done.

@@ -7,7 +7,6 @@ server, or for the rest of its samples; and all requests wait together if the se
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import queue
 import random
@@ -41,12 +40,13 @@ WAITING = 256
 _TEMPLATE = 64
 #: Seconds that requests under way have to come in when a run ends with an error: they may have been paid for.
 _ENDING = 120.0
-_KEPT = "What was sampled is kept; the same command asks for the rest"
+#: The end of messages about a run that did not get everything.
+ADVICE = "What was sampled is kept; the same command asks for the rest"
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a run keeps trying.
+    """The tries of a run, and the waits between them.
 
     Attributes:
         timeout: seconds until a request counts as stalled; it is then tried again in two halves.
@@ -89,36 +89,6 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestPart:
-    """Samples `first`, ..., `first + n - 1` of a request, which one HTTP request asks for."""
-
-    request: Request
-    first: int
-    n: int
-
-    @property
-    def label(self) -> str:
-        """How messages name the segment."""
-        return self.request.label or self.request.key
-
-
-def parts_of(requests: Iterable[Request], per_request: int) -> Iterator[RequestPart]:
-    """The requests in parts; each request is taken when its first part is."""
-    for request in requests:
-        for done in range(0, request.n, per_request):
-            yield RequestPart(request, request.first + done, min(per_request, request.n - done))
-
-
-def sample_seed(seed: int, key: str) -> int:
-    """Seed of sample 0 of a request; sample i takes this plus i.
-
-    vLLM draws the samples of one request with seed, seed + 1, and so on. So sample i is the same however N is split
-    over requests, and a run that goes on draws new samples, not copies.
-    """
-    return int.from_bytes(hashlib.sha256(f"{seed}:{key}".encode()).digest()[:6], "big")
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """The settings of a run.
 
@@ -137,14 +107,13 @@ class Job:
     concurrency: int
     paced: bool = True
 
-    def query(self, part: RequestPart) -> Query:
-        """The HTTP request of a part."""
-        seed = sample_seed(self.sampling.seed, part.request.key) + part.first
-        return Query(part.request, part.first, part.n, self.model, seed, self.sampling)
+    def query(self, part: Request) -> Query:
+        """The HTTP request of a part of a request."""
+        return Query(part, self.model, self.sampling)
 
-    def bound(self, part: RequestPart) -> float:
-        """The most that a part can cost."""
-        return self.prices.bound(part.request.text, part.n * self.sampling.max_tokens)
+    def bound(self, part: Request) -> float:
+        """The most that it can cost."""
+        return self.prices.bound(part.text, part.n * self.sampling.max_tokens)
 
 
 @dataclass(slots=True)
@@ -167,8 +136,8 @@ class Client:
 
     def __init__(self, job: Job, requests: Iterable[Request]) -> None:
         self._job, self._requests = job, requests
-        self._parts: Iterator[RequestPart] = iter(())
-        self._again: deque[RequestPart] = deque()
+        self._parts: Iterator[Request] = iter(())
+        self._again: deque[Request] = deque()
         self._limits: dict[Address, asyncio.Semaphore] = {}
         #: The time until which each server gets no request.
         self._rest_until = dict.fromkeys(job.servers, 0.0)
@@ -241,10 +210,10 @@ class Client:
         if self._over:
             raise EngineError(
                 f"max_cost={self._job.prices.most:g} is reached: {self.spent:.4f} were spent, with what was under way. "
-                f"{_KEPT}, with a max_cost of its own"
+                f"{ADVICE}, with a max_cost of its own"
             )
         if self._failed:
-            raise EngineError(f"{self._failures()}. {_KEPT}")
+            raise EngineError(f"{self._failures()}. {ADVICE}")
 
     async def _prepare(self, http: Http) -> int:
         """Cut the requests into parts, and set each server's limit; returns the number of workers."""
@@ -257,7 +226,7 @@ class Client:
                     # One more waits there, so that the server need not wait for it.
                     limits[address], per_request = min(job.concurrency, slots + 1), 1
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
-        self._parts = parts_of(self._requests, per_request)
+        self._parts = (part for request in self._requests for part in request.parts(per_request))
         return min(job.concurrency, sum(limits.values()))
 
     def _failures(self) -> str:
@@ -272,11 +241,11 @@ class Client:
             if most is not None and self.spent >= most:
                 self._over = True
                 return
-            tries, rest = _Tries(time.monotonic()), None if part.request.key in self._failed else part
+            tries, rest = _Tries(time.monotonic()), None if part.key in self._failed else part
             while rest is not None:
                 rest = await self._attempt(http, rest, tries)
 
-    async def _attempt(self, http: Http, part: RequestPart, tries: _Tries) -> RequestPart | None:
+    async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
         job, address = self._job, await self._free_server(part)
         async with self._limits[address]:
@@ -298,7 +267,7 @@ class Client:
                 tries.failures = tries.invalid = 0
                 self._last_success = time.monotonic()
                 await self._room.acquire()
-                self._results.put(Generated(part.request.key, part.first, reply.samples))
+                self._results.put(Generated(part.key, part.first, reply.samples))
                 count = len(reply.samples)
                 return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
         if isinstance(failure, InvalidResponse):
@@ -327,15 +296,15 @@ class Client:
         self._rest(address, failure, tries.failures)
         return self._halve(part) if isinstance(failure, RequestTimeout) and part.n > 1 else part
 
-    def _halve(self, part: RequestPart) -> RequestPart:
+    def _halve(self, part: Request) -> Request:
         """The first half of a part; the rest is sent later."""
         half = (part.n + 1) // 2
         self._again.appendleft(replace(part, first=part.first + half, n=part.n - half))
         return replace(part, n=half)
 
-    def _fail(self, part: RequestPart, reason: str) -> None:
+    def _fail(self, part: Request, reason: str) -> None:
         """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
-        self._failed.setdefault(part.request.key, f"{part.label}: {reason}")
+        self._failed.setdefault(part.key, f"{part.label}: {reason}")
         if self._last_success < 0 and len(self._failed) >= 5:
             raise EngineError(f"every request so far was refused; {self._failures()}")
 
@@ -350,11 +319,11 @@ class Client:
         seconds = max(policy.wait(max(failures, 1)), error.wait or 0.0)
         self._rest_until[address] = max(self._rest_until[address], time.monotonic() + seconds)
 
-    async def _free_server(self, part: RequestPart) -> Address:
+    async def _free_server(self, part: Request) -> Address:
         """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
         it rests or has enough to do, the next one takes its place."""
         servers = self._job.servers
-        home = zlib.crc32((part.request.source or part.request.prompt).encode("utf-8", "surrogatepass"))
+        home = zlib.crc32((part.source or part.prompt).encode("utf-8", "surrogatepass"))
         order = [servers[(home + step) % len(servers)] for step in range(len(servers))]
         while True:
             now = time.monotonic()
@@ -365,7 +334,7 @@ class Client:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), waits[address])
 
-    async def _send(self, http: Http, address: Address, part: RequestPart) -> Reply:
+    async def _send(self, http: Http, address: Address, part: Request) -> Reply:
         """The checked samples of one reply, perhaps fewer than the part's. Errors as `classify` and `read_reply`."""
         job, dialect, query = self._job, self._job.dialect, self._job.query(part)
         body = json.dumps(dialect.body(query)).encode("ascii")
@@ -379,7 +348,7 @@ class Client:
         for sample in reply.samples:
             whole += not sample.truncated
             try:
-                check_format(dialect, sample, part.request)
+                check_format(dialect, sample, part)
             except SchemaViolation as error:
                 violations.append(error)
         if violations and not (dialect.loses_tokens and (address in self._obedient or len(violations) < whole)):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import recall, remember
 from mbr_esd_metric.generation.server.address import Address, excerpt
@@ -20,7 +23,6 @@ from mbr_esd_metric.generation.server.failures import (
     key_refused,
     token_count,
     unreachable,
-    wrong_model,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
 
@@ -29,9 +31,8 @@ SILENCE = 30.0
 #: File of the cache folder: address -> the dialect that it spoke in an earlier run.
 _MEMORY = "dialects.json"
 
-_detected: dict[tuple[str, ...], str] = {}
-_silent: dict[tuple[str, ...], float] = {}
-_only: dict[tuple[str, ...], str] = {}
+#: Servers -> their dialect, and the time until which it counts. If they were silent, they are asked again then.
+_dialects: dict[tuple[str, ...], tuple[str, float]] = {}
 _lock = threading.Lock()
 
 
@@ -62,31 +63,33 @@ def dialect_of(options: EngineOptions) -> Dialect:
 def _detect(addresses: Sequence[Address]) -> str:
     key = tuple(map(str, addresses))
     with _lock:
-        if key in _detected:
-            return _detected[key]
-        silent = time.monotonic() - _silent.get(key, -SILENCE) < SILENCE
-        names = {} if silent else run_coroutine(_dialects_of(addresses))
+        name, until = _dialects.get(key, ("", 0.0))
+        if time.monotonic() < until:
+            return name
+        names = run_coroutine(_dialects_of(addresses))
         if len(set(names.values())) > 1:
             pairs = ", ".join(f"{address} {name}" for address, name in names.items())
             raise EngineError(
                 f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
                 "servers of one kind, or give dialect=NAME for all"
             )
-        if not names:
-            _silent[key] = _silent[key] if silent else time.monotonic()
-            name = str(recall(_MEMORY).get(key[0]))
-            return name if name in DIALECTS else "vllm"
-        (_detected[key],) = set(names.values())
-        spoken = recall(_MEMORY)
-        if any(spoken.get(one) != _detected[key] for one in key):
-            remember(_MEMORY, spoken | dict.fromkeys(key, _detected[key]))
-        return _detected[key]
+        earlier = recall(_MEMORY)
+        if names:
+            name, until = next(iter(names.values())), math.inf
+            if any(earlier.get(address) != name for address in key):
+                remember(_MEMORY, earlier | dict.fromkeys(key, name))
+        else:
+            name, until = str(earlier.get(key[0])), time.monotonic() + SILENCE
+            name = name if name in DIALECTS else "vllm"
+        _dialects[key] = name, until
+        return name
 
 
 def confirm(options: EngineOptions, assumed: Dialect) -> None:
     """Check that the servers speak the dialect that was assumed before they answered, as part of the store's keys."""
     with _lock:
-        _silent.clear()
+        for key in [key for key, (_, until) in _dialects.items() if until < math.inf]:
+            del _dialects[key]
     spoken = dialect_of(options)
     if spoken.name != assumed.name:
         raise EngineError(
@@ -98,10 +101,11 @@ def confirm(options: EngineOptions, assumed: Dialect) -> None:
 def forget() -> None:
     """Forget what servers speak, so that they are asked again; for a server that was replaced."""
     with _lock:
-        for memory in (_detected, _silent, _only):
-            memory.clear()
+        _dialects.clear()
+    only_model.cache_clear()
 
 
+@cache
 def only_model(options: EngineOptions) -> str:
     """The name of the model that the servers of these options serve, where the user names none.
 
@@ -110,11 +114,7 @@ def only_model(options: EngineOptions) -> str:
     Raises:
         EngineError: no server is named or answers, or the first that does serves several models or does not say which.
     """
-    addresses = addresses_of(options)
-    key = tuple(map(str, addresses))
-    if key not in _only:
-        _only[key] = run_coroutine(_only_model(addresses, dialect_of(options)))
-    return _only[key]
+    return run_coroutine(_only_model(addresses_of(options), dialect_of(options)))
 
 
 async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
@@ -196,7 +196,7 @@ async def model_names(http: Http, address: Address, dialect: Dialect) -> list[st
 
 
 async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | None:
-    """How many samples a server works on at once; None if it does not say, and queues what is too many."""
+    """The number of samples that a server works on at once; None if it does not say, and queues what is too many."""
     if not isinstance(dialect.slots, tuple):
         return dialect.slots
     path, field = dialect.slots
@@ -215,5 +215,13 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
     except TransientError as error:
         return unreachable(address, error)
     if names is not None and model not in names:
-        raise wrong_model(address, model, names)
+        if not names:
+            raise EngineError(f"{address} serves no model {model!r}, and no other")
+        near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
+        listed = first_of([repr(excerpt(name, 100)) for name in dict.fromkeys([*near, *names])], 20)
+        # An adapter is part of the name that a card asks for, whatever its option `model` says.
+        option = (
+            "Take mbr-esd-server?model=NAME&server=URL" if "+" in model else "Add model=NAME to the model's options"
+        )
+        raise EngineError(f"{address} does not serve {model!r}; it serves {listed}. {option}, or serve the right one")
     return None

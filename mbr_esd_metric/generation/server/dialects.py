@@ -43,13 +43,10 @@ _Value = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One HTTP request: samples `first`, ..., `first + n - 1`, the first with this seed."""
+    """One HTTP request, for the samples of a request or of a part of it."""
 
     request: Request
-    first: int
-    n: int
     model: str
-    seed: int
     sampling: Sampling
 
 
@@ -144,9 +141,9 @@ def _always(value: Any) -> Callable[[Query, Dialect], Any]:
     return lambda query, dialect: value
 
 
-_N = {"n": lambda query, dialect: query.n}
-_SEED = {"seed": lambda query, dialect: query.seed}
-_SHORT_SEED = {"seed": lambda query, dialect: query.seed % _SEEDS}
+_N = {"n": lambda query, dialect: query.request.n}
+_SEED = {"seed": lambda query, dialect: query.sampling.seed_of(query.request)}
+_SHORT_SEED = {"seed": lambda query, dialect: query.sampling.seed_of(query.request) % _SEEDS}
 _MAX_TOKENS = {"max_tokens": lambda query, dialect: query.sampling.max_tokens}
 _TEMPERATURE, _TOP_K = {"temperature": _setting("temperature")}, {"top_k": _setting("top_k")}
 #: No nucleus and no min-p, whatever the model's own settings say.
@@ -179,7 +176,7 @@ def _ollama_context(query: Query) -> int:
 def _ollama_options(query: Query, dialect: Dialect) -> dict[str, Any]:
     sampling = query.sampling
     return {
-        "seed": query.seed % _SEEDS,
+        "seed": sampling.seed_of(query.request) % _SEEDS,
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "top_p": 1.0,
@@ -198,18 +195,14 @@ def _grammar(query: Query, dialect: Dialect) -> str:
 def _from_llamacpp(value: _Value, query: Query) -> _Value:
     """The reply with the tokens of all choices: ``usage`` counts those of the first alone, and the others' are guessed
     from the lengths of their texts. A server that seems to have counted them is believed."""
-    usage, choices, timings = value.get("usage"), value.get("choices"), value.get("timings")
-    if not isinstance(usage, Mapping):
+    try:
+        usage, count = value["usage"], token_count(value["usage"]["completion_tokens"])
+        sizes = [len(str(choice["message"]["content"])) for choice in value["choices"]]
+        if count is None or count != token_count(value["timings"]["predicted_n"]) or not sizes[0]:
+            return value
+        return {**value, "usage": {**usage, "completion_tokens": round(count * sum(sizes) / sizes[0])}}
+    except (KeyError, TypeError, IndexError):  # `read_reply` says what is wrong
         return value
-    count = token_count(usage.get("completion_tokens"))
-    first = token_count(timings.get("predicted_n")) if isinstance(timings, Mapping) else None
-    if count is None or count != first or not isinstance(choices, list):
-        return value
-    messages = [choice.get("message") for choice in choices if isinstance(choice, Mapping)]
-    sizes = [len(str(message.get("content"))) for message in messages if isinstance(message, Mapping)]
-    if not sizes or not sizes[0]:
-        return value
-    return {**value, "usage": {**usage, "completion_tokens": round(count * sum(sizes) / sizes[0])}}
 
 
 def _from_openai(value: _Value, query: Query) -> _Value:
@@ -217,12 +210,14 @@ def _from_openai(value: _Value, query: Query) -> _Value:
 
     def changed(choice: Any) -> Any:
         message = choice.get("message") if isinstance(choice, Mapping) else None
-        refusal = message.get("refusal") if isinstance(message, Mapping) else None
-        if isinstance(refusal, str) and refusal:
-            return {**choice, "message": {"content": refusal}, "finish_reason": "length"}
-        if isinstance(message, Mapping) and choice.get("finish_reason") == "content_filter":
-            return {**choice, "message": {"content": message.get("content") or ""}, "finish_reason": "length"}
-        return choice
+        if not isinstance(message, Mapping):
+            return choice
+        content = message.get("refusal")
+        if not (isinstance(content, str) and content):
+            if choice.get("finish_reason") != "content_filter":
+                return choice
+            content = message.get("content") or ""
+        return {**choice, "message": {"content": content}, "finish_reason": "length"}
 
     choices = value.get("choices")
     return {**value, "choices": [changed(choice) for choice in choices]} if isinstance(choices, list) else value

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import email.utils
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mbr_esd_metric.errors import EngineError, first_of
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
 
 #: The most that a count of tokens can be; it fits the store and a sum.
@@ -30,8 +29,7 @@ class TransientError(Exception):
 
     def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
         super().__init__(reason)
-        self.wait, self.busy = wait, busy
-        self.sent = sent or self.sent
+        self.wait, self.busy, self.sent = wait, busy, sent or self.sent
 
 
 class RequestTimeout(TransientError):
@@ -127,17 +125,6 @@ def classify(response: Response, address: Address, model: str) -> Exception:
     )
 
 
-def wrong_model(address: Address, model: str, names: Sequence[str]) -> EngineError:
-    """The error of a server that does not know the model; lists what it serves, the nearest name first."""
-    if not names:
-        return EngineError(f"{address} serves no model {model!r}, and no other")
-    near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
-    listed = first_of([repr(excerpt(name, 100)) for name in dict.fromkeys([*near, *names])], 20)
-    # An adapter is part of the name that a card asks for, whatever its option `model` says.
-    take = "Add model=NAME to the model's options" if "+" not in model else "Take mbr-esd-server?model=NAME&server=URL"
-    return EngineError(f"{address} does not serve {model!r}; it serves {listed}. {take}, or serve the right one")
-
-
 def unreachable(address: Address, failure: TransientError) -> EngineError:
     """The error of a server that cannot say what it serves."""
     if failure.sent:
@@ -150,9 +137,8 @@ def unreachable(address: Address, failure: TransientError) -> EngineError:
 
 def key_refused(address: Address, status: int) -> EngineError:
     """The error for 401 or 403."""
-    return EngineError(
-        f"{address} refuses the key ({status}); set the environment variable MBR_ESD_API_KEY to a valid one"
-    )
+    fix = "set the environment variable MBR_ESD_API_KEY to a valid one"
+    return EngineError(f"{address} refuses the key ({status}); {fix}")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -62,27 +62,25 @@ def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
     by_index: dict[int, Mapping[str, Any]] = {}
     for choice in choices:
         index = choice.get("index") if isinstance(choice, Mapping) else None
-        if type(index) is not int or not 0 <= index < query.n:
+        if type(index) is not int or not 0 <= index < query.request.n:
+            shown = excerpt(repr(index), 40)
             raise InvalidResponse(
-                f"the reply has a choice with the index {excerpt(repr(index), 40)}, and {query.n} were asked for"
+                f"the reply has a choice with the index {shown}, and {query.request.n} were asked for"
             )
         if index in by_index:
             raise InvalidResponse(f"the reply has the choice {index} twice")
         by_index[index] = choice
     usage = _usage(value.get("usage"))
     each, rest = divmod(usage.completion if usage else 0, len(by_index))
-    samples: list[Candidate] = []
-    for index in range(query.n):
-        if index not in by_index:
-            break
-        try:
-            samples.append(_sample(dialect, by_index[index], each + (index < rest), query))
-        except InvalidResponse:
-            if not samples:
-                raise
-            break
-    if not samples:
+    if 0 not in by_index:
         raise InvalidResponse("the reply lacks the first sample")
+    samples: list[Candidate] = []
+    try:
+        while (index := len(samples)) in by_index:
+            samples.append(_sample(dialect, by_index[index], each + (index < rest), query))
+    except InvalidResponse:
+        if not samples:
+            raise
     return Reply(tuple(samples), usage)
 
 

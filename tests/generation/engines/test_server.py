@@ -17,19 +17,20 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.generation.server.client import RetryPolicy, sample_seed
+from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests
 from tests.helpers.chat_server import FakeServer
 
 
 def test_every_setting_is_sent() -> None:
+    (request,), sampling = requests(1, 2), Sampling(top_k=0, seed=5, max_tokens=77)
     with FakeServer(MODEL) as server:
-        list(engine(server.url).generate(requests(1, 2), Sampling(top_k=0, seed=5, max_tokens=77)))
+        list(engine(server.url).generate([request], sampling))
         (body,) = server.bodies
     assert body["structured_outputs"] == {"regex": output_grammar()}
     assert (body["temperature"], body["top_p"], body["top_k"], body["max_tokens"]) == (2.0, 1.0, 0, 77)
-    assert body["seed"] == sample_seed(5, "key0")
+    assert body["seed"] == sampling.seed_of(request) == 189196402770194
     assert body["logprobs"] is True
     assert body["chat_template_kwargs"]["enable_thinking"] is False
 

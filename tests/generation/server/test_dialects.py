@@ -271,7 +271,7 @@ def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_
 def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> None:
     (request,) = requests(1, 1)
     dialect = dataclasses.replace(DIALECTS[name], reasoning_effort="none")
-    body = dialect.body(Query(request, 0, 1, MODEL, 1, Sampling()))
+    body = dialect.body(Query(request, MODEL, Sampling()))
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
 
@@ -365,7 +365,7 @@ def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
     }
     dialect = DIALECTS["llamacpp"]
     (request,) = requests(1, 3)
-    query = Query(request, 0, 3, MODEL, 1, Sampling())
+    query = Query(request, MODEL, Sampling())
     assert 23 <= sum(sample.tokens for sample in read_reply(dialect, reply, query).samples) <= 26
     # A server that counts all of them is believed.
     reply["usage"]["completion_tokens"] = 25
