@@ -46,7 +46,7 @@ def cache_folder() -> Path:
 
 
 def recall(name: str) -> dict[str, Any]:
-    """What `remember` wrote to a file of the cache folder; empty if there is no such file."""
+    """The content that `remember` wrote to a file of the cache folder; empty if there is no such file."""
     try:
         value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -99,11 +99,6 @@ def name_and_revision(model: str) -> tuple[str, str | None]:
     """The hub id and the revision of NAME@REVISION; any other name as it is."""
     match = _REVISION.fullmatch(model)
     return (model, None) if match is None or Path(model).is_dir() else (match[1], match[2])
-
-
-def vllm_argument(options: EngineOptions, key: str) -> str | None:
-    """The value of an argument of vLLM in `options.vllm`; None if it is not there."""
-    return next((one.partition(":")[2] for one in options.vllm if one.partition(":")[0] == key), None)
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:

@@ -23,7 +23,7 @@ from mbr_esd_metric.generation.model_files import check_model_folder, made_folde
 POLICY = "OMP_WAIT_POLICY"
 
 _CHOSEN_BY_USER = POLICY in os.environ
-_TORCH_CAME_FIRST = "torch" in sys.modules
+_TORCH_LOADED_FIRST = "torch" in sys.modules
 os.environ.setdefault(POLICY, "passive")
 _parked: threading.Thread | None = None
 
@@ -56,7 +56,8 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
                 from peft import PeftModel
             except ImportError:
                 raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
-            with quiet_peft():
+            with warnings.catch_warnings():  # of peft's about its own use of transformers
+                warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
                 model = PeftModel.from_pretrained(model, options.adapter, low_cpu_mem_usage=True).merge_and_unload()
         return model.eval(), tokenizer
 
@@ -71,7 +72,7 @@ def in_fast_type(model: Any, options: EngineOptions) -> Any:
 
     if options.dtype != "auto" or model.device.type != "cpu" or model.dtype != torch.bfloat16 or bf16_works("cpu"):
         return model
-    room = _memory()
+    room = memory()
     if room is None or 4 * sum(p.numel() for p in model.parameters()) > room / 2:
         return model
     return model.float()
@@ -148,28 +149,10 @@ def out_of_memory(what: str) -> str:
 
 def problem_of(options: EngineOptions, engine: str) -> str | None:
     """Why the model cannot be loaded here, and what to do; None if nothing stands against it."""
-    if (problem := missing_package(engine)) is not None:
-        return problem
     try:
-        check_model_folder(options)
+        check(options, engine)
     except EngineError as error:
         return str(error)
-    return _lacks_memory(options)
-
-
-def missing_package(engine: str) -> str | None:
-    """A message if a package is missing or too old; otherwise None."""
-    for module, package in (("torch", "torch"), ("transformers", "transformers"), ("outlines_core", "outlines_core")):
-        if importlib.util.find_spec(module) is None:
-            return str(MissingDependencyError(package, "transformers", f"engine={engine}"))
-    version = importlib.metadata.version("transformers")
-    if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
-        return f"engine={engine} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
-    return None
-
-
-def _lacks_memory(options: EngineOptions) -> str | None:
-    """A message if the weights are larger than the memory that they need; otherwise None."""
     if not options.weights_gb:
         return None
     import torch
@@ -178,7 +161,7 @@ def _lacks_memory(options: EngineOptions) -> str | None:
     if options.device != "cpu" and torch.cuda.is_available():
         place, room = "free GPU memory", sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
     else:
-        place, room = "memory", _memory()
+        place, room = "memory", memory()
     if room is None or size * 1e9 < room:
         return None
     return (
@@ -187,7 +170,20 @@ def _lacks_memory(options: EngineOptions) -> str | None:
     )
 
 
-def _memory() -> int | None:
+def check(options: EngineOptions, engine: str) -> None:
+    """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
+    for package in ("torch", "transformers", "outlines_core"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(package, "transformers", f"engine={engine}")
+    version = importlib.metadata.version("transformers")
+    if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
+        raise EngineError(
+            f"engine={engine} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
+        )
+    check_model_folder(options)
+
+
+def memory() -> int | None:
     """Bytes of memory of this machine; None if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -207,14 +203,6 @@ def merged_folder(options: EngineOptions) -> Path:
     return made_folder(f"merged-{key}", make, f"{2 * options.weights_gb:.1f} GB")
 
 
-@contextmanager
-def quiet_peft() -> Iterator[None]:
-    """Put adapters on models in here: it hides peft's warning about its own use of transformers."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
-        yield
-
-
 def wait_passively() -> None:
     """Let torch's threads sleep while they wait, even if torch was loaded before this package.
 
@@ -227,7 +215,7 @@ def wait_passively() -> None:
     """
     global _parked
     torch = sys.modules.get("torch")
-    if torch is None or _parked is not None or _CHOSEN_BY_USER or not _TORCH_CAME_FIRST:
+    if torch is None or _parked is not None or _CHOSEN_BY_USER or not _TORCH_LOADED_FIRST:
         return
     ready = threading.Event()
 

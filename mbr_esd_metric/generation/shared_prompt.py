@@ -46,10 +46,9 @@ def _attention(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """transformers calls this in each layer; `key` and `value` are what `SharedPromptCache.update` returned."""
-    if s_aux is not None:
-        raise NotImplementedError("attention sinks")
-    if attention_mask is not None:
-        raise NotImplementedError("an attention mask of its own")
+    for argument, what in ((s_aux, "attention sinks"), (attention_mask, "an attention mask of its own")):
+        if argument is not None:
+            raise NotImplementedError(what)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     attend = key.attend_prompt if key.samples is None else key.attend_samples
     return attend(query, scale, softcap, sliding_window), None
@@ -138,19 +137,19 @@ class _Layer:
 
     Attributes:
         prompt: keys and values, (2, heads, room, d), of which `length` places are filled.
-        samples: likewise (2, B, heads, room, d), of which `own` places are filled; None while the prompt is read.
+        samples: likewise (2, B, heads, room, d), of which `grown` places are filled; None while the prompt is read.
     """
 
     def __init__(self) -> None:
         self.prompt: Tensor | None = None
         self.length = 0
         self.samples: Tensor | None = None
-        self.own = 0
+        self.grown = 0
 
     def start(self, samples: int) -> None:
         assert self.prompt is not None
         _, heads, _, width = self.prompt.shape
-        self.samples, self.own = self.prompt.new_zeros(2, samples, heads, BLOCK, width), 0
+        self.samples, self.grown = self.prompt.new_zeros(2, samples, heads, BLOCK, width), 0
 
     def append(self, key: Tensor, value: Tensor) -> None:
         # On a processor float32 is exact and costs little; on a GPU the model's own format halves the memory traffic.
@@ -164,9 +163,9 @@ class _Layer:
             self.prompt[..., self.length : self.length + new, :] = both[:, 0]
             self.length += new
         else:
-            self.samples = _with_room(self.samples, self.own + new)
-            self.samples[..., self.own : self.own + new, :] = both
-            self.own += new
+            self.samples = _with_room(self.samples, self.grown + new)
+            self.samples[..., self.grown : self.grown + new, :] = both
+            self.grown += new
 
     def attend_prompt(self, query: Tensor, scale: float, softcap: float | None, window: int | None) -> Tensor:
         """The newest tokens of the prompt over all up to each of them: (1, H, m, d) -> (1, m, H, d)."""
@@ -176,9 +175,8 @@ class _Layer:
         heads = keys.shape[0]
         q = query.to(keys.dtype).reshape(heads, -1, width)
         scores = _scores(q @ keys.transpose(1, 2), scale, softcap).view(heads, -1, new, self.length)
-        distance = torch.arange(self.length - new, self.length, device=keys.device)[:, None] - torch.arange(
-            self.length, device=keys.device
-        )
+        places = torch.arange(self.length, device=keys.device)
+        distance = places[self.length - new :, None] - places
         hidden = distance < 0
         if window is not None:
             hidden |= distance >= window
@@ -191,21 +189,21 @@ class _Layer:
         assert self.prompt is not None
         assert self.samples is not None
         keys, values = self.prompt[:, :, : self.length]
-        own_keys, own_values = self.samples[:, :, :, : self.own]
+        sample_keys, sample_values = self.samples[:, :, :, : self.grown]
         batch, total_heads, _, width = query.shape
         heads, length = keys.shape[0], self.length
         q = query.to(keys.dtype).reshape(batch, heads, -1, width)  # heads that share keys are rows
         over_prompt = q.transpose(0, 1).reshape(heads, -1, width) @ keys.transpose(1, 2)
-        over_own = q @ own_keys.transpose(2, 3)
-        both = (over_prompt.view(heads, batch, -1, length).transpose(0, 1), over_own)
+        over_itself = q @ sample_keys.transpose(2, 3)
+        both = (over_prompt.view(heads, batch, -1, length).transpose(0, 1), over_itself)
         scores = _scores(torch.cat(both, -1), scale, softcap)
-        if window is not None and length + self.own > window:
-            scores[..., : length + self.own - window] = -torch.inf
+        if window is not None and length + self.grown > window:
+            scores[..., : length + self.grown - window] = -torch.inf
         weights = scores.softmax(-1).to(values.dtype)
         mixed = weights[..., :length].transpose(0, 1).reshape(heads, -1, length) @ values
-        own = weights[..., length:] @ own_values
-        own += mixed.view(heads, batch, -1, width).transpose(0, 1)
-        return own.reshape(batch, 1, total_heads, width).to(query.dtype)
+        result = weights[..., length:] @ sample_values
+        result += mixed.view(heads, batch, -1, width).transpose(0, 1)
+        return result.reshape(batch, 1, total_heads, width).to(query.dtype)
 
 
 def _scores(products: Tensor, scale: float, softcap: float | None) -> Tensor:

@@ -2,9 +2,9 @@
 
 A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
 nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
-that is killed loses at most the part that it was writing. Several processes may use one file at once; the
-first to store an index wins. Each row has a checksum, so a bit that the disk
-lost is an error and never another score. The file may be read-only if everything is stored already.
+that is killed loses at most the part that it was writing. Several processes may use one file at once; the first to
+store an index wins. Each row has a checksum, so a bit that the disk lost is an error and never another score. The file
+may be read-only if everything is stored already.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ _TABLES = (
     "checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
-#: What people write who want no store.
-_NO_STORE = ("none", "null", "no", "off", "false")
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
 
 
@@ -45,10 +43,10 @@ def store_path(path: str | os.PathLike[str] | None = None) -> Path:
     Raises:
         StoreError: the name says that no store is wanted.
     """
-    named = path or os.environ.get("MBR_ESD_STORE")
-    if named and str(named).lower() in _NO_STORE:
-        raise StoreError(f"store={named} would be a file of that name; write store={_IN_MEMORY} to keep nothing")
-    return Path(named).expanduser() if named else cache_folder() / "candidates.sqlite"
+    name = path or os.environ.get("MBR_ESD_STORE")
+    if name and str(name).lower() in ("none", "null", "no", "off", "false"):
+        raise StoreError(f"store={name} would be a file of that name; write store={_IN_MEMORY} to keep nothing")
+    return Path(name).expanduser() if name else cache_folder() / "candidates.sqlite"
 
 
 class CandidateStore:
@@ -80,7 +78,11 @@ class CandidateStore:
                 if self.path is None or not self.path.is_file() or not _is_read_only(error):
                     raise
                 self.close()
-                self._connect(self._readable(self.path))
+                # One that cannot be written, such as on a read-only disk; `put` raises. Without a log, SQLite has
+                # nothing to write beside the file.
+                log = self.path.with_name(self.path.name + "-wal")
+                untouched = not log.exists() or log.stat().st_size == 0
+                self._connect(f"{self.path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}")
                 self._has_tables()
 
     @classmethod
@@ -99,7 +101,11 @@ class CandidateStore:
             with self._reported("read"):
                 if not isinstance(content, bytes) or number < 0 or _checksum(key, number, content) != checksum:
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
-            samples[number] = _candidate(content)
+            text, logprob, tokens, truncated, by_token = json.loads(content)
+            by_token = by_token and TokenLogprobs(*map(tuple, by_token))
+            samples[number] = Candidate(
+                text, logprob=logprob, truncated=truncated, token_logprobs=by_token, tokens=tokens
+            )
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Candidate]) -> None:
@@ -148,13 +154,6 @@ class CandidateStore:
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         return str(self.path)
-
-    def _readable(self, path: Path) -> str:
-        """The address of a store that cannot be written, such as one on a read-only disk; `put` raises."""
-        log = path.with_name(path.name + "-wal")
-        # Without a log, SQLite has nothing to write beside the file.
-        untouched = not log.exists() or log.stat().st_size == 0
-        return f"{path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
 
     def _create(self) -> None:
         """Make the tables if there are none. This comes before WAL, so that a file of somebody else is not touched."""
@@ -227,19 +226,7 @@ def _content(sample: Candidate) -> bytes:
     return json.dumps(fields).encode("ascii")
 
 
-def _candidate(content: bytes) -> Candidate:
-    text, logprob, tokens, truncated, token_logprobs = json.loads(content)
-    return Candidate(
-        text,
-        logprob=logprob,
-        tokens=tokens,
-        truncated=truncated,
-        token_logprobs=token_logprobs and TokenLogprobs(*map(tuple, token_logprobs)),
-    )
-
-
 def _checksum(key: str, number: int, content: bytes) -> int:
-    """CRC-32 of a sample and its place, to find damaged rows."""
     return zlib.crc32(content, zlib.crc32(f"{key}|{number}|".encode("utf-8", "surrogatepass")))
 
 

@@ -47,8 +47,7 @@ class TokenGrammar:
 
     def after(self, state: int, token: int) -> int:
         """The state that an allowed token leads to."""
-        following: int = self._index.get_next_state(state, token)
-        return following
+        return int(self._index.get_next_state(state, token))
 
 
 class Vocabulary:

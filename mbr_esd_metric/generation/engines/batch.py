@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, first_of, number_of, say
@@ -37,19 +37,12 @@ BYTES = 100_000_000
 #: The most bytes that are read of a file of results.
 RESULTS = 1 << 30
 _OVER = ("completed", "failed", "expired", "cancelled")
+#: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
+_POLICY = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
 
 class _NotFoundError(EngineError):
     """The service has no such batch or file (404)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Seconds between two looks at a batch (the first wait and the longest), and the tries of a failing request."""
-
-    first: float = 10.0
-    longest: float = 300.0
-    tries: int = 8
 
 
 class BatchEngine(ServerEngine):
@@ -60,9 +53,9 @@ class BatchEngine(ServerEngine):
     rank: ClassVar[int | None] = None
     place: ClassVar[str] = ""
 
-    def __init__(self, options: EngineOptions, pace: Pace | None = None) -> None:
+    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         """Read the options; the server is not asked yet."""
-        self._options, self._pace = options, pace or Pace()
+        self._options, self._policy = options, policy or _POLICY
         servers = addresses_of(options)
         if len(servers) > 1:
             raise EngineError("engine=batch takes one server; give one")
@@ -75,7 +68,7 @@ class BatchEngine(ServerEngine):
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
-        """As of `engine=server`; or the server is one that people run themselves, which has no batches."""
+        """A problem as of `engine=server`; or the server is one that people run themselves, which has no batches."""
         spoken = dialect_of(options).name if options.server else "openai"
         if spoken not in ("openai", "plain"):
             return f"the server speaks dialect={spoken}, which has no batches; take engine=server"
@@ -86,16 +79,16 @@ class BatchEngine(ServerEngine):
 
         Whatever ends it, the same command finds the submitted batches again.
         """
-        job = self.job(self._options, sampling, [self._address], RetryPolicy())
+        job = self.job(self._options, sampling, [self._address], self._policy)
         parts = {_name(part): part for request in requests for part in request.parts(job.dialect.per_request)}
         failed: list[str] = []
         with _ledger(self._address, job.model) as ledger:
             waiting = self._submitted(job, parts, ledger)
-            pause = self._pace.first
+            pause = 10 * self._policy.first_wait
             while waiting:
                 for batch in sorted(waiting):
                     try:
-                        state = self._json("GET", f"/batches/{batch}")
+                        state = self._json(f"/batches/{batch}")
                         if state.get("status") not in _OVER:
                             continue
                         yield from self._results(job, state, {name: parts[name] for name in waiting[batch]}, failed)
@@ -108,7 +101,7 @@ class BatchEngine(ServerEngine):
                     ledger.forget(batch)
                 if waiting:
                     time.sleep(pause)
-                    pause = min(pause * 1.5, self._pace.longest)
+                    pause = min(pause * 1.5, self._policy.longest_wait)
         if failed:
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
@@ -142,21 +135,19 @@ class BatchEngine(ServerEngine):
 
     def _earlier(self, ledger: _Ledger) -> dict[str, set[str]]:
         """The batches of earlier runs, also those that were not noted because the run was killed."""
-        nameless = [token for token, (batch, _) in ledger.entries.items() if batch is None]
-        by_token = self._by_token() if nameless else {}
-        for token in nameless:
-            if token in by_token:
-                ledger.enter(token, by_token[token], set(ledger.entries[token][1]))
-            else:
-                ledger.forget(None, token)  # it was never submitted
-        return {batch: set(names) for batch, names in ledger.entries.values() if batch is not None}
+        if nameless := {token: names for token, (batch, names) in ledger.entries.items() if batch is None}:
+            for token, batch in self._by_token().items():
+                if token in nameless:
+                    ledger.enter(token, batch, nameless[token])
+            ledger.forget(None)  # these were never submitted
+        return {batch: set(names) for batch, names in ledger.entries.values()}
 
     def _by_token(self) -> dict[str, str]:
         """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
         batches: dict[str, str] = {}
         after = ""
         while True:
-            page = self._json("GET", f"/batches?limit=100{after}")
+            page = self._json(f"/batches?limit=100{after}")
             listed = page.get("data")
             items = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
             for item in items:
@@ -170,7 +161,7 @@ class BatchEngine(ServerEngine):
 
     def _id_of(self, path: str, body: object, tries: int = 0) -> str:
         """The id of a new file or batch; raises `EngineError` if the reply has none."""
-        value = self._json("POST", path, body, tries).get("id")
+        value = self._json(path, body, tries).get("id")
         if not isinstance(value, str) or not value:
             raise EngineError(
                 f"{self._address}{path} answers without an id; what was submitted is noted: run the same command again"
@@ -185,7 +176,7 @@ class BatchEngine(ServerEngine):
         for field in ("output_file_id", "error_file_id"):
             if not isinstance(state.get(field), str):
                 continue
-            for line in self._get(f"/files/{state[field]}/content").splitlines():
+            for line in self._ask(f"/files/{state[field]}/content").body.splitlines():
                 name, answer, fault = _read_line(line)
                 part = missing.pop(name, None)
                 if part is None:
@@ -205,22 +196,22 @@ class BatchEngine(ServerEngine):
         status = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
         failed.extend(f"{missing[name].label}: the batch is {status}" for name in sorted(missing))
 
-    def _json(self, method: str, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
-        value = json.loads(self._get(path, method, body, tries))
+    def _json(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
+        value = self._ask(path, body, tries).json()
         if not isinstance(value, Mapping):
             raise EngineError(f"{self._address} answers {path.partition('?')[0]} with no object")
         return value
 
-    def _get(self, path: str, method: str = "GET", body: object = None, tries: int = 0) -> bytes:
-        """The body of a reply with the status 200; temporary failures are tried again."""
-        tries, where = tries or self._pace.tries, f"{self._address}{path.partition('?')[0]}"
+    def _ask(self, path: str, body: object = None, tries: int = 0) -> Response:
+        """A reply with the status 200, to a POST if there is a body; temporary failures are tried again."""
+        tries, where = tries or self._policy.tries, f"{self._address}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             try:
-                response = run_coroutine(_request(self._address, method, path, body))
+                response = run_coroutine(_request(self._address, path, body))
                 if response.status == 200:
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
-                    return response.body
+                    return response
                 reason = f"{response.status} {response.message}"
                 if response.status == 404:
                     raise _NotFoundError(f"{where}: {reason}")
@@ -229,7 +220,7 @@ class BatchEngine(ServerEngine):
             except TransientError as error:
                 reason = str(error)
             if number < tries:
-                time.sleep(min(self._pace.first * 2.0 ** (number - 1) / 10, self._pace.longest))
+                time.sleep(self._policy.wait(number))
         raise EngineError(
             f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
             "command again"
@@ -269,11 +260,9 @@ class _Ledger:
         self.entries[token] = [batch, sorted(names)]
         self._write()
 
-    def forget(self, batch: str | None, token: str = "") -> None:
-        """Remove the entries of a batch, or of a token."""
-        self.entries = {
-            key: entry for key, entry in self.entries.items() if key != token and (batch is None or entry[0] != batch)
-        }
+    def forget(self, batch: str | None) -> None:
+        """Remove the entries of a batch, or those that name none."""
+        self.entries = {token: entry for token, entry in self.entries.items() if entry[0] != batch}
         self._write()
 
     def _write(self) -> None:
@@ -281,16 +270,17 @@ class _Ledger:
         self._path.chmod(0o600)
 
 
-async def _request(address: Address, method: str, path: str, body: object) -> Response:
+async def _request(address: Address, path: str, body: object) -> Response:
     """The reply; bytes are sent as the file of a form, and an object as JSON."""
-    data: Any = body
+    data: Any = None
     if isinstance(body, bytes):
         data = require_aiohttp().FormData({"purpose": "batch"})
         data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
     elif body is not None:
         data = json.dumps(body).encode("ascii")
+    method, limit = ("GET", RESULTS) if body is None else ("POST", 1 << 24)
     async with Http(600.0) as http:
-        return await http.request(method, address, path, data, RESULTS if method == "GET" else 1 << 24)
+        return await http.request(method, address, path, data, limit)
 
 
 def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, bytes]]]:

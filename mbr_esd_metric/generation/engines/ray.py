@@ -1,13 +1,11 @@
 """`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster.
 
-Each actor holds one copy of the model. vLLM runs it where it is installed, and transformers elsewhere. An actor is
-given batches of `ROWS` requests for up to `PART` samples, `AHEAD` of them at a time, and returns each as a whole. So a
-run that is stopped loses at most these for each actor, and what is read ahead does not grow with the run. The samples
-are the same as those of that engine on one machine; Ray only decides where they are drawn. (Ray Data would take all
-rows first. ``ray.data.llm`` would give one output a row, in a dialect of its own.)
+Each actor holds one copy of the model, in vLLM where it is installed, else in transformers. It gets batches of `ROWS`
+requests for up to `PART` samples, `AHEAD` of them at a time, and returns each as a whole: a run that is stopped loses
+no more. The samples are those of that engine on one machine. (Ray Data would read all requests first.)
 
-A copy for which the cluster has no room yet waits until a machine joins. If a machine or a process is lost, its batches
-go to the other copies, and a new copy takes its place when there is room.
+A copy for which the cluster has no room waits until a machine joins. If a machine or a process is lost, its batches go
+to the other copies, and a new copy takes its place when there is room.
 """
 
 from __future__ import annotations
@@ -61,12 +59,12 @@ class RayEngine(Engine):
             _require_ray()
         except EngineError as error:
             return str(error)
-        return engine_class(_engine_name()).problem(options)
+        return _engine().problem(options)
 
     @classmethod
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         """The identity of the engine in the actors, which draws the samples."""
-        return engine_class(_engine_name()).identity(options)
+        return _engine().identity(options)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Spread the requests over the actors, and yield the parts as the actors return them."""
@@ -76,7 +74,7 @@ class RayEngine(Engine):
         workers = _Workers(
             _batches(requests, 1 if sampling.greedy else PART),
             ray.remote(num_cpus=1, num_gpus=gpus)(_Worker),
-            (engine_class(_engine_name()), self._options, sampling),
+            (_engine(), self._options, sampling),
             self._options.concurrency or 1,
         )
         try:
@@ -141,10 +139,8 @@ class _Workers:
         """End all actors."""
         import ray
 
-        for actor in {id(one): one for one in (*self._load, *(actor for actor, _ in self._tasks.values()))}.values():
+        for actor in {*self._load, *(actor for actor, _ in self._tasks.values())}:
             ray.kill(actor)
-        self._tasks.clear()
-        self._load.clear()
 
     def _spawn(self) -> None:
         actor = self._worker.remote(*self._arguments)
@@ -182,11 +178,9 @@ class _Worker:
         self._class, self._options, self._sampling = engine, options, sampling
 
     def start(self) -> None:
-        """Load the model."""
         self._engine = self._class(self._options)
 
     def sample(self, requests: Sequence[Request]) -> list[Generated]:
-        """All samples of these requests."""
         return list(self._engine.generate(requests, self._sampling))
 
 
@@ -194,8 +188,8 @@ def _last_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
-def _engine_name() -> str:
-    return "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
+def _engine() -> type[Engine]:
+    return engine_class("vllm" if importlib.util.find_spec("vllm") is not None else "transformers")
 
 
 def _require_ray() -> None:

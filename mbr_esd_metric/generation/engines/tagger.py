@@ -39,15 +39,8 @@ from mbr_esd_metric.elicit.sentences import Part, parts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import (
-    bf16_works,
-    loading,
-    missing_package,
-    placement,
-    problem_of,
-    wait_passively,
-)
+from mbr_esd_metric.generation.model_files import model_identity
+from mbr_esd_metric.generation.pretrained import bf16_works, check, loading, placement, problem_of, wait_passively
 
 _SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")
@@ -87,9 +80,7 @@ class TaggerEngine(Engine):
     rank: ClassVar[int | None] = 4
 
     def __init__(self, options: EngineOptions) -> None:
-        if (problem := missing_package(self.name)) is not None:
-            raise EngineError(problem)
-        check_model_folder(options)
+        check(options, self.name)
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
         import torch
@@ -180,8 +171,8 @@ class TaggerEngine(Engine):
                 for name, values in inputs.items():
                     values[row, : len(encoding.ids)] = torch.tensor(getattr(encoding, _INPUTS[name]))
             with torch.inference_mode():
-                found = self._model(**{name: values.to(self._model.device) for name, values in inputs.items()}).logits
-            for i, values in zip(batch, found.float().cpu().numpy(), strict=True):
+                output = self._model(**{name: values.to(self._model.device) for name, values in inputs.items()})
+            for i, values in zip(batch, output.logits.float().cpu().numpy(), strict=True):
                 logits[i] = values[: len(windows[i].encoding.ids)]
         return logits
 

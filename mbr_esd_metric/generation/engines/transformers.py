@@ -26,14 +26,8 @@ from mbr_esd_metric.generation.engine import (
     Request,
     Sampling,
 )
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import (
-    in_fast_type,
-    load_merged,
-    missing_package,
-    out_of_memory,
-    problem_of,
-)
+from mbr_esd_metric.generation.model_files import model_identity
+from mbr_esd_metric.generation.pretrained import check, in_fast_type, load_merged, out_of_memory, problem_of
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
@@ -42,7 +36,6 @@ if TYPE_CHECKING:
 #: The end of each group of samples that are decoded together. It is not a setting, because samples depend on it.
 _FIRST_GROUPS = (16, 64)
 _GROUP = 64
-_GRAMMARS_KEPT = 4
 
 
 class TransformersEngine(Engine):
@@ -63,9 +56,7 @@ class TransformersEngine(Engine):
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
-        if (problem := missing_package(self.name)) is not None:
-            raise EngineError(problem)
-        check_model_folder(options)
+        check(options, self.name)
         import torch
 
         model, self._tokenizer = load_merged(options)
@@ -78,7 +69,7 @@ class TransformersEngine(Engine):
         self._vocabulary = Vocabulary(self._tokenizer)
         output = self._model.get_output_embeddings().weight
         width, device = output.shape[0], output.device
-        self._grammar = lru_cache(_GRAMMARS_KEPT)(lambda one: self._vocabulary.grammar(one, width, device))
+        self._grammar = lru_cache(4)(lambda one: self._vocabulary.grammar(one, width, device))
         config = self._model.config.get_text_config()
         self._context: int = getattr(config, "max_position_embeddings", None) or 1 << 30
         self._no_grad = torch.inference_mode
@@ -226,13 +217,12 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
 
     if sampling.greedy:
         return scores.argmax(1)
-    kept = min(sampling.top_k or scores.shape[1], scores.shape[1])
-    values, tokens = scores.topk(kept)
+    values, tokens = scores.topk(min(sampling.top_k or scores.shape[1], scores.shape[1]))
     shares = (values.double() / sampling.temperature).softmax(1)
     below = shares.cumsum(1)
-    wanted = torch.tensor(uniform, dtype=below.dtype, device=below.device)[:, None] * below[:, -1:]
-    place = (below <= wanted).sum(1, keepdim=True)
-    # If rounding leaves the last sum at `wanted`, take the last token with a probability above 0.
+    target = torch.tensor(uniform, dtype=below.dtype, device=below.device)[:, None] * below[:, -1:]
+    place = (below <= target).sum(1, keepdim=True)
+    # If rounding leaves the last sum at `target`, take the last token with a probability above 0.
     place = torch.minimum(place, (shares > 0).sum(1, keepdim=True) - 1)
     return tokens.gather(1, place)[:, 0]
 

@@ -27,8 +27,8 @@ from mbr_esd_metric.generation.engine import (
     Request,
     Sampling,
 )
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity, vllm_argument
-from mbr_esd_metric.generation.pretrained import merged_folder
+from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
+from mbr_esd_metric.generation.pretrained import memory, merged_folder
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -80,7 +80,7 @@ class VllmEngine(Engine):
         except EngineError as error:
             return str(error)
         if is_cpu_build():
-            have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+            have = (memory() or 0) / 1e9
             where, fix = "memory", "take a server with GPUs (engine=server)"
         else:
             import torch
@@ -280,7 +280,8 @@ def require_vllm(purpose: str = "engine=vllm") -> None:
 
 def tensor_parallel(options: EngineOptions) -> int:
     """The number of GPUs of one copy of the model."""
-    return int(vllm_argument(options, "tensor_parallel_size") or 1)
+    arguments = dict(argument.split(":", 1) for argument in options.vllm)
+    return int(arguments.get("tensor_parallel_size", 1))
 
 
 def is_cpu_build() -> bool:

@@ -1,1 +1,1 @@
-"""`engine=server`: candidates over HTTP from any chat server, one file a dialect; `engine.py` is the door."""
+"""`engine=server`: candidates over HTTP from any chat server, as a client that knows several dialects."""

@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -118,7 +118,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Tries:
-    """The failures of a part in a row: of any kind, and invalid replies; and since when."""
+    """The failures of a part in a row, since that time; `invalid` counts replies that do not fit the request."""
 
     since: float
     failures: int = 0
@@ -175,10 +175,10 @@ class Client:
                 self._call(self._task.cancel)
             thread.join()
 
-    def _call(self, function: object) -> None:
+    def _call(self, function: Callable[[], object]) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function)  # type: ignore[arg-type]
+                self._loop.call_soon_threadsafe(function)
 
     def _work(self) -> None:
         """The body of the thread. The last result is None, after the error if there was one."""

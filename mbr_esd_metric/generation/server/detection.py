@@ -17,13 +17,7 @@ from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import recall, remember
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
-from mbr_esd_metric.generation.server.failures import (
-    Response,
-    TransientError,
-    key_refused,
-    token_count,
-    unreachable,
-)
+from mbr_esd_metric.generation.server.failures import Response, TransientError, key_refused, token_count, unreachable
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.

@@ -12,15 +12,16 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines import batch as batch_module
-from mbr_esd_metric.generation.engines.batch import BatchEngine, Pace
+from mbr_esd_metric.generation.engines.batch import BatchEngine
 from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.batch_server import FakeBatchServer
 from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
 
-FAST = Pace(0.01, 0.05, 3)
+FAST = RetryPolicy(first_wait=0.001, longest_wait=0.05, tries=3)
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +127,7 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
 
 
 def test_it_runs_from_a_model_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_module, "Pace", lambda: FAST)
+    monkeypatch.setattr(batch_module, "_POLICY", FAST)
     with FakeBatchServer("gpt-4.1") as server:
         name = f"mbr-esd-gpt-4.1?engine=batch&n=8&server={server.url}&store={tmp_path / 'store'}"
         run = annotate(load_card(name), [Segment("a", "ein Satz", "1")])

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.model
 @pytest.fixture(autouse=True)
 def _transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the actors, also where vLLM is installed."""
-    monkeypatch.setattr(module, "_engine_name", lambda: "transformers")
+    monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
 
 
 SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}") for i in range(2)]

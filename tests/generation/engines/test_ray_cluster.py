@@ -49,7 +49,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def stub(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineOptions:
-    monkeypatch.setattr(module, "engine_class", lambda name: MortalEngine)
+    monkeypatch.setattr(module, "_engine", lambda: MortalEngine)
     return EngineOptions(model=str(tmp_path / "died"))
 
 
@@ -91,7 +91,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     Last in the file: for some seconds Ray gives work to the node that is lost.
     """
     monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_engine_name", lambda: "transformers")
+    monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
     options = EngineOptions(model=str(tiny), dtype="float32")
     asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes

@@ -277,7 +277,7 @@ def test_bfloat16_is_left_where_the_processor_lacks_it_and_memory_suffices(
 ) -> None:
     saved = AutoModelForCausalLM.from_pretrained(make_model(), dtype=torch.bfloat16)
     monkeypatch.setattr(pretrained, "bf16_works", lambda device: fast)
-    monkeypatch.setattr(pretrained, "_memory", lambda: memory)
+    monkeypatch.setattr(pretrained, "memory", lambda: memory)
     assert pretrained.in_fast_type(saved, EngineOptions("saved", **options)).dtype == expected
 
 
