@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 #: What every command says if its run ends early.
-KEPT = "what was sampled is kept; repeat the command to go on from there"
+RESUME = "what was sampled is kept; repeat the command to go on from there"
 
 
 #: Control characters, line ends, characters that turn the direction of writing, and halves of surrogate pairs.
@@ -21,8 +21,8 @@ def printable(text: str) -> str:
     return _UNFIT.sub(_picture, text)
 
 
-def _picture(found: re.Match[str]) -> str:
-    character = found[0]
+def _picture(match: re.Match[str]) -> str:
+    character = match[0]
     if character in "\n\r\t\u2028\u2029":
         return " "
     return chr(0x2400 + ord(character)) if character < " " else "\N{REPLACEMENT CHARACTER}"

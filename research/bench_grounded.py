@@ -38,8 +38,8 @@ def row(name: str, drawn: Drawn, seconds: float) -> str:
             count, tokens, cut = count + 1, tokens + one.tokens, cut + one.truncated
             read = None if one.truncated else parser.parse(one.text)
             if isinstance(read, Parsed):
-                silent += not (len(read.annotation) or read.not_found or read.no_penalty)
-                located, lost = located + len(read.annotation), lost + read.not_found
+                silent += not (len(read.annotation) or read.dropped or read.no_penalty)
+                located, lost = located + len(read.annotation), lost + read.dropped
     return (
         f"| {name} | {count} | {cut / count:.1%} | {silent / count:.1%} | {located + lost} | "
         f"{located / max(1, located + lost):.1%} | {tokens / count:.1f} | {seconds:.0f} |"

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.errors import KEPT, MbrEsdError, PluginWarning, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, PluginWarning, unknown
 
 #: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
 #: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
@@ -109,13 +109,13 @@ def _main(argv: Sequence[str] | None) -> int:
             output.flush()
             return status
     except KeyboardInterrupt:
-        print(f"mbr-esd: interrupted; {KEPT}", file=sys.stderr)
+        print(f"mbr-esd: interrupted; {RESUME}", file=sys.stderr)
         return 130
     except MbrEsdError as error:
         print(f"{args.prog}: error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{args.prog}: error: {error}; {KEPT}", file=sys.stderr)
+        print(f"{args.prog}: error: {error}; {RESUME}", file=sys.stderr)
         return 1
 
 

@@ -92,7 +92,7 @@ def grouped(cards: Iterable[ModelCard], memory_gb: float) -> dict[str, list[Mode
     }
     any_model, small, fitting, larger, hosted = groups.values()
     for card in cards:
-        if card.own_model:
+        if card.any_model:
             any_model.append(card)
         elif card.hosted:
             hosted.append(card)

@@ -26,7 +26,14 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import blank_decision, corpus_segment, decide_corpus, decide_segment
+from mbr_esd_metric.decoding.segment import (
+    CorpusSegment,
+    blank_decision,
+    corpus_segment,
+    decide_segment,
+    decide_together,
+    is_blank,
+)
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
@@ -45,26 +52,26 @@ _BLOCK = 1 << 21
 _WATCH_SECONDS = 0.5
 
 
-def _option_of_line(name: str, value: str) -> str:
-    return f'"decision": {name} {value}'
+#: How the first line of a file writes an option.
+_option_of_line = '"decision": {} {}'.format
 
 
 def file_options(
     path: str | Path,
-    given: Mapping[str, str] = {},
+    changes: Mapping[str, str] = {},
     spell: Callable[[str, str], str] = _option_of_line,
     usual: DecisionOptions = DecisionOptions(),
 ) -> DecisionOptions:
-    """The options by which a file of candidates is decided: what its first line says, changed by what a user gave.
+    """The options by which a file of candidates is decided: those of its first line, with the user's changes.
 
     Args:
         path: of the file.
-        given: option -> value.
+        changes: option -> value.
         spell: how the user writes an option and its value, for messages.
         usual: the options of a file that says none.
 
     Raises:
-        InputError: an option of its "decision" that is none; names the segment.
+        InputError: an unknown option or value in its "decision"; names the segment.
         OptionError: as `DecisionOptions.changed`.
     """
     first = _first_record(path)
@@ -75,7 +82,7 @@ def file_options(
             usual = DecisionOptions().changed(first.decision, _option_of_line)
         except OptionError as error:
             raise InputError(f"{path}, {first.label}: {error}") from None
-    return usual.changed(given, spell)
+    return usual.changed(changes, spell)
 
 
 def _first_record(path: str | Path) -> CandidateRecord | None:
@@ -95,31 +102,24 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
         InputError: a malformed file; names it and the segment.
     """
     first: Mapping[str, str] | None = None
-    waiting: list[tuple[CandidateRecord, Decision | None]] = []
+    waiting: list[tuple[CandidateRecord, Decision | CorpusSegment | None]] = []
     for number, record in enumerate(read_candidates(path)):
         first = record.decision if not number else first
+        outcome = None
         with labelled(f"{path}, {record.label}"):
-            _check_decision(record, first)
-            decision = blank_decision(record.src, record.mt, options)
-            if decision is None and not options.whole_set:
-                source = options.source_of(record.src, record.columns.format)
-                with suppress(NoValidCandidateError):
-                    decision = decide_segment(record.columns, record.mt, options, source=source)
-        if options.whole_set:
-            waiting.append((record, decision))
+            try:
+                outcome = _outcome(record, options, first)
+            except NoValidCandidateError:
+                if options.whole_set:
+                    raise
+        if isinstance(outcome, CorpusSegment) or waiting:
+            waiting.append((record, outcome))
         else:
-            yield record, decision
-    judged = [record for record, decision in waiting if decision is None]
-    if judged:
-        together = decide_corpus(
-            [(one.columns, one.mt) for one in judged],
-            options,
-            sources=[one.src for one in judged] if options.both_sides(judged[0].columns.format) else None,
-            labels=[f"{path}, {one.label}" for one in judged],
-        )
-        chosen = iter(together.decisions)
-        waiting = [(record, next(chosen) if decision is None else decision) for record, decision in waiting]
-    yield from waiting
+            yield record, outcome
+    segments = [(f"{path}, {record.label}", one) for record, one in waiting if isinstance(one, CorpusSegment)]
+    if segments:
+        decisions = iter(decide_together(segments[0][1].rule, segments).decisions)
+        yield from ((record, next(decisions) if isinstance(one, CorpusSegment) else one) for record, one in waiting)
 
 
 @dataclass(slots=True)
@@ -383,29 +383,28 @@ def _decide_block(
 def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decision: Mapping[str, str] | None) -> _Line:
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
-        _check_decision(record, decision)
-        return _decide(record, options)
+        outcome = _outcome(record, options, decision)
+        if options.blank == "skip" and is_blank(record.src, record.mt):
+            return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
+        if isinstance(outcome, Decision):
+            content = json_line(DecisionRecord.of(record, outcome).to_json())
+            return _Line(content, outcome.valid, outcome.invalid, outcome.score)
+        decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
+        content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
+        return _Line(content, decisions[0].valid, decisions[0].invalid, statistics=outcome.shortlist.statistics)
 
 
-def _check_decision(record: CandidateRecord, first: Mapping[str, str] | None) -> None:
+def _outcome(
+    record: CandidateRecord, options: DecisionOptions, first: Mapping[str, str] | None
+) -> Decision | CorpusSegment:
+    """The decision for a record; with a rule for the whole file, the choices that it has. `first` is what the first
+    line says about decisions."""
     if record.decision is not None and record.decision != first:
         raise InputError(
             f'its "decision" is {dict(record.decision)}, and that of the first line {first and dict(first)}; give each '
             "a file of its own"
         )
-
-
-def _decide(record: CandidateRecord, options: DecisionOptions) -> _Line:
     blank = blank_decision(record.src, record.mt, options)
-    if blank is not None and options.blank == "skip":
-        return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
     source = options.source_of(record.src, record.columns.format)
-    if blank is None and options.whole_set:
-        segment = corpus_segment(record.columns, record.mt, options, source=source)
-        decisions = [segment.decision(position, None) for position in range(len(segment.shortlist.answers))]
-        content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
-        one, statistics = decisions[0], segment.shortlist.statistics
-        return _Line(content, one.valid, one.invalid, None, None, statistics)
-    decision = blank or decide_segment(record.columns, record.mt, options, source=source)
-    content = json_line(DecisionRecord.of(record, decision).to_json())
-    return _Line(content, decision.valid, decision.invalid, decision.score)
+    decide = corpus_segment if options.whole_set else decide_segment
+    return blank or decide(record.columns, record.mt, options, source=source)

@@ -40,7 +40,7 @@ def _option(
 
 @dataclass(frozen=True, slots=True)
 class DecisionOptions:
-    """How to decide. One value holds all options, from the user to the rule.
+    """The options of a decision, as one value from the user to the rule.
 
     Attributes:
         rule: name of a decision rule.
@@ -186,48 +186,41 @@ class DecisionOptions:
         """The name of the similarity by which the rule chooses."""
         return self.decided_by.own_utility or str(self.utility)
 
-    def described(self) -> dict[str, str | None]:
+    def described(self) -> dict[str, str]:
         """Option -> value in words, for a file that says how it was made."""
-        values = {name: getattr(self, name) for name in FIELDS}
-        if isinstance(self.mqm, MqmWeights):
-            values["mqm"] = self.mqm.name
-        return {name: None if value is None else str(value) for name, value in values.items()}
+        values = {name: str(getattr(self, name)) for name in FIELDS}
+        return values | ({"mqm": self.mqm.name} if isinstance(self.mqm, MqmWeights) else {})
 
     def stored(self) -> dict[str, str]:
-        """Option -> value as a file of candidates has it: the usual four, and what is not at its default.
-
-        The answer format has a place of its own there.
-        """
+        """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer
+        format is not among them, as it has a key of its own there."""
         defaults, values = DecisionOptions().described(), self.described()
-        return {
-            name: str(value)
-            for name, value in values.items()
-            if name != "format" and (name in _STORED or value != defaults[name])
-        }
+        names = [name for name in values if name in _STORED or values[name] != defaults[name]]
+        return {name: values[name] for name in names if name != "format"}
 
-    def changed(self, given: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
-        """These options with what a user gave.
+    def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
+        """These options with a user's changes.
 
         Args:
-            given: option -> value; options that were not given are absent.
+            changes: option -> value.
             spell: how the user writes an option and its value, for messages.
 
         Raises:
             OptionError: as the class, and for an option that changes nothing beside the others.
         """
-        wanted: dict[str, Any] = dict(given)
-        for name, value in wanted.items():
+        values: dict[str, Any] = dict(changes)
+        for name, value in values.items():
             try:
                 DecisionOptions(**{name: value})
             except OptionError as error:
                 # Of rules those alone that are not refused below.
                 why = unknown("rule", value, rules(references=False)) if name == "rule" else error
                 raise OptionError(f"{spell(name, value)}: {why}") from None
-        changed = replace(self, **wanted)
+        changed = replace(self, **values)
         utility = changed.decided_by.own_utility
-        if utility is not None and "utility" in given:
+        if utility is not None and "utility" in changes:
             raise useless(
-                spell("utility", given["utility"]),
+                spell("utility", changes["utility"]),
                 f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
             )
         if changed.decided_by.needs_references:

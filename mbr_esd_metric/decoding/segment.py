@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -120,7 +120,7 @@ def decide_many(
         segments: candidates and translation of each.
         options: how to decide; None for the defaults.
         sources: for each segment its source, as for `decide`.
-        workers: processes; such a rule has one.
+        workers: processes; a rule for the whole set uses one.
         **fields: of `DecisionOptions`; they change `options`.
 
     Raises:
@@ -142,11 +142,7 @@ def decide_many(
 
 
 def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
-    """Each value with its partner; None where there are none.
-
-    Raises:
-        InputError: there are more or fewer partners than values.
-    """
+    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
     if others is None:
         yield from zip(values, repeat(None))
         return
@@ -174,7 +170,7 @@ def decide_segment(
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
-    """`decide` of a translation that is not blank; arguments and errors are the same."""
+    """`decide` of a translation that is not blank; arguments and errors as of `decide`."""
     rule = options.decided_by
     if not isinstance(rule, SegmentRule):
         raise OptionError(
@@ -196,7 +192,7 @@ def decision_problem(
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[DecisionProblem, Counts]:
-    """One segment as a rule sees it, and the counts of its candidates. Arguments and errors are those of `decide`."""
+    """One segment as a rule sees it, and the counts of its candidates; arguments and errors as of `decide`."""
     rule = options.decided_by
     if references is not None and not rule.needs_references:
         raise useless("references", f"rule={rule.name}; they are for rule=oracle")
@@ -240,13 +236,8 @@ class CorpusDecision:
 
 @dataclass(frozen=True)
 class CorpusSegment:
-    """One segment of `decide_corpus`.
-
-    Attributes:
-        rule: that decides.
-        statistics: of its hypotheses, shape (n, k).
-        shortlist: the answers that may be chosen.
-    """
+    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
+    chosen."""
 
     problem: DecisionProblem
     rule: CorpusRule
@@ -256,8 +247,7 @@ class CorpusSegment:
     options: DecisionOptions
 
     def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
-        """The decision for a position in the shortlist. Without the choice for the test set, its utilities are
-        NaN."""
+        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
         values, value = np.full(len(self.statistics), np.nan), math.nan
         if choice is not None:
             values = self.rule.values(self.statistics, choice)
@@ -274,11 +264,7 @@ def corpus_segment(
     source: str | None = None,
     supports: Candidates | None = None,
 ) -> CorpusSegment:
-    """One segment for a rule that decides over the whole test set; arguments and errors as for `decide`.
-
-    Raises:
-        OptionError: the rule decides segment by segment.
-    """
+    """One segment for a rule that decides over the whole test set; arguments and errors as of `decide`."""
     rule = _corpus_rule(options)
     problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
     statistics = rule.statistics(problem)
@@ -300,7 +286,7 @@ def decide_corpus(
     supports: Iterable[Candidates] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
-    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`.
+    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`.
 
     Args:
         segments: candidates and translation of each.
@@ -313,16 +299,21 @@ def decide_corpus(
         NoValidCandidateError, InputError, OptionError: as for `decide`; begins with the segment's label.
     """
     rule = _corpus_rule(options)
-    read: list[tuple[str, CorpusSegment]] = []
+    labelled_segments: list[tuple[str, CorpusSegment]] = []
     with_sources = _with(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     for ((candidates, translation), source), others in _with(with_sources, supports, "sets of supports"):
         with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)
-        read.append((label, segment))
-    choice = rule.settle([segment.shortlist.statistics for _, segment in read])
+        labelled_segments.append((label, segment))
+    return decide_together(rule, labelled_segments)
+
+
+def decide_together(rule: CorpusRule, segments: Sequence[tuple[str, CorpusSegment]]) -> CorpusDecision:
+    """`decide_corpus` of segments with their labels, which errors begin with."""
+    choice = rule.settle([segment.shortlist.statistics for _, segment in segments])
     decisions: list[Decision] = []
-    for (label, segment), position in zip(read, choice.chosen, strict=True):
+    for (label, segment), position in zip(segments, choice.chosen, strict=True):
         with labelled(label):
             decisions.append(segment.decision(int(position), choice))
     return CorpusDecision(tuple(decisions), choice.ratios)
@@ -407,7 +398,7 @@ def _hypotheses(
     counts = Counts(
         len(columns),
         dict(invalid),
-        sum([one.not_found for one in valid]),
+        sum([one.dropped for one in valid]),
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
         _probabilities(columns, parser) if valid else {},

@@ -1,2 +1,1 @@
-"""How to ask a language model for an annotation and read the answer: prompt, output grammar, parsing, span
-location."""
+"""The question to a language model, and the reading of its answer: prompt, grammar, parsing, location of spans."""

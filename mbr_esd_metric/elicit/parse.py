@@ -90,7 +90,7 @@ class Parsed:
 
     Attributes:
         annotation: the errors that were located.
-        not_found: errors dropped because their span is empty or does not occur in the translation, or an omission not
+        dropped: errors dropped because their span is empty or does not occur in the translation, or an omission not
             in the source; or because there are more than `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
         unplaced: how many of those not found are omissions.
@@ -99,7 +99,7 @@ class Parsed:
     """
 
     annotation: Annotation
-    not_found: int = 0
+    dropped: int = 0
     no_penalty: int = 0
     unplaced: int = 0
     stated: float | None = field(default=None, compare=False)

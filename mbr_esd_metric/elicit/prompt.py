@@ -15,25 +15,25 @@ from pathlib import Path
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 #: Error categories that prompt and grammar agree on (GEMBA-MQM's taxonomy).
-ASKED_CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
+CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
 #: Severities that prompt and grammar agree on; critical counts as major.
-ASKED_SEVERITIES = ("critical", "major", "minor")
+SEVERITIES = ("critical", "major", "minor")
 
-_TEXTS_V1 = """\
+TEXTS_V1 = """\
 Source in {source_lang}:
 {source}
 
 Translation in {target_lang}:
 {translation}"""
 _KEYS_V1 = f"""\
-category: {", ".join(ASKED_CATEGORIES)}.
+category: {", ".join(CATEGORIES)}.
 sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
 register, inconsistency, awkward, inappropriate for context.
 severity: critical (the meaning is lost or dangerous), major (hard to understand or wrong in meaning), minor (noticed, \
 but does not hinder).
 Without errors, answer {{"errors": []}}.
 
-{_TEXTS_V1}"""
+{TEXTS_V1}"""
 _V1 = f"""\
 You check translations as a professional MQM annotator. Mark the errors in the translation below.
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
@@ -44,10 +44,10 @@ error_span: the wrong words, copied exactly from the translation.
 _ANSWER_V1 = f"""\
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
 "severity": "..."}}]}}, or {{"errors": []}} without errors. error_span: the wrong words, copied exactly from the \
-translation. category: {", ".join(ASKED_CATEGORIES)}. severity: {", ".join(ASKED_SEVERITIES)}."""
+translation. category: {", ".join(CATEGORIES)}. severity: {", ".join(SEVERITIES)}."""
 #: In the manner of AutoMQM (Fernandes et al. 2023, arXiv 2308.07286), in our own words.
 _AUTOMQM_V1 = f"""\
-{_TEXTS_V1}
+{TEXTS_V1}
 
 Given the source, name the major and the minor errors of this translation. Major errors are errors of translation or \
 grammar. Minor errors are small imperfections and matters of taste.
@@ -55,7 +55,7 @@ grammar. Minor errors are small imperfections and matters of taste.
 #: In the manner of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words: the major errors first.
 _EAPROMPT_V1 = f"""\
 You evaluate the quality of a translation by error analysis.
-{_TEXTS_V1}
+{TEXTS_V1}
 
 First find the major errors: words that change the meaning, that are missing, or that do not belong there. Then find \
 the minor errors: what reads badly, is spelt wrongly or has the wrong register, while the meaning is kept. List the \

@@ -154,7 +154,7 @@ class PairCosts:
         self._anchors = [[one & shared for one in side] for side in anchors]
 
     def delta(self, begin: Cut, end: Cut) -> float:
-        """How unlike the two lengths are, in standard deviations."""
+        """The difference of the two lengths, in standard deviations; positive where the translation is longer."""
         of_source, of_translation = (
             unit * (side[last] - side[first])
             for unit, side, first, last in zip(self._units, self._lengths, begin, end, strict=True)
@@ -166,7 +166,7 @@ class PairCosts:
         return abs(self.delta(begin, end)) <= IMPLAUSIBLE
 
     def cost(self, begin: Cut, end: Cut) -> float:
-        """Of a pair of one of `_KINDS`."""
+        """The cost of a pair of one of `_KINDS`."""
         kind = (end[0] - begin[0], end[1] - begin[1])
         # 2 (1 - Phi(|delta|)) is erfc(|delta| / sqrt 2), which is 0 far out.
         chance = max(math.erfc(abs(self.delta(begin, end)) / math.sqrt(2)), 1e-60)

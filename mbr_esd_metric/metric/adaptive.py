@@ -19,6 +19,7 @@ utility that is lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -93,23 +94,16 @@ def cost_of_stopping(hypotheses: Hypotheses, similarities: Floats) -> float:
         hypotheses: of the n candidates.
         similarities: of each hypothesis to each, shape (h, h).
     """
-    expected = similarities @ hypotheses.weights()
-    chosen = hypotheses.best(expected)
-    return max(_loss(hypotheses, similarities, chosen), _gain(hypotheses, similarities, expected, chosen))
-
-
-def _loss(hypotheses: Hypotheses, similarities: Floats, chosen: int) -> float:
-    generator = np.random.default_rng(0)
-    masses = generator.standard_gamma(hypotheses.counts.astype(np.float64), (_DRAWS, len(hypotheses)))
-    weights = masses / masses.sum(axis=1, keepdims=True)
-    utilities = weights @ similarities.T
-    return float((utilities.max(axis=1) - utilities[:, chosen]).mean())
-
-
-def _gain(hypotheses: Hypotheses, similarities: Floats, expected: Floats, chosen: int) -> float:
     early = [h for h in hypotheses.of[: len(hypotheses.of) // 2] if h >= 0]
     if not early:
-        return float("inf")
+        return math.inf
+    expected = similarities @ hypotheses.weights()
+    chosen = hypotheses.best(expected)
+    generator = np.random.default_rng(0)
+    masses = generator.standard_gamma(hypotheses.counts.astype(np.float64), (_DRAWS, len(hypotheses)))
+    utilities = (masses / masses.sum(axis=1, keepdims=True)) @ similarities.T
+    loss = (utilities.max(axis=1) - utilities[:, chosen]).mean()
     counts = np.bincount(early, minlength=len(hypotheses))
-    utilities = np.where(counts > 0, similarities @ (counts / counts.sum()), -np.inf)
-    return float(expected[chosen] - expected[hypotheses.best(utilities)])
+    before = np.where(counts > 0, similarities @ (counts / counts.sum()), -np.inf)
+    gain = expected[chosen] - expected[hypotheses.best(before)]
+    return float(max(loss, gain))

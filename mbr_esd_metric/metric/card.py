@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +28,20 @@ class Values:
     takes: str
 
 
-def _plain(text: str) -> str:
-    """A number as people write it: `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts."""
-    if "_" in text or not text.isascii():
-        raise ValueError
-    return text
-
-
-def _whole(low: int, high: int | None = None) -> Values:
-    def read(text: str) -> int:
-        value = int(_plain(text))
-        if value < low or (high is not None and value > high):
-            raise ValueError
-        return value
-
-    return Values(read, f"a whole number from {low}" + (f" to {high}" if high is not None else ""))
+def _whole(low: int, high: float = math.inf) -> Values:
+    takes = f"a whole number from {low}" + ("" if high == math.inf else f" to {high}")
+    return Values(partial(_read_number, int, low, high), takes)
 
 
 def _number(low: float, high: float) -> Values:
-    def read(text: str) -> float:
-        value = float(_plain(text))
-        if not low <= value <= high:
-            raise ValueError
-        return value
+    return Values(partial(_read_number, float, low, high), f"a number from {low:g} to {high:g}")
 
-    return Values(read, f"a number from {low:g} to {high:g}")
+
+def _read_number(kind: Callable[[str], float], low: float, high: float, text: str) -> float:
+    # `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts, which people do not write.
+    if "_" in text or not text.isascii() or not low <= kind(text) <= high:
+        raise ValueError
+    return kind(text)
 
 
 def _choice(*valid: str) -> Values:
@@ -122,7 +113,7 @@ def _option(default: Any, values: Values, meaning: str, *, place: bool = False, 
 
 
 #: The name of the card for any model on a server of the user's.
-OWN_MODEL = "mbr-esd-server"
+ANY_MODEL = "mbr-esd-server"
 
 
 @dataclass(frozen=True)
@@ -198,20 +189,20 @@ class ModelCard:
     others: tuple[ModelCard, ...] = ()
 
     @property
-    def own_model(self) -> bool:
+    def any_model(self) -> bool:
         """Whether this card is for any model that a server of the user's serves."""
-        return self.name == OWN_MODEL
+        return self.name == ANY_MODEL
 
     @property
     def title(self) -> str:
         """The name in spans, headings and tables: the card's, or the model's own where the card is for any."""
-        if not (self.own_model and self.model):
+        if not (self.any_model and self.model):
             return self.name
         return Path(self.model).name if Path(self.model).is_absolute() else self.model
 
     @property
     def sampling(self) -> Sampling:
-        """How candidates are drawn; a rule that takes one candidate decodes it greedily, at temperature 0."""
+        """The settings of the draw; a rule that takes one candidate decodes it greedily, at temperature 0."""
         if self.decision.decided_by.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, max_tokens=self.max_tokens, seed=0)
         return Sampling(self.temperature, self.top_k, self.max_tokens, self.seed)

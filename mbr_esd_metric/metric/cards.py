@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import OWN_MODEL, ModelCard, with_options
+from mbr_esd_metric.metric.card import ANY_MODEL, ModelCard, with_options
 
 #: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
 #: nothing anywhere, and the mean over the candidates still tells translations apart (docs/models.md has the figures).
@@ -111,7 +111,7 @@ CARDS: dict[str, ModelCard] = {
             n=1,
         ),
         ModelCard(
-            OWN_MODEL,
+            ANY_MODEL,
             "your own model, on a server of yours: ?model=NAME&server=URL; without model=, the only one served there",
             engine="server",
             unit="auto",
@@ -177,11 +177,37 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
     parts = spelled_out(with_named(name, options or {}))
     cards = [_one_card(part) for part in parts]
-    if len(cards) == 1:
-        return cards[0]
-    from mbr_esd_metric.metric.pool import pooled
+    return cards[0] if len(cards) == 1 else _pooled(parts, cards)
 
-    return pooled(parts, cards)
+
+def _pooled(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
+    """The first card with the others, whose candidates one decision takes; each model has its own answer format. Two
+    language models of one card are numbered."""
+    first = cards[0].decision
+    for card in cards:
+        expected, actual = first.described(), card.decision.described()
+        unequal = [key for key in expected if expected[key] != actual[key] and key != "format"]
+        if unequal:
+            differ = ", ".join(f"{key}={expected[key]} and {actual[key]}" for key in unequal)
+            raise OptionError(f"models joined by + are decided together, and these say {differ}; give one for all")
+    if first.decided_by.needs_logprobs or first.decided_by.candidates == "one":
+        raise OptionError(
+            f"rule={first.rule} does not go with models joined by +, whose log-probabilities cannot be compared; take "
+            "rule=mbr"
+        )
+    if len(set(names)) < len(names):
+        raise OptionError("the name has one model with the same options twice; leave one out")
+    # The same weights with other settings count as one model.
+    identities = [(card.model or card.servers, card.adapter, card.candidates) for card in cards]
+    bases = [name.partition("?")[0] for name in names]
+    members = []
+    for base, card, identity in zip(bases, cards, identities, strict=True):
+        of_base = list(dict.fromkeys(i for b, i in zip(bases, identities, strict=True) if b == base))
+        number = f"#{of_base.index(identity) + 1}" if len(of_base) > 1 else ""
+        title = card.name if card.any_model else f"{base}{number}"
+        # One decision is about one text, so the first says what is judged at once.
+        members.append(dataclasses.replace(card, name=title, unit=cards[0].unit, context=cards[0].context))
+    return dataclasses.replace(members[0], others=tuple(members[1:]))
 
 
 #: Options that a model does not take from the end of a name: its weights or candidates.

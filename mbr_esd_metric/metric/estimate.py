@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, OptionError, useless
-from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -38,10 +37,10 @@ BYTES_A_TOKEN = 3.5
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The seconds until the first segment had its candidates, with the loading of the model; and how many segments and
-    candidates were sampled after that, in how many seconds."""
+    """The seconds to load the model and sample a first segment (0 where a server has loaded it); then the segments and
+    candidates that were sampled after that, and their seconds."""
 
-    first: float
+    loading: float
     segments: int
     candidates: int
     seconds: float
@@ -83,9 +82,9 @@ class Machine:
         if weights > 0.9 * memory * self.count:
             return f"{weights:.0f} GB of weights need {math.ceil(weights / (0.9 * memory))}x{self.gpu} or more"
         # A parameter takes two bytes, and a token two operations for each.
-        hours = card.memory_gb * 1e9 * tokens / (rate * half * 1e12) / 3600
+        seconds = card.memory_gb * 1e9 * tokens / (rate * half * 1e12)
         return (
-            f"{_in_words(3600 * hours / self.count)}, {hours:,.2g} GPU-hours (from published rates of busy GPUs, "
+            f"{_in_words(seconds / self.count)}, {seconds / 3600:,.2g} GPU-hours (from published rates of busy GPUs, "
             "without loading; a mixture of experts takes less)"
         )
 
@@ -104,7 +103,8 @@ class Estimate:
         prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
         cost: the estimated cost at the card's price, and the most that it can be; None if it has none.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
-        machine: GPUs and the line about them, if they were named or are on this machine.
+        timing: of the trial; None without one.
+        machine: the GPUs that the user named, or those of this machine; None if it has none.
     """
 
     card: ModelCard
@@ -120,23 +120,17 @@ class Estimate:
     mean_tokens: float | None
     prompt_tokens: int
     cost: tuple[float, float] | None
-    note: str = ""
-    timing: Timing | None = None
-    machine: tuple[str, str] | None = None
+    note: str
+    timing: Timing | None
+    machine: Machine | None
 
     @property
     def seconds(self) -> float | None:
-        """How long the rest takes at the speed of the trial, with loading unless a server has loaded the model; None
-        without a trial."""
+        """The seconds for the rest at the speed of the trial, with loading; None without a trial."""
+        if self.timing is None:
+            return None
         left = self.candidates - self.stored
-        if self.timing is None or not self.timing.candidates or not left:
-            return None if self.timing is None else 0.0
-        loading = self.timing.first if self._loads else 0.0
-        return loading + left * self.timing.seconds / self.timing.candidates
-
-    @property
-    def _loads(self) -> bool:
-        return engine_class(self.engine).loads_weights
+        return self.timing.loading + left * self.timing.seconds / self.timing.candidates
 
     def lines(self) -> list[str]:
         """The lines that a terminal shows."""
@@ -158,24 +152,21 @@ class Estimate:
             rows.append(("cost", f"{most}{expected:,.4f} (estimated, with {prompts}; never more than {bound:,.4f})"))
             if self.card.max_cost is not None and self.card.max_cost < bound:
                 rows.append(("  max_cost", f"{self.card.max_cost:,.4f}: the run stops before it would pass it"))
-        if self.machine is not None:
-            rows.append((f"on {self.machine[0]}", f"{most}{self.machine[1]}"))
-        rows.append(("time", f"{most if self.seconds else ''}{self._time()}"))
+        if self.machine is not None and self.card.memory_gb and self.tokens:
+            line = self.machine.line(self.card, self.tokens + self.prompt_characters / BYTES_A_TOKEN)
+            rows.append((f"on {self.machine.count}x{self.machine.gpu}", f"{most}{line}"))
+        if self.candidates == self.stored:
+            rows.append(("time", "none for sampling: all candidates are stored"))
+        elif self.seconds is None or self.timing is None:
+            known = MEASURED.get(self.card.name, "not known")
+            rows.append(("time", f"{known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"))
+        else:
+            one = self.timing
+            loading = f"; {one.loading:,.0f} s to load the model and sample one" if one.loading else ""
+            rate = f"at {one.candidates / one.seconds:,.2f} candidates/s, as in {one.segments} segments"
+            rows.append(("time", f"{most}{_in_words(self.seconds)} ({rate} sampled just now and kept{loading})"))
         rows += [("note", self.note)] if self.note else []
         return [f"{name:<21}{text}" for name, text in rows]
-
-    def _time(self) -> str:
-        if self.candidates == self.stored:
-            return "none for sampling: all candidates are stored"
-        if self.seconds is None or self.timing is None:
-            known = MEASURED.get(self.card.name, "not known")
-            return f"{known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"
-        one = self.timing
-        loading = f"; {one.first:,.0f} s to load the model and sample one" if self._loads else ""
-        return (
-            f"{_in_words(self.seconds)} (at {one.candidates / one.seconds:,.2f} candidates/s, as in {one.segments} "
-            f"segments sampled just now and kept{loading})"
-        )
 
 
 def _in_words(seconds: float) -> str:
@@ -192,30 +183,23 @@ def _in_words(seconds: float) -> str:
 def estimates(
     card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
 ) -> list[Estimate]:
-    """`estimate` of each model that a card pools; errors as there.
+    """The work of a run, for each model that a card pools.
 
     Args:
         card, segments: of the run.
         trial: segments to sample of each model, to measure the time; 0 samples none.
         machine: GPUs to estimate for; None takes those of this machine.
+
+    Raises:
+        OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
     """
-    counts = []
     machine = machine or Machine.local()
-    for one in members(card):
-        alone = replace(one, others=())
-        timing = timed(alone, segments, trial) if trial else None
-        count = replace(estimate(alone, segments), timing=timing)
-        if machine is not None and alone.memory_gb and count.tokens:
-            line = machine.line(alone, count.tokens + count.prompt_characters / BYTES_A_TOKEN)
-            count = replace(count, machine=(f"{machine.count}x{machine.gpu}", line))
-        counts.append(count)
-    return counts
+    return [_estimate(replace(one, others=()), segments, trial, machine) for one in members(card)]
 
 
-def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
-    """Sample `trial` segments, spread over all that lack candidates, and measure; they are kept. One is until the model
-    is at work, and the others to measure; None if fewer than two lack candidates. Errors as of `pipeline.annotate`.
-    """
+def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
+    """Sample `trial` segments, spread over all that lack candidates, and measure; they are kept. The first waits until
+    the model is at work, and the others are measured; None if fewer than two lack candidates."""
     run = plan(card, units_of(card, segments).units)
     with CandidateStore.open(card.store) as store, Sampler(run, store) as sampler:
         lacking = {key: one.n - len(store.stored(key, one.n)) for key, one in run.requests.items()}
@@ -228,17 +212,14 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
         sampler.sample([run.requests[first]])
         loaded = time.monotonic()
         sampler.sample([run.requests[key] for key in others])
-    return Timing(loaded - began, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
+    loading = loaded - began if run.engine_class.loads_weights else 0.0
+    return Timing(loading, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
 
 
-def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
-    """Count what `pipeline.annotate` would sample, without loading a model or creating a store.
-
-    The weights of an embedded model are fetched if they are missing, because their digest is part of the store's keys.
-
-    Raises:
-        OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
-    """
+def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int, machine: Machine | None) -> Estimate:
+    """Count what `pipeline.annotate` would sample with one model, without loading it or creating a store. The weights
+    of an embedded model are fetched if they are missing, because their digest is part of the store's keys."""
+    timing = _timed(card, segments, trial) if trial else None
     note = ""
     try:
         choose_engine(card)
@@ -256,12 +237,12 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
     guess, bound, lengths = 0, 0.0, list[int]()
     with CandidateStore.open(card.store, keep=cls.stored and store_path(card.store).exists()) as store:
         for request in run.requests.values():
-            kept = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
-            stored += len(kept)
-            lengths += [one.tokens for one in kept.values() if one.tokens]
+            samples = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
+            stored += len(samples)
+            lengths += [one.tokens for one in samples.values() if one.tokens]
             sizes = [
                 min(per_request, part.n - done)
-                for part in missing(request, kept)
+                for part in missing(request, samples)
                 for done in range(0, part.n, per_request)
             ]
             if sizes:
@@ -293,4 +274,6 @@ def estimate(card: ModelCard, segments: Sequence[Segment]) -> Estimate:
         prompt_tokens=prompt_tokens,
         cost=(prices.of(Usage(prompt_tokens, tokens)), bound) if card.price else None,
         note=note,
+        timing=timing,
+        machine=machine,
     )

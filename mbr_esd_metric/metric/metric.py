@@ -91,7 +91,7 @@ class Prediction(_Result):
 
 
 class DataFrame(Protocol):
-    """What is asked of a pandas DataFrame."""
+    """The method of a pandas DataFrame that `predict` calls."""
 
     def to_dict(self, orient: Any, /) -> Any: ...
 

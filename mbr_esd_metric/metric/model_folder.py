@@ -11,7 +11,7 @@ from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import OPTIONS, OWN_MODEL, ModelCard, with_options
+from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -117,9 +117,9 @@ def _suggestion(base: str, options: Sequence[str]) -> str:
     keys = {one.partition("=")[0] for one in options}
     if base.endswith(".gguf"):
         server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
-        return f"{OWN_MODEL}?{'&'.join(options) if 'server' in keys else server}"
+        return f"{ANY_MODEL}?{'&'.join(options) if 'server' in keys else server}"
     if "model" not in keys:
         options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
     if "server" not in keys:
         options.append("server=URL")
-    return f"the path of a model folder, or the name of a model on a server of yours: {OWN_MODEL}?{'&'.join(options)}"
+    return f"the path of a model folder, or the name of a model on a server of yours: {ANY_MODEL}?{'&'.join(options)}"

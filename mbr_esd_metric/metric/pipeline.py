@@ -60,7 +60,6 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     with ExitStack() as stores:
         pool = CandidatePool(units.units, _sampled_models(plans, stores, progress))
         decisions = units.joined(pool.decisions())
-    pool.note_missing_logprobs()
     counts = summary(card, plans[0].engine, segments, decisions)
     decisions = [_with_models(one) if one.models else one for one in decisions]
     if recalibration is not None:
@@ -96,9 +95,10 @@ def sample(
         for number, segment in enumerate(segments):
             candidates: list[Candidate] = []
             for one in models:
-                blank = one.plan.keys[number] is None
-                mine = [_clean_candidate(card, segment)] * one.plan.card.samples if blank else one.candidates(number)
-                candidates += [replace(c, model=one.name if several else None, format=form) for c in mine]
+                drawn = one.candidates(number)
+                if one.plan.keys[number] is None:
+                    drawn = [_clean_candidate(card, segment)] * one.plan.card.samples
+                candidates += [replace(c, model=one.name if several else None, format=form) for c in drawn]
             yield segment, candidates
 
 
@@ -112,11 +112,11 @@ class SampledModel:
 
     @property
     def name(self) -> str:
-        """As spans and tables name it."""
+        """The name of the model in spans and tables."""
         return self.plan.card.title
 
     def candidates(self, number: int) -> list[Candidate]:
-        """Those of the segment with this number; none if the translation is blank."""
+        """The candidates of the segment with this number; none if the translation is blank."""
         key = self.plan.keys[number]
         return [] if key is None else [one for one in self.store.get(key, self.counts[key]) if one is not None]
 
@@ -170,16 +170,21 @@ class CandidatePool:
         blank = [blank_decision(one.source, one.translation, options) for one in self._segments]
         decide = self._over_all if options.whole_set else self._one_by_one
         decided = iter(decide([number for number, one in enumerate(blank) if one is None]))
-        return [one or next(decided) for one in blank]
+        decisions = [one or next(decided) for one in blank]
+        if self._without_logprobs:
+            print(
+                f"note: {self._without_logprobs} of {self._single} answers come without their tokens' "
+                "log-probabilities; the confidence of their spans is 1",
+                file=sys.stderr,
+            )
+        return decisions
 
     def _over_all(self, numbers: Sequence[int]) -> Sequence[Decision]:
-        """By a rule that looks at the whole test set."""
-        if not numbers:
-            return ()
+        """The decisions of a rule that looks at the whole test set."""
         segments = [self._segments[number] for number in numbers]
         try:
             return decide_corpus(
-                ((self._candidates(number), self._segments[number].translation) for number in numbers),
+                ((self._candidates(number), one.translation) for number, one in zip(numbers, segments, strict=True)),
                 self._card.decision,
                 sources=[one.source for one in segments] if self._both_sides else None,
                 labels=[one.label for one in segments],
@@ -188,7 +193,7 @@ class CandidatePool:
             raise NoValidCandidateError(f"{error}; {_fix(self._card)}") from None
 
     def _one_by_one(self, numbers: Sequence[int]) -> Sequence[Decision]:
-        """Segment by segment; identical ones are decided once."""
+        """The decisions segment by segment; identical ones are decided once."""
         decisions: dict[str | None, Decision] = {}
         failed: list[str] = []
         keys = self._models[0].plan.keys
@@ -212,33 +217,24 @@ class CandidatePool:
         return [decisions[keys[number]] for number in numbers]
 
     def _candidates(self, number: int) -> list[Candidate]:
-        """Those of all models. In a blank translation nothing can be marked."""
+        """The candidates of all models; for a blank translation an answer without an error."""
         segment = self._segments[number]
         candidates: list[Candidate] = []
         for one in self._models:
-            mine = one.candidates(number)
+            drawn = one.candidates(number)
             if self._several:
-                mine = [replace(c, model=one.name) for c in mine]
+                drawn = [replace(c, model=one.name) for c in drawn]
             if one.plan.answers.name != self._card.decision.format:
-                annotations = read_annotations(mine, segment.translation, one.plan.card.decision, segment.source)
-                mine = [
+                annotations = read_annotations(drawn, segment.translation, one.plan.card.decision, segment.source)
+                drawn = [
                     replace(c, annotation=a) if isinstance(a, Annotation) else replace(c, truncated=True)
-                    for c, a in zip(mine, annotations, strict=True)
+                    for c, a in zip(drawn, annotations, strict=True)
                 ]
-            candidates += mine
+            candidates += drawn
         if self._card.samples == 1 and len(self._models) == 1:
             self._single += len(candidates)
             self._without_logprobs += sum(one.token_logprobs is None for one in candidates)
         return candidates or [_clean_candidate(self._card, segment)]
-
-    def note_missing_logprobs(self) -> None:
-        """Say once how many single answers have a confidence of 1 because nobody knows better."""
-        if self._without_logprobs:
-            print(
-                f"note: {self._without_logprobs} of {self._single} answers come without their tokens' "
-                "log-probabilities; the confidence of their spans is 1",
-                file=sys.stderr,
-            )
 
 
 def _with_models(decision: Decision) -> Decision:

@@ -92,7 +92,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
     return {
         name: _problem(card, cls)
         for name, cls in _ranked().items()
-        if (cls.stored or getattr(card, cls.place, True)) and not (card.own_model and cls.loads_weights)
+        if (cls.stored or getattr(card, cls.place, True)) and not (card.any_model and cls.loads_weights)
     }
 
 
@@ -142,7 +142,7 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
         )
     if other := _other_format(card, cls.name):
         return other
-    if card.own_model and not card.servers and cls.stored:
+    if card.any_model and not card.servers and cls.stored:
         return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
     if cls.place and not getattr(card, cls.place):
         return cls.how_to_place.format(card=card.name)

@@ -116,7 +116,7 @@ def _question(run: Plan) -> dict[str, Any]:
 
 
 def _reading(decision: DecisionOptions) -> dict[str, Any]:
-    """How answers are read and scored; options at their default are left out but for the usual three."""
+    """The options by which answers are read and scored; those at their default are left out, but for three."""
     changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
     names = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
     names += [name for name in changed if name not in _PLACED]

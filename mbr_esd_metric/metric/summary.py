@@ -14,7 +14,6 @@ from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.metric.units import divisible
 
 #: Fewer candidates than these show nothing of a model.
 _FEW = 8
@@ -52,8 +51,11 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
         line += f"; {len(lowest)} of {judged} reached the lowest score"
-    if card.unit != "sentence" and engine != "replay" and any(divisible(one, card.lp) for one in lowest):
-        line += "; unit=sentence"
+    if card.unit != "sentence" and engine != "replay":
+        from mbr_esd_metric.elicit.sentences import parts
+
+        if any(len(parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
+            line += "; unit=sentence"
     return Summary(line, tuple(advice))
 
 

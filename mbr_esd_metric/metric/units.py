@@ -91,13 +91,6 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     return Units(units, parts)
 
 
-def divisible(segment: Segment, lp: str | None) -> bool:
-    """Whether `unit=sentence` would divide a segment."""
-    from mbr_esd_metric.elicit.sentences import parts
-
-    return len(parts(segment.source, segment.translation, lp)) > 1
-
-
 def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     """The sentences of a segment; an empty sequence if it is not divided."""
     # A word has a character at least, or a half where a script writes no spaces.

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.decoding.file import decide_file
+from mbr_esd_metric.decoding.file import decide_file, decided_records
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.records import read_decisions, write_records
+from tests.helpers.candidates import answer, record
 
 
 def test_the_summary_counts_candidates_whether_they_can_be_read_or_not(tmp_path: Path) -> None:
@@ -30,3 +32,15 @@ def test_a_file_of_another_kind_is_told(tmp_path: Path) -> None:
     path.write_text('{\n    "mt.txt": [\n    ]\n}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"scores\.json: one JSON value over several lines"):
         decide_file(path, tmp_path / "out.jsonl", DecisionOptions())
+
+
+@pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
+def test_records_are_decided_as_a_whole_file_is(tmp_path: Path, rule: str) -> None:
+    path, out = tmp_path / "candidates.jsonl", tmp_path / "out.jsonl"
+    texts = [("Der Hund bellt.", [answer("Hund"), answer("Hund"), answer()]), ("Die Katze.", [answer("Katze"), "none"])]
+    write_records(path, [record("A source.", mt, *some) for mt, some in [("", []), *texts]])
+    decide_file(path, out, DecisionOptions(rule))
+    expected = [(one.annotation, one.score, one.valid) for one in read_decisions(out)]
+    records = list(decided_records(path, DecisionOptions(rule)))
+    assert [(one.annotation, one.score, one.valid) for _, one in records if one is not None] == expected
+    assert [one.mt for one, _ in records] == ["", *(mt for mt, _ in texts)]

@@ -15,7 +15,7 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, select
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.json import output_grammar
-from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES
+from mbr_esd_metric.elicit.prompt import CATEGORIES
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.cards import load_card
@@ -45,7 +45,7 @@ def test_real_answers_fit_the_grammar_and_read_back_as_the_annotation(mqm_folder
         answer, lost = get_format("json").answer(rating.annotation, rating.target)
         assert grammar.fullmatch(answer), answer
         for error in json.loads(answer)["errors"]:
-            assert error["category"] in ASKED_CATEGORIES
+            assert error["category"] in CATEGORIES
         if rating.annotation and not lost:
             assert decide([Candidate(answer)], rating.target, rule="majority").annotation == rating.annotation
             checked += 1

@@ -48,7 +48,7 @@ def whole_words(text: str, rng: random.Random, most: int = 3) -> Annotation:
 
 def no_error(read: Parsed | Invalid) -> bool:
     """Whether a text was read as "no error"; one whose errors were dropped and counted was not."""
-    return isinstance(read, Parsed) and not (read.annotation or read.not_found or read.no_penalty)
+    return isinstance(read, Parsed) and not (read.annotation or read.dropped or read.no_penalty)
 
 
 def without_score(answer: str) -> str:
@@ -125,7 +125,7 @@ def test_an_omission_that_is_not_in_the_source_is_counted(name: str, omitted: st
         assert away.unplaced == ((severity,) if unplaced else ())
         assert not away.spans
         assert [(span.side, span.start, span.end) for span in there] == [("source", 4, 8)]
-        assert [(parser.parse(one).not_found, parser.parse(one).unplaced) for one in texts] == [(1, 1), (0, 0)]
+        assert [(parser.parse(one).dropped, parser.parse(one).unplaced) for one in texts] == [(1, 1), (0, 0)]
         assert mqm_score(away) == (0 if not unplaced else -5 if severity == "major" else -1)
 
 
@@ -139,7 +139,7 @@ def test_an_omission_of_the_old_prompt_has_no_place() -> None:
         parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
         annotation = parser.parse(said).annotation
         assert annotation == Annotation().missing(["major"] if unplaced else [])
-        assert (parser.parse(said).not_found, parser.parse(said).unplaced) == (2, 1)
+        assert (parser.parse(said).dropped, parser.parse(said).unplaced) == (2, 1)
     # Where the model is asked for words of the source, that is what these are.
     both = get_format("json-omissions").parser("The dog", source="Der Hund")
     assert both.parse(said).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])

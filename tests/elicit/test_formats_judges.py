@@ -56,7 +56,7 @@ def test_the_lists_become_spans_of_both_sides() -> None:
 def test_what_is_read(text: str, spans: int, lost: int) -> None:
     parsed = read(text)
     assert isinstance(parsed, Parsed)
-    assert (len(parsed.annotation), parsed.not_found) == (spans, lost)
+    assert (len(parsed.annotation), parsed.dropped) == (spans, lost)
 
 
 @pytest.mark.parametrize(

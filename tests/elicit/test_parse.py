@@ -58,7 +58,7 @@ def test_well_formed_answers(errors: list[dict[str, str]]) -> None:
         assert parsed.annotation == plain(text, TEXT)
         located = [e for e in errors if e["severity"].strip().lower() in ("critical", "major", "minor")]
         assert parsed.no_penalty == len(errors) - len(located)
-        assert parsed.not_found == sum(not e["error_span"] or e["error_span"] not in TEXT for e in located)
+        assert parsed.dropped == sum(not e["error_span"] or e["error_span"] not in TEXT for e in located)
 
 
 @pytest.mark.parametrize("severity", ["serious", "", "high", "majorr", "no-error", "0"])
@@ -95,7 +95,7 @@ def test_location() -> None:
         (14, 16, "major"),
         (17, 21, "minor"),
     ]
-    assert successive.not_found == 1
+    assert successive.dropped == 1
     with pytest.raises(OptionError, match="successive"):
         CandidateParser(TEXT, "last")
 
@@ -195,4 +195,4 @@ def test_of_an_answer_with_thousands_of_errors_the_first_are_read_and_the_others
         written = " ".join(answers) if name == "compact" else render_answer(answers)
         parsed = get_format(name).parser(text).parse(written)
         assert isinstance(parsed, Parsed)
-        assert (len(parsed.annotation), parsed.not_found) == (MOST_ERRORS, 2 * MOST_ERRORS)
+        assert (len(parsed.annotation), parsed.dropped) == (MOST_ERRORS, 2 * MOST_ERRORS)

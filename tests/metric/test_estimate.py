@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.estimate import Machine, estimate, estimates
+from mbr_esd_metric.metric.estimate import Estimate, Machine, estimates
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, choose_engine
 from tests.helpers.chat_server import FakeServer
@@ -22,27 +24,33 @@ from tests.helpers.command import Command
 SEGMENTS = [Segment(f"source {i % 5}", f"ein Satz mit {i % 5} Fehlern", f"segment {i}") for i in range(7)]
 
 
+def estimated(card: ModelCard, segments: Sequence[Segment] = SEGMENTS) -> Estimate:
+    """The estimate of the only model."""
+    (one,) = estimates(card, segments)
+    return one
+
+
 def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
     with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store&n="
-        before = estimate(load_card(name + "40"), [*SEGMENTS, Segment("source", "", "empty")])
+        before = estimated(load_card(name + "40"), [*SEGMENTS, Segment("source", "", "empty")])
         assert (before.segments, before.pairs, before.candidates, before.stored) == (8, 5, 200, 0)
         assert before.tokens == 200 * 64
         assert not (tmp_path / "store").exists(), "a dry run leaves a file"
         assert not server.bodies
         annotate(load_card(name + "40"), SEGMENTS)
         assert len(server.bodies) == before.requests == 5 * 3
-        after = estimate(load_card(name + "64"), SEGMENTS)
+        after = estimated(load_card(name + "64"))
         assert (after.stored, after.candidates, after.requests) == (200, 320, 5 * 2)
         assert 1 * 120 < after.tokens < 3 * 120
-        assert "at most 320" in "\n".join(estimate(load_card(name + "auto/64"), SEGMENTS).lines())
+        assert "at most 320" in "\n".join(estimated(load_card(name + "auto/64")).lines())
 
 
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
 def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
-    found = estimate(load_card(f"{name}?store={tmp_path}/store"), SEGMENTS)
+    found = estimated(load_card(f"{name}?store={tmp_path}/store"))
     assert found.candidates == 5 * load_card(name).samples
     assert found.engine == "server"
     note = f"{name} does not run here (mbr-esd models --check says why)"
@@ -73,8 +81,8 @@ def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, mbr_esd: Command)
         assert found.seconds is not None
         assert 11 * 0.2 < found.seconds < 11 * 3
         annotate(load_card(model), segments)
-        (found,) = estimates(load_card(model), segments, 4)
-        assert "time                 none for sampling" in "\n".join(found.lines())
+        lines = estimated(load_card(model), segments).lines()
+        assert "time                 none for sampling: all candidates are stored" in lines
         assert len(server.bodies) == 20
     for wrong in ("1", "4xB52"):
         assert f"--dry-run {wrong}" in mbr_esd(score, "--dry-run", wrong, status=1).err
@@ -84,8 +92,8 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     """2 pairs, 20 candidates each, 16 a request: 4 requests, each of which pays for its prompt."""
     name = f"mbr-esd-gpt-4.1?server=http://127.0.0.1:9/v1&n=20&store={tmp_path}/store"
     segments = [Segment("a", "b", "1"), Segment("c", "d", "2")]
-    assert estimate(load_card(name), segments).cost is None
-    found = estimate(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
+    assert estimated(load_card(name), segments).cost is None
+    found = estimated(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
     assert found.requests == 4
     assert found.cost is not None
     expected, bound = found.cost
@@ -99,22 +107,22 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
 
 def test_before_anything_is_stored_the_guess_knows_the_answer_format(tmp_path: Path) -> None:
     name = f"mbr-esd-phi4?engine=server&n=10&store={tmp_path}/store&format="
-    compact, json = (estimate(load_card(name + form), SEGMENTS).tokens for form in ("compact", "json"))
+    compact, json = (estimated(load_card(name + form)).tokens for form in ("compact", "json"))
     assert (compact, json) == (50 * 16, 50 * 64)
     words = [len(segment.translation.split()) for segment in SEGMENTS[:5]]
     card = load_card(f"mbr-esd-phi4?engine=tagger&n=10&store={tmp_path}/store&format=tags")
-    assert estimate(card, SEGMENTS).tokens == 10 * sum(words)
+    assert estimated(card).tokens == 10 * sum(words)
 
 
 def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
     with FakeServer("another") as server:
         name = f"mbr-esd-phi4?n=2&server={server.url}&store={tmp_path}/store"
-        said = "\n".join(estimate(load_card(name), SEGMENTS).lines())
+        said = "\n".join(estimated(load_card(name)).lines())
         assert "note                 as things are, the run would stop" in said
         assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in said
-        assert estimate(load_card(f"{name}&model=another"), SEGMENTS).note == ""
+        assert estimated(load_card(f"{name}&model=another")).note == ""
         annotate(load_card(f"{name}&model=another"), SEGMENTS)
-    assert estimate(load_card(f"{name}&model=another&dialect=vllm"), SEGMENTS).note == "", "all are stored"
+    assert estimated(load_card(f"{name}&model=another&dialect=vllm")).note == "", "all are stored"
 
 
 @pytest.mark.parametrize(("build", "expected"), [(True, "transformers"), (False, "vllm")])

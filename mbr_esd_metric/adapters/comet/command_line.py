@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from mbr_esd_metric.errors import KEPT, InputError, MbrEsdError
+from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments
 
@@ -45,13 +45,13 @@ def report_errors() -> None:
 
     def report(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, KeyboardInterrupt):
-            print(f"\n{program}: interrupted; {KEPT}", file=sys.stderr)
+            print(f"\n{program}: interrupted; {RESUME}", file=sys.stderr)
             raise SystemExit(130)
         cause = next((cause for cause in _chain(error) if isinstance(cause, MbrEsdError)), None)
         if cause is not None:
             print(f"{program}: error: {cause}", file=sys.stderr)
         elif isinstance(error, OSError):
-            print(f"{program}: error: {error}; {KEPT}", file=sys.stderr)
+            print(f"{program}: error: {error}; {RESUME}", file=sys.stderr)
         else:
             previous(kind, error, traceback)
 

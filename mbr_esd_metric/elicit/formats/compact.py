@@ -14,39 +14,37 @@ from typing import cast
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.elicit.prompt import TEXTS_V1
 from mbr_esd_metric.elicit.words import grounded_spans, writable
 
 NONE = "none"
 #: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the
 #: WMT22 sets of quality estimation has more than 11.
 MOST = 12
-_V1 = """\
+#: Sentences of the question, for formats of one side and of both.
+_ERRORS_V1 = """\
+Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
+translation: major <wrong words> minor <other wrong words>"""
+_SEVERITIES_V1 = "major: hard to understand or wrong in meaning. minor: noticed, but does not hinder."
+BOTH_SIDES_V1 = f"""\
+{_ERRORS_V1}
+Write what is left out with the word omitted before it and words copied exactly from the source: \
+omitted major <missing words>
+{_SEVERITIES_V1}"""
+_V1 = f"""\
 You check translations as a professional MQM annotator. Mark the errors in the translation below.
 Answer in one line. Without errors, answer: none
-Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
-translation: major <wrong words> minor <other wrong words>
-major: hard to understand or wrong in meaning. minor: noticed, but does not hinder.
+{_ERRORS_V1}
+{_SEVERITIES_V1}
 
-Source in {source_lang}:
-{source}
-
-Translation in {target_lang}:
-{translation}"""
-_OMISSIONS_V1 = """\
+{TEXTS_V1}"""
+_OMISSIONS_V1 = f"""\
 You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
 out.
 Answer in one line. Without errors, answer: none
-Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
-translation: major <wrong words> minor <other wrong words>
-Write what is left out with the word omitted before it and words copied exactly from the source: \
-omitted major <missing words>
-major: hard to understand or wrong in meaning. minor: noticed, but does not hinder.
+{BOTH_SIDES_V1}
 
-Source in {source_lang}:
-{source}
-
-Translation in {target_lang}:
-{translation}"""
+{TEXTS_V1}"""
 
 #: Escapes inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -61,7 +59,7 @@ _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
 class CompactParser(PlainParser):
-    """Reads compact answers; white space around the whole answer is let pass, nothing else."""
+    """The reader of compact answers. Blanks and line ends around an answer are allowed."""
 
     def read(self, text: str) -> Parsed | Invalid:
         answer = text.strip(" \n")
@@ -102,7 +100,7 @@ class CompactFormat(AnswerFormat):
         return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
     def usual_tokens(self, translation: str) -> int:
-        """Those of JSON by 13 to 51, as on TED en-de in Gemma's tokens."""
+        """A quarter of JSON's, as 13 to 51 on TED en-de in Gemma's tokens."""
         return 16
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
@@ -118,7 +116,7 @@ class CompactFormat(AnswerFormat):
 
 
 class CompactOmissionsFormat(CompactFormat):
-    """As `compact`, and what the translation leaves out: ``omitted``, then as other errors."""
+    """The compact answer, and what the translation leaves out: ``omitted``, then the same as other errors."""
 
     name = "compact-omissions"
     templates = MappingProxyType({"v1": _OMISSIONS_V1})

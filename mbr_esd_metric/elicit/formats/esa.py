@@ -12,31 +12,24 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.elicit.formats.compact import CompactOmissionsFormat, CompactParser
+from mbr_esd_metric.elicit.formats.compact import BOTH_SIDES_V1, CompactOmissionsFormat, CompactParser
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
+from mbr_esd_metric.elicit.prompt import TEXTS_V1
 
-_V1 = """\
+_V1 = f"""\
 You check translations as a professional annotator. First mark the errors in the translation below, and what it leaves \
 out. Then give it a score.
 Write the errors in one line. Without errors, write: none
-Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
-translation: major <wrong words> minor <other wrong words>
-Write what is left out with the word omitted before it and words copied exactly from the source: \
-omitted major <missing words>
-major: hard to understand or wrong in meaning. minor: noticed, but does not hinder.
+{BOTH_SIDES_V1}
 Write the score in a second line, from 0 (nothing of the meaning is there) over 33 (some of it) and 66 (most of it, \
 and few errors) to 100 (perfect): score 66
 
-Source in {source_lang}:
-{source}
-
-Translation in {target_lang}:
-{translation}"""
+{TEXTS_V1}"""
 _SCORE = re.compile(r"score (100|[1-9]?[0-9])")
 
 
 class EsaParser(CompactParser):
-    """Reads the line of errors and the line of the score; both have to be there."""
+    """The reader of a line of errors and a line with the score; an answer needs both."""
 
     def read(self, text: str) -> Parsed | Invalid:
         errors, _, score = text.rstrip(" \n").rpartition("\n")

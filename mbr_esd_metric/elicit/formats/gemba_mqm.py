@@ -24,7 +24,7 @@ from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.formats.json import answer_category
 from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written, is_omission
-from mbr_esd_metric.elicit.prompt import Prompt
+from mbr_esd_metric.elicit.prompt import TEXTS_V1, Prompt
 from mbr_esd_metric.elicit.words import grounded_spans, writable
 from mbr_esd_metric.errors import InputError, MissingDependencyError
 
@@ -49,11 +49,7 @@ accuracy/mistranslation - "words"
 Minor:
 {NO_ERROR}
 
-Source in {{source_lang}}:
-{{source}}
-
-Translation in {{target_lang}}:
-{{translation}}"""
+{TEXTS_V1}"""
 #: A quotation mark has no escape, so words with one cannot be written.
 _ESCAPES = MappingProxyType({'"': "\0"})
 #: The module of the package `gemba` with its question, and the names in it.
@@ -65,7 +61,7 @@ _PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "
 
 
 class GembaMqmParser(PlainParser):
-    """Reads lists of errors, in any letter case and with any white space at the ends of lines."""
+    """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
         """A span is said by its line. Its list says how bad it is, so the severity has no words of its own. Texts that
@@ -114,7 +110,7 @@ class GembaMqmFormat(AnswerFormat):
     free = True
 
     def prompt(self, name: str) -> Prompt:
-        """As for other formats; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
+        """The prompt of that name; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
         return gemba_mqm_prompt() if name == "gemba-mqm" else super().prompt(name)
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:

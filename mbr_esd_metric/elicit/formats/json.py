@@ -16,7 +16,7 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
-from mbr_esd_metric.elicit.prompt import ASKED_CATEGORIES, ASKED_SEVERITIES, OMISSION_TEMPLATES, TEMPLATES
+from mbr_esd_metric.elicit.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
 from mbr_esd_metric.elicit.words import grounded_spans
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
@@ -47,7 +47,7 @@ def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None 
     if not spans:
         return r'\{"errors": \[\]\}'
     first = spans[0] if len(spans) == 1 else f"({'|'.join(spans)})"
-    category, severity = (f"({'|'.join(names)})" for names in (ASKED_CATEGORIES, ASKED_SEVERITIES))
+    category, severity = (f"({'|'.join(names)})" for names in (CATEGORIES, SEVERITIES))
     others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"'
     error = rf"\{{{first}, {others}\}}"
     return rf'\{{"errors": \[({error}(, {error})*)?\]\}}'
@@ -63,9 +63,9 @@ def output_schema(omissions: bool = False) -> dict[str, Any]:
     def item(first: str) -> dict[str, Any]:
         error = {
             first: {"type": "string"},
-            "category": {"type": "string", "enum": list(ASKED_CATEGORIES)},
+            "category": {"type": "string", "enum": list(CATEGORIES)},
             "sub_category": {"type": "string"},
-            "severity": {"type": "string", "enum": list(ASKED_SEVERITIES)},
+            "severity": {"type": "string", "enum": list(SEVERITIES)},
         }
         return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
 
@@ -112,7 +112,7 @@ class JsonFormat(AnswerFormat):
 
 
 class JsonOmissionsFormat(JsonFormat):
-    """As `json`, and what the translation leaves out: ``{"omitted_span": words of the source, "category": ...}``."""
+    """The answer of `json`, and what the translation leaves out: ``{"omitted_span": words of the source, ...}``."""
 
     name = "json-omissions"
     templates = OMISSION_TEMPLATES
@@ -130,5 +130,5 @@ def answer_category(published: str | None) -> tuple[str, str]:
     top, sub = names[0], names[-1]
     if top.startswith("non translation"):
         return "non-translation", "non-translation"
-    category = top if top in ASKED_CATEGORIES else _PARENTS.get(top, "other")
+    category = top if top in CATEGORIES else _PARENTS.get(top, "other")
     return category, sub or category

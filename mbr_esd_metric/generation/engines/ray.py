@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError
+from mbr_esd_metric.errors import RESUME, EngineError, MissingDependencyError
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling, engine_class
 from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
@@ -117,12 +117,12 @@ class _Workers:
                 cause = error.cause
                 if isinstance(cause, EngineError):
                     raise EngineError(str(cause)) from None
-                raise EngineError(f"Ray: {_last_line(cause)}; {KEPT}") from error
+                raise EngineError(f"Ray: {_last_line(cause)}; {RESUME}") from error
             except ray.exceptions.RayError as error:
                 lost += self._replace(actor, batch)
                 if lost > self._copies + _MORE_LOSSES:
                     raise EngineError(
-                        f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {KEPT}"
+                        f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
                     ) from error
                 self._dispatch()
                 continue

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import KEPT, EngineError, MissingDependencyError, first_of
+from mbr_esd_metric.errors import RESUME, EngineError, MissingDependencyError, first_of
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     DEFAULT_CONTEXT,
@@ -157,7 +157,7 @@ class VllmEngine(Engine):
                 with suppress(Exception):  # an engine that died has nothing left to stop
                     engine.abort_request(list(running))
         if too_long:
-            raise EngineError(f"{first_of(too_long, between='; ')}. {KEPT}")
+            raise EngineError(f"{first_of(too_long, between='; ')}. {RESUME}")
 
     def _lora(self) -> Any:
         if self._adapter is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.errors import KEPT
+from mbr_esd_metric.errors import RESUME
 from mbr_esd_metric.report.inputs import Source, comet_input
 from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
 from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
@@ -213,7 +213,7 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, f
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
-        (KeyboardInterrupt(), 130, f"comet-score: interrupted; {KEPT}"),
+        (KeyboardInterrupt(), 130, f"comet-score: interrupted; {RESUME}"),
         (ZeroDivisionError("a bug"), 1, "ZeroDivisionError: a bug"),
     ],
 )
