@@ -264,7 +264,7 @@ class Annotation:
         return not (self.spans or self.points or self.unplaced)
 
     def count(self, severity: Severity) -> int:
-        """How many spans have this severity."""
+        """The number of spans of this severity."""
         return sum(span.severity == severity for span in self.spans)
 
     def check_length(self, length: int) -> None:

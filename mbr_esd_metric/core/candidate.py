@@ -19,7 +19,7 @@ WEIGHTINGS = ("uniform", "model")
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """How probable the model found each token of an answer.
+    """The log-probability of each token of an answer.
 
     Attributes:
         sizes: bytes of the answer's UTF-8 that each token spells, in order; 0 for the closing one.
@@ -31,7 +31,7 @@ class TokenLogprobs:
 
     @classmethod
     def spelling(cls, pieces: Iterable[bytes], logprobs: Iterable[float], text: str) -> TokenLogprobs | None:
-        """Of tokens that spell a text, the closing ones after it; None if they spell something else."""
+        """The tokens that spell a text, the closing ones after it included; None if they spell something else."""
         spelled, at, sizes = text.encode("utf-8", "surrogatepass"), 0, []
         for piece in pieces:
             # The last token may end in half a character, which the text has not.
@@ -44,10 +44,10 @@ class TokenLogprobs:
 
     def total(self, ranges: Iterable[tuple[int, int]]) -> float:
         """The sum over the tokens that spell a byte of one of these half-open ranges; each token counts once."""
-        wanted, total = list(ranges), 0.0
+        spelled, total = list(ranges), 0.0
         ends = accumulate(self.sizes)
         for size, end, logprob in zip(self.sizes, ends, self.logprobs, strict=True):
-            if any(end - size < stop and start < end for start, stop in wanted if size):
+            if any(end - size < stop and start < end for start, stop in spelled if size):
                 total += logprob
         return total
 

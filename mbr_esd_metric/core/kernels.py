@@ -158,7 +158,7 @@ class AnnotationTable:
 
     @cached_property
     def is_major(self) -> npt.NDArray[np.bool_]:
-        """Of each span, (S,)."""
+        """Whether each span is major, (S,)."""
         return np.array([key[2] == "major" for key in self.spans], dtype=bool)
 
     def __len__(self) -> int:

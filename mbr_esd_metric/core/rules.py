@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Rule(ABC):
-    """How one annotation is chosen for a segment."""
+    """A choice of one annotation for a segment."""
 
     #: The name in options: `decide(..., rule=NAME)`, `--rule NAME`, `?rule=NAME`.
     name: ClassVar[str]
@@ -40,7 +40,7 @@ class Rule(ABC):
     #: Whether the choice depends on the utility and the weights of the supports. Other rules only report them.
     by_utility: ClassVar[bool] = False
     #: The similarity that it always maximises; None if `utility` names it.
-    own_utility: ClassVar[str | None] = None
+    fixed_utility: ClassVar[str | None] = None
     #: Whether `n=auto` can work with it: the rule takes the candidate with the highest mean utility.
     stops_early: ClassVar[bool] = False
 
@@ -173,7 +173,7 @@ class MbrCorpus(CorpusRule):
     name = "mbr-corpus"
     description = "the highest expected corpus softdice, over the whole test set"
     by_utility = True
-    own_utility = "softdice"
+    fixed_utility = "softdice"
 
     def statistics(self, problem: DecisionProblem) -> Floats:
         """(a, b) of each hypothesis, shape (n, 2)."""

@@ -184,7 +184,7 @@ class DecisionOptions:
     @property
     def maximised(self) -> str:
         """The name of the similarity by which the rule chooses."""
-        return self.decided_by.own_utility or str(self.utility)
+        return self.decided_by.fixed_utility or str(self.utility)
 
     def described(self) -> dict[str, str]:
         """Option -> value in words, for a file that says how it was made."""
@@ -217,7 +217,7 @@ class DecisionOptions:
                 why = unknown("rule", value, rules(references=False)) if name == "rule" else error
                 raise OptionError(f"{spell(name, value)}: {why}") from None
         changed = replace(self, **values)
-        utility = changed.decided_by.own_utility
+        utility = changed.decided_by.fixed_utility
         if utility is not None and "utility" in changes:
             raise useless(
                 spell("utility", changes["utility"]),

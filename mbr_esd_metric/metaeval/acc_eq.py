@@ -20,13 +20,9 @@ from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, matched
 
 @dataclass(frozen=True, slots=True)
 class AccEq:
-    """A calibrated pairwise accuracy.
+    """A calibrated pairwise accuracy in [0, 1], over the pairs of rated systems, and the segments that have any.
 
-    Attributes:
-        accuracy: in [0, 1], higher is better.
-        epsilon: metric scores at most this far apart count as tied; one of the differences that occur, or 0.
-        segments: the number of segments with a pair of rated systems.
-        pairs: the number of these pairs.
+    `epsilon` is the tie threshold, one of the differences that occur, or 0.
     """
 
     accuracy: float
@@ -59,11 +55,7 @@ class GoldPairs:
 
 
 def gold_pairs(gold: FloatMatrix) -> GoldPairs:
-    """The pairs of `gold` (systems x segments, NaN = unrated).
-
-    Raises:
-        InputError: no segment is rated for two systems.
-    """
+    """The pairs of a gold matrix. Raises `InputError` if no segment is rated for two systems."""
     differences = _differences(gold)
     rated = ~np.isnan(differences)
     pairs = rated.sum(axis=1)
@@ -84,12 +76,10 @@ def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
     For P pairs this takes O(P log P) time and O(P) memory, with one sort and two cumulative sums. The thresholds are
     the pairs' metric differences in ascending order; each pair becomes a tie at its own difference.
 
-    Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        metric: systems x segments, higher is better.
+    Both are score matrices (`matrices`).
 
     Raises:
-        InputError: for matrices that do not fit, or no pair of ratings; see `matrices`.
+        InputError: for matrices that do not fit, or no pair of ratings.
     """
     data = matched(gold, {"metric": metric})
     pairs = gold_pairs(data.gold)

@@ -40,13 +40,12 @@ def breakdown(
     *,
     exact: bool = False,
 ) -> tuple[BreakdownPart, ...]:
-    """Evaluate every metric on every part.
+    """Evaluate every metric on every part. `raters` is as in `spans`, and `exact` as in `spa`.
 
     Args:
         data: the metrics of one language pair.
         labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
-        raters, exact: as in `spans` and `spa`.
 
     Raises:
         InputError: spans that do not fit.

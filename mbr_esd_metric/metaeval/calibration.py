@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
-from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.kernels import Floats, covered
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.matrices import place
@@ -40,24 +40,24 @@ class Predicted:
     Attributes:
         confidence: c of each predicted span, in [0, 1], shape (n,).
         confirmed: y of each predicted span, in [0, 1], shape (n,).
-        found: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
-        found_weight: of each of these things, shape (m,).
         segment: the place of its translation, counted over all systems one after the other, shape (n,).
+        reached: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
+        weight: of each of these things, shape (m,).
     """
 
     confidence: Floats
     confirmed: Floats
-    found: Floats
-    found_weight: Floats
     segment: npt.NDArray[np.intp]
+    reached: Floats
+    weight: Floats
 
     def __len__(self) -> int:
         return len(self.confidence)
 
     def recalibrated(self, by: Recalibration) -> Predicted:
         """The same predicted spans with recalibrated confidences; things without a predicted span stay without one."""
-        found = np.where(self.found < 0, -1.0, by.of(np.maximum(self.found, 0)))
-        return Predicted(by.of(self.confidence), self.confirmed, found, self.found_weight, self.segment)
+        reached = np.where(self.reached < 0, -1.0, by.of(np.maximum(self.reached, 0)))
+        return replace(self, confidence=by.of(self.confidence), reached=reached)
 
 
 def predicted_spans(
@@ -77,7 +77,7 @@ def predicted_spans(
         raise unknown("level", level, CALIBRATION_LEVELS)
     sizes = np.asarray(lengths, dtype=np.int64)
     rows: list[tuple[float, float, int]] = []
-    found: list[tuple[float, float]] = []
+    marks: list[tuple[float, float]] = []
     rated = False
     for (system, segment), size in np.ndenumerate(sizes):
         cells = (rater[system][segment] for rater in human)
@@ -91,32 +91,29 @@ def predicted_spans(
             raise InputError(f"no prediction for {where}, which is rated")
         annotation = as_annotation(cell).on("translation")
         with labelled(where):
-            marked = np.array([_covered(rater, length) for rater in raters], dtype=np.float64)
+            marked = [covered(rater, length, "major") | covered(rater, length, "minor") for rater in raters]
             confidence = _confidences(annotation, length)
-        share = marked.mean(0)
+        share = np.array(marked, dtype=np.float64).mean(0)
         if level == "span":
             for span in annotation:
                 rows.append((float(span.confidence or 0), float(share[span.start : span.end].mean()), at))
             for span in (span for rater in raters for span in rater):
                 weight = 1 / (span.end - span.start) / len(raters)
-                found += [(c, weight) for c in confidence[span.start : span.end].tolist()]
+                marks += [(c, weight) for c in confidence[span.start : span.end].tolist()]
         else:
             over = confidence >= 0
             rows += [(c, y, at) for c, y in zip(confidence[over].tolist(), share[over].tolist(), strict=True)]
-            found += zip(confidence[share > 0].tolist(), share[share > 0].tolist(), strict=True)
+            marks += zip(confidence[share > 0].tolist(), share[share > 0].tolist(), strict=True)
     if not rated:
         raise InputError("no rater has rated any translation")
     confidence, confirmed, number = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-    highest, mass = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return Predicted(confidence, confirmed, highest, mass, number.astype(np.intp))
+    reached, mass = np.array(marks, dtype=np.float64).reshape(-1, 2).T
+    return Predicted(confidence, confirmed, number.astype(np.intp), reached, mass)
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Predicted spans of about the same confidence.
-
-    Confidences are in [low, high), in the last bin up to 1; there are `count` spans, at least 1, with these means.
-    """
+    """The means of `count` predicted spans, at least 1, with confidences in [low, high), in the last bin up to 1."""
 
     low: float
     high: float
@@ -126,11 +123,7 @@ class Bin:
 
 
 def reliability(predicted: Predicted, bins: int = 10) -> list[Bin]:
-    """The predicted spans in bins of equal width, without the empty ones.
-
-    Raises:
-        OptionError: fewer than one bin.
-    """
+    """The predicted spans in bins of equal width, without the empty ones. Raises `OptionError` below one bin."""
     if bins < 1:
         raise OptionError(f"{bins} bins are too few; give 1 or more")
     at = np.minimum((predicted.confidence * bins + 1e-12).astype(np.intp), bins - 1)
@@ -194,21 +187,13 @@ def threshold_curve(predicted: Predicted) -> ThresholdCurve:
     threshold = -threshold
     count = np.bincount(of, minlength=len(threshold)).cumsum()
     right = np.bincount(of, predicted.confirmed, len(threshold)).cumsum()
-    order = np.argsort(-predicted.found, kind="stable")
-    covered = np.concatenate([[0.0], predicted.found_weight[order].cumsum()])
-    # A thing that humans mark is found if its confidence reaches the threshold.
-    reached = covered[np.searchsorted(-predicted.found[order], -threshold, "right")]
-    total = predicted.found_weight.sum()
-    recall = reached / total if total else np.zeros_like(reached)
+    order = np.argsort(-predicted.reached, kind="stable")
+    sums = np.concatenate([[0.0], predicted.weight[order].cumsum()])
+    # A predicted span covers a thing that humans mark if its confidence reaches the threshold.
+    recalled = sums[np.searchsorted(-predicted.reached[order], -threshold, "right")]
+    total = predicted.weight.sum()
+    recall = recalled / total if total else np.zeros_like(recalled)
     return ThresholdCurve(threshold, right / count, recall, count / max(len(predicted), 1))
-
-
-def _covered(annotation: Annotation, length: int) -> npt.NDArray[np.bool_]:
-    annotation.check_length(length)
-    mask = np.zeros(length, dtype=bool)
-    for span in annotation:
-        mask[span.start : span.end] = True
-    return mask
 
 
 def _confidences(annotation: Annotation, length: int) -> Floats:

@@ -1,4 +1,4 @@
-"""What each rule, and the oracle, chooses from the first N candidates of each translation.
+"""The choice of each rule, and of the oracle, among the first N candidates of each translation.
 
 The oracle knows the raters. From each translation's candidates it takes the one with the highest mean similarity to the
 human annotations, so no rule over the same candidates can do better. With one rater it can follow that rater's habits;

@@ -52,12 +52,10 @@ def sampled_score(
     no candidate decides; and for a rule over the whole test set.
     """
     score = decision.score
-    if options.whole_set or blank_decision(source, translation, options) is not None:
+    n = len(candidates)
+    if n < 2 or options.whole_set or blank_decision(source, translation, options) is not None:
         return SampledScore(score, 0.0)
     left_out_of = options.source_of(source, candidates.format)
-    n = len(candidates)
-    if n < 2:
-        return SampledScore(score, 0.0)
     scores = []
     for _ in range(resamples):
         of = rng.integers(0, n, n).tolist()
@@ -73,8 +71,7 @@ def sampled_score(
 class SystemPair:
     """System b against system a on the K segments that both have; the difference is positive if b is better.
 
-    The standard deviations of the difference are that between draws on the same segments, and that between draws and
-    segments.
+    Its standard deviations are that between draws on the same segments, and that between draws and segments.
     """
 
     segments: int
@@ -107,8 +104,7 @@ class SystemPair:
     @property
     def verdict(self) -> str:
         """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
-        low, high = self.other_segments
-        differ = low > 0 or high < 0
+        differ = abs(self.difference) > _Z * self.total_sd
         if not self.sampling_sd:
             return "they differ" if differ else "no difference shown"
         if differ:

@@ -40,12 +40,7 @@ _FEW = 128
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """A correlation, or the mean of several.
-
-    Attributes:
-        value: in [-1, 1], higher is better; 0 if nothing could be computed.
-        groups: the number of correlations in the mean.
-    """
+    """The mean correlation of so many groups, in [-1, 1], higher is better; 0 if nothing could be computed."""
 
     value: float
     groups: int
@@ -53,12 +48,7 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseAccuracy:
-    """The share of pairs of systems that a metric orders as gold does (Kocmi et al. 2021).
-
-    Attributes:
-        accuracy: in [0, 1].
-        pairs: the number of pairs.
-    """
+    """The share of these pairs of systems that a metric orders as gold does, in [0, 1] (Kocmi et al. 2021)."""
 
     accuracy: float
     pairs: int
@@ -70,13 +60,12 @@ def correlation(
     """Correlation of segment scores.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        metric: systems x segments, higher is better.
+        gold, metric: score matrices (`matrices`).
         coefficient: "pearson", "spearman" or "kendall" (tau-b).
         by: "none", "item" or "system", see above.
 
     Raises:
-        InputError: for matrices that do not fit, see `matrices`.
+        InputError: for matrices that do not fit.
         OptionError: for an unknown coefficient or grouping.
     """
     if coefficient not in COEFFICIENTS:
@@ -84,27 +73,19 @@ def correlation(
     if by not in GROUPINGS:
         raise unknown("grouping", by, GROUPINGS)
     data = matched(gold, {"metric": metric}, systems=2 if by == "item" else 1)
-    found = [
-        value
-        for x, y in _groups(data.gold, data.metrics["metric"], by)
-        if (value := coefficient_of(x, y, coefficient)) is not None
-    ]
-    return Correlation(sum(found) / len(found), len(found)) if found else Correlation(0.0, 0)
+    every = [coefficient_of(x, y, coefficient) for x, y in _groups(data.gold, data.metrics["metric"], by)]
+    values = [value for value in every if value is not None]
+    return Correlation(sum(values) / len(values), len(values)) if values else Correlation(0.0, 0)
 
 
 def coefficient_of(gold: FloatVector, metric: FloatVector, coefficient: Coefficient) -> float | None:
     """The correlation of two vectors of the same length; None for fewer than two values, or a constant vector."""
-    if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(metric) == 0:
-        return None
-    return _COEFFICIENTS[coefficient](gold, metric)
+    varied = len(gold) > 1 and np.ptp(gold) != 0 and np.ptp(metric) != 0
+    return _COEFFICIENTS[coefficient](gold, metric) if varied else None
 
 
 def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> Correlation:
-    """Correlation of one score a system.
-
-    Raises:
-        InputError, OptionError: as for `correlation`.
-    """
+    """Correlation of one score a system; errors as of `correlation`."""
     data = matched(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
     return correlation(data.gold, data.metrics["metric"], coefficient)
 

@@ -49,7 +49,7 @@ _FOLDS, _DRAWS = 5, 1000
 
 @dataclass(frozen=True, slots=True)
 class ErrorFree:
-    """How a prediction agrees with gold; positive is a translation without error."""
+    """The agreement of a prediction with gold, in numbers of translations; positive is one without error."""
 
     true_positives: int
     false_positives: int
@@ -90,13 +90,11 @@ class ErrorFree:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """The best result that a score can reach with one threshold, found on the same translations.
+    """The best result that a score can reach with one threshold, chosen on the same translations.
 
-    Attributes:
-        threshold: a score of at least this predicts "without error"; infinity predicts it for none.
-        result: with this threshold.
-        auc: area under the ROC curve: the probability that a translation without error scores above one with errors,
-            where a tie counts half; NaN if only one of the two kinds occurs.
+    A score of at least `threshold` predicts "without error"; infinity predicts it for none. `auc` is the area under
+    the ROC curve: the probability that a translation without error scores above one with errors, where a tie counts
+    half; NaN if only one of the two kinds occurs.
     """
 
     threshold: float
@@ -109,10 +107,8 @@ def gold_labels(
 ) -> FloatMatrix:
     """1 if a translation is without error, 0 if it is not, NaN if nobody rated it; (systems, segments).
 
-    Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        human: error spans of the raters, systems x segments each; without any rater the score alone decides.
-        threshold: of the score, such as 85 for ESA, and 0 for MQM.
+    `gold` is a gold matrix (`matrices`), `threshold` that of its scores, such as 85 for ESA, and 0 for MQM. Without
+    error spans of raters, the score alone decides.
     """
     scores = np.asarray(gold, dtype=np.float64)
     labels: FloatMatrix = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
@@ -184,7 +180,7 @@ class Judged:
         annotation: its spans; None if the metric has none.
         length: of the translation in characters.
         lp: language pair, "" if unknown.
-        document: whose translations belong together in a cross-validation.
+        document: its translations stay together in a cross-validation.
     """
 
     score: float
@@ -195,7 +191,7 @@ class Judged:
 
     @property
     def signals(self) -> dict[str, float]:
-        """Name -> value."""
+        """Name -> value, of those that `ErrorFreeModel` learns from."""
         signals = {"score": self.score, "log length": math.log1p(self.length)}
         if self.annotation is None:
             return signals
@@ -245,7 +241,7 @@ class ErrorFreeModel:
         """The probability of each translation of being without error.
 
         Raises:
-            InputError: a metric without spans for a model that was learnt with them, or scores on another scale.
+            InputError: a metric without spans for a model that learnt with them, or scores on another scale.
         """
         low, high = self.scores
         for one in judged:
@@ -332,11 +328,7 @@ class ErrorFreeModel:
 
 
 def read_error_free(path: str | Path) -> ErrorFreeModel:
-    """The model in a file.
-
-    Raises:
-        InputError: no such file, or something else in it.
-    """
+    """The model in a file. Raises `InputError`: no such file, or something else in it."""
     value = read_json(Path(path).expanduser())
     with reading(str(path)):
         return ErrorFreeModel.from_json(value)
@@ -349,9 +341,9 @@ def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One way to tell translations without error, on translations that it was not learnt on.
+    """One way to tell translations without error, on translations that it was not learnt on; by language pair too.
 
-    `interval` is that of the MCC, 95%, over resampled documents; `by_pair` has the result of each language pair.
+    `interval` is that of the MCC, 95%, over resampled documents.
     """
 
     name: str

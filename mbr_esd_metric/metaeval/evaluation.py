@@ -45,10 +45,9 @@ class Evaluation:
     """The evaluation of one prediction.
 
     Attributes:
-        spa, acc_eq: of Score(E), as in the functions of these names; higher is better.
-        epsilon: acc_eq's tie threshold.
+        spa, acc_eq, epsilon: of Score(E), as in the functions `spa` and `acc_eq`.
         major, minor: predicted spans in the translations that have a gold score.
-        spans: against human annotations; None if none were given.
+        spans: against human annotations; None without any.
         constant: whether Score(E) is the same for all translations with gold; SPA then says nothing.
     """
 
@@ -62,19 +61,16 @@ class Evaluation:
 
 
 class Evaluator:
-    """The human side, checked once and kept for many predictions.
+    """The human side, checked once for many predictions.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        human: annotations of one or more raters, systems x segments each; without any, no span measure is computed.
-        lengths: systems x segments, characters of each translation; needed with `human`.
-        measures: span measures, see `span_measures`.
-        raters: what several raters of one translation count, see `spans`.
+        gold: a gold matrix (`matrices`).
+        human, lengths, measures, raters: as of `spans.evaluate_spans`; without raters no span measure is computed.
         weights: MQM weights of Score(E).
         exact_spa: whether SPA is that of infinitely many permutations, see `spa`.
 
     Raises:
-        InputError: for matrices that do not fit, or no rating; see `matrices` and `spans`.
+        InputError: for matrices that do not fit, or no rating.
         OptionError: for unknown names.
     """
 
@@ -127,12 +123,12 @@ def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper
 def lambda_sweep(
     evaluator: Evaluator, predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
 ) -> dict[float, Evaluation]:
-    """Threshold of the spans' confidence -> the metric without the spans below it.
+    """Threshold in [0, 1] of the spans' confidence -> the metric without the spans below it.
 
     Args:
         evaluator: the human side.
-        predicted: systems x segments of spans with confidences; None only where gold is unrated.
-        lambdas: thresholds in [0, 1].
+        predicted: as of `Evaluator.evaluate`, with confidences.
+        lambdas: the thresholds.
 
     Raises:
         InputError: a span without a confidence in [0, 1], and what `Evaluator.evaluate` raises.
@@ -200,16 +196,10 @@ def precision_recall_curve(
     measure: str = "f1-corpus",
     raters: Raters = "mean",
 ) -> PrecisionRecallCurve:
-    """The curve of predicted spans against those of one or several raters.
+    """The curve of predicted spans, with confidences, against those of one or several raters.
 
-    Args:
-        predicted: systems x segments, spans with confidences.
-        human, lengths, raters: as for `spans.evaluate_spans`.
-        measure: one of those of a corpus: "f1-corpus", "f1-wmt25-corpus", "mpp-corpus", "softdice-corpus".
-
-    Raises:
-        InputError: for what does not fit, see `spans.evaluate_spans`.
-        OptionError: an unknown measure, or one that is no corpus measure.
+    `measure` is one of a corpus: "f1-corpus", "f1-wmt25-corpus", "mpp-corpus" or "softdice-corpus"; any other one
+    is an `OptionError`. The other arguments, and the errors, are those of `spans.evaluate_spans`.
     """
     if span_measure(measure).name not in CORPUS_MEASURES:
         raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
@@ -25,14 +25,14 @@ from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, Spa
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one metric, in one language pair or on average.
+    """The figures of one metric, in one language pair or on average; without ranks and intervals if nothing was tested.
 
     Attributes:
         values: measure -> its value in [0, 1], higher is better: "spa", "acc_eq" and, for a metric with error
             spans, those of `span_measures`.
-        ranks: statistic or measure -> significance cluster from 1; empty if nothing was tested.
+        ranks: statistic or measure -> significance cluster from 1.
         counts: numbers of error spans, added up over the language pairs; None if the metric has no spans.
-        intervals: span measure -> the middle 95% of its bootstrap; empty if nothing was tested.
+        intervals: span measure -> the middle 95% of its bootstrap.
     """
 
     values: Mapping[str, float]
@@ -43,10 +43,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """One metric.
+    """One metric, as in `MetricEntry`.
 
     Attributes:
-        name, uses_reference, signature: as in `MetricEntry`.
         results: one for each language pair, None if the metric is missing.
         average: over the language pairs, None if one is missing.
         daggers: the measures in which it beats every rival significantly in every language pair.
@@ -71,13 +70,10 @@ class Leaderboard:
     """The rows, best average SPA first; metrics that miss a language pair come last.
 
     Attributes:
-        test_set: its name.
-        lps: in the order of the rows' results.
-        rows: the metrics.
+        lps: language pairs in the order of the rows' results.
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each language pair, None if there are no human spans.
-        rivals, alpha: the rivals of the tests behind the daggers, and the p-value up to which a test is significant.
-        settings: everything besides the data that the numbers depend on.
+        rivals, alpha, settings: as in `LeaderboardSettings`, the last one in words.
         notes: what was repaired or left out.
         comparisons: "average", where there are several language pairs, and each pair -> statistic or measure -> the
             comparison of its metrics, whose names end in "-src" or "-ref"; empty if nothing was tested.
@@ -109,13 +105,10 @@ class LeaderboardSettings:
 
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
-        seed: of the tests.
         alpha: a difference with a p-value up to this is significant.
-        measures: of error spans, see `span_measures`.
-        aggregation: what several raters of one translation count, "mean" or "best".
+        measures, aggregation, exact: as in `span_measures`, `spans` (raters) and `spa`.
         against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
-        exact: SPA in the limit of infinitely many permutations, which no order of the systems changes; see `spa`.
         bootstrap: what a resample of the error spans draws.
         order: the order of the systems, in words; SPA depends on it unless it is exact.
     """
@@ -149,8 +142,8 @@ def compute_leaderboard(
     them. These draws take nearly all of the time.
 
     Raises:
-        InputError: data that do not fit; see `metaeval`.
-        OptionError: an unknown measure, or a rival that is not there.
+        InputError: data that do not fit.
+        OptionError: an unknown measure or rival.
     """
     settings = settings or LeaderboardSettings()
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
@@ -159,17 +152,12 @@ def compute_leaderboard(
     keys = list(dict.fromkeys(key for one in evaluated for key in one.entries))
     averaged = _averaged(evaluated, settings)
     signatures = {key: _signature(evaluated, key) for key in keys}
-    rivals = {key: _rivals(key, keys, signatures, settings.against) for key in keys}
-    rows = [
-        LeaderboardRow(
-            *key,
-            signatures[key],
-            tuple(one.results.get(key) for one in evaluated),
-            _average([one.results.get(key) for one in evaluated], _text(key), averaged),
-            _daggers(key, rivals[key], evaluated, settings),
-        )
-        for key in keys
-    ]
+    rows = []
+    for key in keys:
+        results = tuple(one.results.get(key) for one in evaluated)
+        rivals = _rivals(key, keys, signatures, settings.against)
+        average, daggers = _average(results, _text(key), averaged), _daggers(key, rivals, evaluated, settings)
+        rows.append(LeaderboardRow(*key, signatures[key], results, average, daggers))
     comparisons = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
     if len(sets) > 1:
         comparisons = {"average": averaged, **comparisons}
@@ -213,11 +201,11 @@ class _Evaluated:
         if len(entries) < len(data.entries):
             twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
             raise InputError(f"{data.lp}: metric {twice} is there twice; choose one of them by its full name")
-        scores = {_text(key): entry.scores for key, entry in entries.items()}
+        matrices = {_text(key): entry.scores for key, entry in entries.items()}
         tests = (settings.draws, settings.seed)
         comparisons: dict[str, Comparison] = {}
         for statistic in STATISTICS:
-            contest = prepare(data.gold, scores, statistic, "pairs", settings.exact)
+            contest = prepare(data.gold, matrices, statistic, "pairs", settings.exact)
             done = progress if statistic == "spa" else None
             ranking = rank_contest(contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done)
             comparisons[statistic] = Comparison(ranking)
@@ -228,7 +216,7 @@ class _Evaluated:
             spans = data.span_scores(evaluator)
             human = evaluator.gold_counts
         if spans:
-            named = {_text(key): found for key, found in spans.items()}
+            named = {_text(key): scores for key, scores in spans.items()}
             for measure in settings.measures:
                 ranking = rank_contest(SpanContest(named, measure), *tests, alpha=settings.alpha)
                 bootstrap = resampled(named, measure, *tests, settings.bootstrap) if settings.draws else None
@@ -254,17 +242,15 @@ def _result(
 
 def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Comparison]:
     """Statistic or measure -> the comparison by the mean over the language pairs; empty if nothing was tested."""
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     for what in (*STATISTICS, *settings.measures) if settings.draws else ():
         each = [one.comparisons[what] for one in evaluated if what in one.comparisons]
         if len(each) < len(evaluated) or not set.intersection(*(set(one.ranking.names) for one in each)):
             continue
         parts = [one.resampled for one in each if one.resampled is not None]
-        found[what] = Comparison(
-            average_ranking([one.ranking for one in each], alpha=settings.alpha),
-            mean_resampled(parts) if parts else None,
-        )
-    return found
+        ranking = average_ranking([one.ranking for one in each], alpha=settings.alpha)
+        comparisons[what] = Comparison(ranking, mean_resampled(parts) if parts else None)
+    return comparisons
 
 
 def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str, Comparison]) -> Result | None:
@@ -272,10 +258,8 @@ def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str,
     if len(present) < len(results):
         return None
     shared = [what for what in present[0].values if all(what in result.values for result in present)]
-    counts = [result.counts for result in present if result.counts is not None]
-    total = None
-    if len(counts) == len(present):
-        total = SpanCounts(*(sum(getattr(c, f.name) for c in counts) for f in fields(SpanCounts)))
+    counts = [astuple(result.counts) for result in present if result.counts is not None]
+    total = SpanCounts(*map(sum, zip(*counts, strict=True))) if len(counts) == len(present) else None
     values = {what: sum(result.values[what] for result in present) / len(present) for what in shared}
     ranks, intervals = _tested(name, averaged)
     return Result(values, ranks, total, intervals)
@@ -292,13 +276,13 @@ def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str,
 
 def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
     """The signature of a metric; those of the language pairs where they differ."""
-    found = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
-    return " ; ".join(text for text in found if text is not None) or None
+    signatures = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
+    return " ; ".join(text for text in signatures if text is not None) or None
 
 
 def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]) -> list[Key]:
     """The rivals that `against` names for one row; none if one of them does not exist for it."""
-    found = []
+    rivals = []
     for name in against:
         named = [k for k in keys if name in (k[0], _text(k))]
         if not named:
@@ -311,8 +295,8 @@ def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None],
             named = [k for k in ruled if _same_model(signatures[k], signatures[key])]
         if not named:
             return []  # another model, or none of ours: there is nothing to beat
-        found += named
-    return found
+        rivals += named
+    return rivals
 
 
 def _same_model(a: str | None, b: str | None) -> bool:

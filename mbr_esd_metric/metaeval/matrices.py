@@ -36,7 +36,7 @@ class Matched:
 
 
 def place(system: int, segment: int) -> str:
-    """How messages name a cell of a matrix: both numbers counted from 1, as in a file."""
+    """The name of a cell of a matrix in messages: both numbers counted from 1, as in a file."""
     return f"system {system + 1}, segment {segment + 1}"
 
 

@@ -25,7 +25,7 @@ class MetricEntry:
     Attributes:
         name: base name, the same in every language pair.
         uses_reference: whether it saw a reference.
-        scores: systems x segments, higher is better.
+        scores: a score matrix (`matrices`).
         spans: systems x segments; None if the metric has no error spans.
         signature: what the scores depend on, if known.
     """
@@ -44,14 +44,12 @@ class MetricEntry:
 
 @dataclass(frozen=True, eq=False)
 class MetricSet:
-    """All metrics of one language pair, on the same translations.
+    """All metrics of one language pair, such as "en-de", on the same translations.
 
     Attributes:
-        lp: such as "en-de".
-        gold: systems x segments, NaN if unrated, higher is better.
+        gold: a gold matrix (`matrices`).
         lengths: systems x segments, characters of each translation.
         human: one or several sets of human spans, systems x segments each.
-        entries: the metrics.
         notes: what readers of the table should know.
     """
 
@@ -64,17 +62,17 @@ class MetricSet:
 
     @property
     def constant(self) -> list[str]:
-        """The metrics that say the same of every translation: `spa.constant_metrics`."""
+        """The names of `spa.constant_metrics`."""
         return constant_metrics(self.gold, [(entry.name, entry.scores) for entry in self.entries])
 
     def span_scores(self, evaluator: SpanEvaluator) -> dict[Key, SpanScores]:
         """The evaluation of each metric that has error spans; errors name the metric."""
-        found = {}
+        scores = {}
         for entry in self.entries:
             if entry.spans is not None:
                 with labelled(f"{entry.name} in {self.lp}"):
-                    found[entry.key] = evaluator.evaluate(entry.spans)
-        return found
+                    scores[entry.key] = evaluator.evaluate(entry.spans)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +95,7 @@ class Scores:
 class ScoredSet:
     """Scores of one language pair over the same translations; the systems have the same order in all of them.
 
-    Attributes:
-        lp: such as "en-de".
-        documents: the document of each segment.
-        notes: what readers of a table should know.
+    `documents` are those of each segment, `notes` what readers of a table should know.
     """
 
     lp: str
@@ -111,6 +106,6 @@ class ScoredSet:
 
     @property
     def constant(self) -> list[str]:
-        """The metrics that say the same of every translation: `spa.constant_metrics`."""
+        """The names of `spa.constant_metrics`."""
         scores = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
         return [] if self.gold.segments is None else constant_metrics(self.gold.segments, scores)

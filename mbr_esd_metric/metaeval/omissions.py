@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, as_annotation
+from mbr_esd_metric.core.annotation import ErrorSpan, as_annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
@@ -82,22 +82,18 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                 prediction = predicted[system][segment]
                 if prediction is None:
                     raise InputError(f"no prediction for {place(system, segment)}, which is rated")
-                counts.update(_counted(as_annotation(prediction), as_annotation(human)))
+                spans, human_spans = ([*as_annotation(one).on("source")] for one in (prediction, human))
+                counts.update(
+                    predicted=len(spans),
+                    right=sum(_meets(span, human_spans) for span in spans),
+                    gold=len(human_spans),
+                    found=sum(_meets(span, spans) for span in human_spans),
+                    unplaced=len(as_annotation(prediction).unplaced),
+                    rated=1,
+                )
     if not counts["rated"]:
         raise InputError("no rater has rated any translation")
     return OmissionScores(**counts)
-
-
-def _counted(prediction: Annotation, human: Annotation) -> dict[str, int]:
-    predicted_spans, human_spans = list(prediction.on("source")), list(human.on("source"))
-    return {
-        "predicted": len(predicted_spans),
-        "right": sum(_meets(span, human_spans) for span in predicted_spans),
-        "gold": len(human_spans),
-        "found": sum(_meets(span, predicted_spans) for span in human_spans),
-        "unplaced": len(prediction.unplaced),
-        "rated": 1,
-    }
 
 
 def _meets(span: ErrorSpan, others: Sequence[ErrorSpan]) -> bool:

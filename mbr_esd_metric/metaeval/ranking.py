@@ -52,22 +52,15 @@ def rank_metrics(
     exact: bool = False,
     progress: DrawsDone | None = None,
 ) -> Ranking:
-    """Order `metrics` by `statistic`, test every pair, and put them in clusters.
+    """Order `metrics` by `statistic`, test every pair as `perm_both` does, and put them in clusters.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        metrics: name -> systems x segments.
-        statistic: "spa" or "acc_eq".
+        gold, statistic, seed, missing, exact: as of `perm_both`; errors too.
+        metrics: name -> score matrix (`matrices`).
         k: draws of each test; 0 tests nothing, and every metric is a cluster of its own.
-        seed: of each test; so each is the one that `perm_both` does.
         alpha: two metrics differ if the p-value is at most this.
         stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
-        missing, exact: for SPA, see `matrices.packed` and `spa`.
         progress: see `Contest.tests`.
-
-    Raises:
-        InputError: for matrices that do not fit; see `matrices`.
-        OptionError: for an unknown statistic.
     """
     contest = prepare(gold, dict(metrics), statistic, missing, exact)
     return rank_contest(contest, k, seed, alpha=alpha, stop=stop, progress=progress)
@@ -109,13 +102,9 @@ def average_ranking(
 ) -> Ranking:
     """The ranking by the weighted mean of several rankings' values, such as SPA and acc_eq over three language pairs.
 
-    The draws of the single tests are added up, draw by draw, into draws of the mean. If a test stopped early, its draws
-    are repeated.
-
-    Args:
-        rankings: one or more, with draws; metrics that are not in all of them are left out.
-        weights: one per ranking, adding up to 1; None weighs them alike.
-        alpha: as for `rank_metrics`.
+    Metrics that are not in all rankings are left out. The weights, one per ranking, add up to 1; None weighs them
+    alike. The draws of the single tests are added up, draw by draw, into draws of the mean. If a test stopped early,
+    its draws are repeated.
 
     Raises:
         InputError: for no ranking, no common metric, or the wrong number of weights.
@@ -136,14 +125,11 @@ def average_ranking(
         for pair in combinations(values, 2):
             single = [r.draws[pair] if pair in r.draws else -r.draws[pair[1], pair[0]] for r in rankings]
             longest = max(map(len, single))
-            draws[pair] = np.sum(
-                [w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)], axis=0
-            )
-    # As in `Contest.test`: equal differences count as reached.
-    reached = {
-        pair: float((drawn >= values[pair[0]] - values[pair[1]] - 1e-12).mean()) for pair, drawn in draws.items()
-    }
-    return _ranked(values, reached, draws, alpha)
+            weighted = [w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)]
+            draws[pair] = np.sum(weighted, axis=0)
+    # As in `Contest.tests`: equal differences count as reached.
+    p_values = {(a, b): float((drawn >= values[a] - values[b] - 1e-12).mean()) for (a, b), drawn in draws.items()}
+    return _ranked(values, p_values, draws, alpha)
 
 
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:

@@ -71,11 +71,7 @@ class ScoreStatistic:
         return self.level == "sys" and self.kind != "spa"
 
     def of_segments(self, gold: FloatMatrix, metric: FloatMatrix, *, exact: bool = False) -> float:
-        """The value for scores of segments; scores of systems are their means. `exact` is for SPA.
-
-        Raises:
-            InputError: for matrices that do not fit, see `matrices`.
-        """
+        """The value for score matrices (`matrices`); scores of systems are their means. `exact` is for SPA."""
         if self.kind == "spa":
             return spa(gold, metric, missing="pairs", exact=exact)
         if self.kind == "acc_eq":
@@ -85,11 +81,7 @@ class ScoreStatistic:
         return correlation(gold, metric, cast(Coefficient, self.kind), self.by).value
 
     def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
-        """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs.
-
-        Raises:
-            InputError: for vectors that do not fit.
-        """
+        """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs."""
         if self.kind == "accuracy":
             return pairwise_accuracy(scores).accuracy
         ((gold, metric),) = scores
@@ -111,11 +103,7 @@ SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
 
 
 def score_statistic(name: str) -> ScoreStatistic:
-    """The statistic of that name.
-
-    Raises:
-        OptionError: an unknown name, with the nearest ones.
-    """
+    """The statistic of that name. Raises `OptionError` with the nearest names if there is none."""
     if name not in SCORE_STATISTICS:
         raise unknown("statistic", name, SCORE_STATISTICS)
     return SCORE_STATISTICS[name]
@@ -183,10 +171,7 @@ def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One comparison of metrics.
-
-    Several language pairs go into the accuracy of systems alone; the weights of a task set add up to 1.
-    """
+    """One comparison of metrics; only the accuracy takes several language pairs. The weights of a set add up to 1."""
 
     statistic: ScoreStatistic
     lps: tuple[str, ...]
@@ -198,7 +183,6 @@ class Overall:
     """The overall score of each metric.
 
     Attributes:
-        tasks: with weights.
         values: metric -> its value in each task, None if it lacks the scores.
         overall: metric -> the weighted average in [0, 1], of the metrics that are in every task, best first.
     """
@@ -209,22 +193,14 @@ class Overall:
 
 
 def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
-    """The tasks of a year, for these language pairs.
-
-    Raises:
-        OptionError: an unknown task set.
-    """
+    """The tasks of a year, for these language pairs. Raises `OptionError`: an unknown task set."""
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
     return TASK_SETS[name](tuple(one.lp for one in sets))
 
 
 def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
-    """Evaluate every metric in every task, and average by weights that add up to 1; `exact` is for SPA.
-
-    Raises:
-        InputError: scores that do not fit.
-    """
+    """Evaluate every metric in every task, and average by weights; `exact` and errors are as of `evaluate`."""
     by_name = {one.lp: one for one in sets}
     columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
     keys = dict.fromkeys(key for one in sets for key in one.metrics)

@@ -38,12 +38,7 @@ _Singles: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class EarlyStop:
-    """Stop drawing as soon as the verdict is clear; mt-metrics-eval's WMT tasks use blocks of 100.
-
-    Attributes:
-        block: the number of draws between two checks.
-        low, high: stop if the p-value so far is below `low` or above `high`.
-    """
+    """Stop drawing if the p-value after a block of draws is below `low` or above `high`, as mt-metrics-eval does."""
 
     block: int = 100
     low: float = 0.02
@@ -52,12 +47,9 @@ class EarlyStop:
 
 @dataclass(frozen=True, slots=True)
 class PermBoth:
-    """The outcome of one test.
+    """The outcome of one test: a p-value, small if b is better than a; and the statistic of b minus that of a.
 
-    Attributes:
-        p_value: small if b is better than a.
-        delta: statistic of b minus that of a.
-        draws: the k (or fewer, see `EarlyStop`) differences under the null hypothesis.
+    `draws` are the k (or fewer, see `EarlyStop`) differences under the null hypothesis.
     """
 
     p_value: float
@@ -80,17 +72,15 @@ def perm_both(
     """Test whether metric `b` agrees with `gold` better than metric `a`.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        a, b: systems x segments.
+        gold, a, b: score matrices (`matrices`).
         statistic: "spa" or "acc_eq".
         k: draws; the p-value's standard error is at most ``0.5 / sqrt(k)``.
-        seed: of the draws.
         stop: when to draw fewer; None draws all k.
-        missing: for SPA, see `matrices.packed`.
-        exact: for SPA, see `spa`; permutations that just reach a lead then count half.
+        missing, exact: for SPA, see `matrices.packed` and `spa`; if exact, permutations that just reach a lead count
+            half.
 
     Raises:
-        InputError: for matrices that do not fit; see `matrices`.
+        InputError: for matrices that do not fit.
         OptionError: for an unknown statistic, or k < 1.
     """
     contest = prepare(gold, {"a": a, "b": b}, statistic, missing, exact)

@@ -55,13 +55,12 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     """Soft Pairwise Accuracy of `metric` against `gold`, in [0, 1], higher is better.
 
     Args:
-        gold: systems x segments, NaN if unrated, higher is better.
-        metric: systems x segments, higher is better.
+        gold, metric: score matrices (`matrices`).
         missing: what to do if systems are rated on different segments, see `matrices.packed`.
         exact: take the limit of infinitely many permutations, which no order of the systems changes.
 
     Raises:
-        InputError: for matrices that do not fit, or ratings that cannot be compared; see `matrices`.
+        InputError: for matrices that do not fit, or ratings that cannot be compared.
     """
     data = packed(matched(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values
@@ -82,8 +81,8 @@ def constant_notes(constant: Mapping[str, Sequence[str]], exact: bool) -> list[s
     if not where:
         return []
     why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
-    found = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in where.items())
-    return [f"one score for everything, so that SPA says nothing and {why}: {found}"]
+    metrics = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in where.items())
+    return [f"one score for everything, so that SPA says nothing and {why}: {metrics}"]
 
 
 def exact_notes(exact: bool) -> list[str]:
@@ -99,12 +98,8 @@ def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
     arithmetic is float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and
     rounding decides.
 
-    Args:
-        scores: (systems, segments). Where some are NaN, each pair is compared on the segments that both have, and the
-            p-value of a pair without any is NaN.
-
-    Returns:
-        (systems, systems).
+    From (systems, segments) to (systems, systems). Where scores are NaN, each pair is compared on the segments that
+    both have, and the p-value of a pair without any is NaN.
     """
     systems, segments = scores.shape
     p_values = np.full((systems, systems), np.nan)
@@ -154,12 +149,7 @@ def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
 
 
 def exact_p(differences: FloatVector, unit: float | None) -> float:
-    """P(S > T) + P(S = T) / 2.
-
-    Args:
-        differences: d, (segments,).
-        unit: all of d are multiples of it; None if there is no such unit.
-    """
+    """P(S > T) + P(S = T) / 2 of d (segments,), multiples of `unit`; None if there is no such unit."""
     if unit is not None:
         whole = np.rint(differences / unit).astype(np.int64)
         if (p := _on_a_grid(whole)) is not None:

@@ -49,7 +49,6 @@ class SpanMeasure:
     """One measure, in [0, 1], higher is better.
 
     Attributes:
-        name: as `span_measure` takes it.
         statistics: of a prediction, a gold annotation and the length of the translation. For a mean over translations,
             the value and 1; for a measure of the corpus, the credit of the prediction, the most that it could be, and
             the same for gold.
@@ -147,11 +146,11 @@ def span_measure(name: str) -> SpanMeasure:
 
 def expanded(names: Sequence[str]) -> tuple[str, ...]:
     """The names, with "NAME-parts" replaced by the measure, its precision and its recall; they are not checked."""
-    found: list[str] = []
+    measures: list[str] = []
     for name in names:
         whole = name.removesuffix("-parts")
-        found += [name] if whole == name else [whole, *(f"{whole}-{part}" for part in PARTS)]
-    return tuple(dict.fromkeys(found))
+        measures += [name] if whole == name else [whole, *(f"{whole}-{part}" for part in PARTS)]
+    return tuple(dict.fromkeys(measures))
 
 
 def _ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:

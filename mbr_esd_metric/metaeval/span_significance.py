@@ -79,11 +79,11 @@ class SpanContest(Contest):
         def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
             swapped = coins(rng, count, 1, segments)[:, 0].astype(np.float64)
             moved = {name: swapped @ self._sums[name] for name in {name for pair in pairs for name in pair}}
-            found = {}
+            deltas = {}
             for a, b in pairs:
                 change = moved[b] - moved[a]
-                found[a, b] = self._value(self._totals[b] - change) - self._value(self._totals[a] + change)
-            return found
+                deltas[a, b] = self._value(self._totals[b] - change) - self._value(self._totals[a] + change)
+            return deltas
 
         return draw
 
@@ -91,11 +91,7 @@ class SpanContest(Contest):
 def resampled(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> Resampled:
-    """Paired bootstrap of several metrics: k resamples of the units; scores and errors as of `SpanContest`.
-
-    Raises:
-        OptionError: also k < 1.
-    """
+    """Paired bootstrap of several metrics: k >= 1 resamples of the units; scores and errors as of `SpanContest`."""
     if k < 1:
         raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
     sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)
@@ -114,7 +110,7 @@ def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
 def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
     """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
 
-    `statistics` are (systems, segments, width), NaN if unrated.
+    `statistics` are those of `SpanScores`.
 
     Raises:
         InputError: metrics that are not rated on the same translations, or no rating.

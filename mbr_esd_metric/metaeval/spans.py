@@ -29,12 +29,7 @@ RATERS: tuple[Raters, ...] = ("mean", "best")
 
 @dataclass(frozen=True, slots=True)
 class SpanCounts:
-    """Numbers of error spans in the rated translations.
-
-    Attributes:
-        major, minor: of the prediction.
-        gold_major, gold_minor: of the raters; if several rated a translation, their mean.
-    """
+    """Numbers of error spans in the rated translations; if several rated one, the mean of their gold spans counts."""
 
     major: float
     minor: float
@@ -54,7 +49,6 @@ class SpanScores:
 
     Attributes:
         values: measure -> its value in [0, 1], higher is better.
-        counts: numbers of spans.
         rated: the number of translations that somebody rated.
         statistics: measure -> the statistics behind its value, (systems, segments, width of the measure); NaN if
             unrated.
@@ -113,7 +107,7 @@ def rater_agreement(
         if any(cell is not None for other in others for row in other for cell in row):
             for name, values in SpanEvaluator(others, lengths, measures, raters).evaluate(one).statistics.items():
                 sums[name] = sums.get(name, 0) + np.nansum(values, axis=(0, 1))
-    return {name: float(span_measure(name).value(found)) for name, found in sums.items()}
+    return {name: float(span_measure(name).value(total)) for name, total in sums.items()}
 
 
 class SpanEvaluator:

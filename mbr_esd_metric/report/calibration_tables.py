@@ -23,14 +23,14 @@ from mbr_esd_metric.metaeval.calibration import (
 )
 from mbr_esd_metric.report.plots import Curve, plot_curves
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating
-from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, table_of
 
 
 def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
     human = [[[_translation(o) for o in column.ratings]] for column in table.columns if column.human]
     lengths = [[len(text.translation) for text in table.rows]]
-    found: dict[str, Predicted] = {}
+    by_metric: dict[str, Predicted] = {}
     for column in table.columns:
         annotations = [_translation(rating) for rating in column.ratings]
         spans = [span for annotation in annotations if annotation for span in annotation]
@@ -38,13 +38,13 @@ def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[s
             continue
         both = [[[a if b is not None else None for a, b in zip(rater[0], annotations, strict=True)]] for rater in human]
         if any(annotation is not None for rater in both for annotation in rater[0]):
-            found[column.name] = predicted_spans([annotations], both, lengths, level)
-    return found
+            by_metric[column.name] = predicted_spans([annotations], both, lengths, level)
+    return by_metric
 
 
 def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
-    """The predicted, recalibrated by what the other half teaches of the sources, one for each translation; by itself
-    where a half is empty."""
+    """The predicted spans, recalibrated by those of the other half of the sources, one for each translation; by their
+    own where a half is empty."""
     half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
     of = half[predicted.segment]
     confidence = predicted.confidence.copy()
@@ -60,25 +60,23 @@ def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Ta
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[TableRow] = []
     for level in CALIBRATION_LEVELS:
-        for name, found in predicted_of(table, level).items():
-            curve = threshold_curve(found)
-            crossed = cross_fitted(found, [text.source for text in table.rows])
-            again = {Column("ece_recalibrated", "ECE, recalibrated"): found.recalibrated(by)} if by else {}
-            rows.append(
-                {
-                    Column("metric", "metric"): name,
-                    Column("level", "per"): level,
-                    Column("predicted", "predicted"): len(found),
-                    Column("confidence", "mean confidence"): float(found.confidence.mean()),
-                    Column("confirmed", "confirmed"): float(found.confirmed.mean()),
-                    Column("ece", "ECE"): calibration_error(found),
-                    Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
-                    **{column: calibration_error(one) for column, one in again.items()},
-                    Column("average_precision", "average precision"): curve.average_precision,
-                    Column("best_f1", "best F1"): curve.best_f1,
-                    Column("mean_risk", "mean risk"): curve.mean_risk,
-                }
-            )
+        for name, predicted in predicted_of(table, level).items():
+            curve = threshold_curve(predicted)
+            crossed = cross_fitted(predicted, [text.source for text in table.rows])
+            row: dict[Column, Value | Cell] = {
+                Column("metric", "metric"): name,
+                Column("level", "per"): level,
+                Column("predicted", "predicted"): len(predicted),
+                Column("confidence", "mean confidence"): float(predicted.confidence.mean()),
+                Column("confirmed", "confirmed"): float(predicted.confirmed.mean()),
+                Column("ece", "ECE"): calibration_error(predicted),
+                Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
+            }
+            if by:
+                row[Column("ece_recalibrated", "ECE, recalibrated")] = calibration_error(predicted.recalibrated(by))
+            row[Column("average_precision", "average precision")] = curve.average_precision
+            row[Column("best_f1", "best F1")] = curve.best_f1
+            rows.append(row | {Column("mean_risk", "mean risk"): curve.mean_risk})
     notes = (
         "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
         "the severity; the mean over raters",
@@ -91,7 +89,7 @@ def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Ta
 def reliability_tables(table: RatingTable) -> list[Table]:
     """One table a metric: confidence and confirmation in each bin that has predicted spans."""
     tables = []
-    for name, found in predicted_of(table).items():
+    for name, predicted in predicted_of(table).items():
         rows: list[TableRow] = [
             {
                 Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
@@ -99,7 +97,7 @@ def reliability_tables(table: RatingTable) -> list[Table]:
                 Column("confidence", "mean confidence"): b.confidence,
                 Column("confirmed", "confirmed"): b.confirmed,
             }
-            for b in reliability(found)
+            for b in reliability(predicted)
         ]
         tables.append(table_of(f"{name}: reliability per span", rows))
     return tables
@@ -113,10 +111,10 @@ def calibration_curves(table: RatingTable) -> Mapping[str, Sequence[Curve]]:
     """The curves of `PANELS`; each has at most 200 points."""
     panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
     panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
-    for name, found in predicted_of(table).items():
-        full = reliability(found)
+    for name, predicted in predicted_of(table).items():
+        full = reliability(predicted)
         panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
-        curve = threshold_curve(found)
+        curve = threshold_curve(predicted)
         at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
         for panel, x, y in (("precision", curve.recall, curve.precision), ("risk", curve.coverage, curve.risk)):
             panels[panel].append(Curve(name, tuple(x[at].tolist()), tuple(y[at].tolist())))
@@ -134,11 +132,11 @@ def calibration_plot(table: RatingTable) -> Any:
 
 def calibration_html(table: RatingTable) -> str:
     """Reliability of every metric with confidences, as HTML for the viewer's page; "" where there is none."""
-    found = predicted_of(table)
-    if not found:
+    by_metric = predicted_of(table)
+    if not by_metric:
         return ""
     parts = ['<details id="calibration"><summary>Calibration: how often is a span confirmed by a human?</summary>']
-    for name, of in found.items():
+    for name, of in by_metric.items():
         full = reliability(of)
         dots = "".join(
             f'<circle cx="{20 + 160 * b.confidence:.1f}" cy="{180 - 160 * b.confirmed:.1f}" '

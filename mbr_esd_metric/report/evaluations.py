@@ -1,4 +1,4 @@
-"""How predictions are evaluated in oracle, lambda sweep and precision-recall curves; their tables and plots."""
+"""The evaluation of predictions in oracle, lambda sweep and precision-recall curves; their tables and plots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[str | float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How predictions are evaluated; see `Evaluator`.
+    """The options of an `Evaluator`.
 
     Attributes:
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
@@ -63,14 +63,14 @@ class Measuring:
         return Evaluator(gold, human, test_set.lengths, self.measures, self.aggregation, exact_spa=self.exact)
 
     def notes(self, test_set: TestSet) -> list[str]:
-        """What was repaired in a test set, and which segments SPA uses."""
+        """Notes on repairs of a test set, and on the segments that SPA uses."""
         return [*test_set.notes, *missing_notes(test_set)]
 
 
 def evaluation_table(
     title: str,
     labels: Sequence[Column],
-    found: Mapping[str, Mapping[Row, Evaluation]],
+    evaluations: Mapping[str, Mapping[Row, Evaluation]],
     pairs: Sequence[str],
     measuring: Measuring,
     notes: Sequence[str],
@@ -82,18 +82,18 @@ def evaluation_table(
 
     Args:
         title, labels: above the table, and the first columns.
-        found: language pair -> row -> evaluation; the cells of a pair that lacks a row are empty.
+        evaluations: language pair -> row -> evaluation; the cells of a pair that lacks a row are empty.
         pairs, measuring: the language pairs, in order, and how the evaluations were made.
         notes: below the table, before that on rows with one score for everything, which `named` names.
         rated: whether a column says how many translations were rated.
     """
     rows: list[TableRow] = []
-    for row in dict.fromkeys(row for of in found.values() for row in of):
+    for row in dict.fromkeys(row for of in evaluations.values() for row in of):
         cells: dict[Column, Value | Cell] = dict(zip(labels, row, strict=True))
         for pair in pairs:
-            cells |= evaluation_row(measuring.measures, found.get(pair, {}).get(row), pair, rated)
+            cells |= evaluation_row(measuring.measures, evaluations.get(pair, {}).get(row), pair, rated)
         rows.append(cells)
-    constant = {pair: [named(row) for row, one in of.items() if one.constant] for pair, of in found.items()}
+    constant = {pair: [named(row) for row, one in of.items() if one.constant] for pair, of in evaluations.items()}
     below = (*exact_notes(measuring.exact), *notes, *constant_notes(constant, measuring.exact))
     return table_of(title, rows, below)
 
@@ -125,12 +125,12 @@ def evaluation_panels(
     panels: dict[str, list[Curve]] = {}
     guides = guides or {}
     for label, points in (*lines.items(), *guides.items()):
-        x, found = tuple(at for at, _ in points), [evaluation for _, evaluation in points]
-        values = {"spa": tuple(e.spa for e in found), "acc_eq": tuple(e.acc_eq for e in found)}
-        if all(e.spans for e in found):
-            values |= {name: tuple(e.spans.values[name] for e in found if e.spans) for name in measures}
+        x, evaluations = tuple(at for at, _ in points), [evaluation for _, evaluation in points]
+        values = {"spa": tuple(e.spa for e in evaluations), "acc_eq": tuple(e.acc_eq for e in evaluations)}
+        if all(e.spans for e in evaluations):
+            values |= {name: tuple(e.spans.values[name] for e in evaluations if e.spans) for name in measures}
         if spans:
-            values["spans"] = tuple(float(e.major + e.minor) for e in found)
+            values["spans"] = tuple(float(e.major + e.minor) for e in evaluations)
         for name, y in values.items():
             panels.setdefault(MEASURE_TITLES.get(name, name), []).append(Curve(label, x, y, guide=label in guides))
     return panels
@@ -139,19 +139,15 @@ def evaluation_panels(
 def precision_recall_curves(
     test_set: TestSet, predicted: Mapping[str, AnnotationMatrix], measure: str, measuring: Measuring
 ) -> dict[str, PrecisionRecallCurve]:
-    """The curve of each metric.
-
-    Raises:
-        InputError: no human ratings, or spans that do not fit.
-    """
+    """The curve of each metric. Raises `InputError`: no human ratings, or spans that do not fit."""
     human = list(test_set.human(measuring.raters).values())
     if not human:
         raise InputError(f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with")
-    found = {}
+    curves = {}
     for name, spans in predicted.items():
         with labelled(f"{name}, {test_set.lp}"):
-            found[name] = precision_recall_curve(spans, human, test_set.lengths, measure, measuring.aggregation)
-    return found
+            curves[name] = precision_recall_curve(spans, human, test_set.lengths, measure, measuring.aggregation)
+    return curves
 
 
 def precision_recall_table(
@@ -189,12 +185,11 @@ def precision_recall_panels(
 ) -> dict[str, Sequence[Curve]]:
     """One panel for each measure, of (language pair, measure) -> metric -> curve. A metric without any span has none.
 
-    Raises:
-        InputError: no metric has a span.
+    Raises `InputError` if no metric has a span.
     """
     panels: dict[str, list[Curve]] = {}
-    for (pair, measure), found in curves.items():
-        for name, curve in found.items():
+    for (pair, measure), by_metric in curves.items():
+        for name, curve in by_metric.items():
             x, y = [p.recall for p in curve.points[1:]], [p.precision for p in curve.points[1:]]
             if x:
                 title = f"precision, {MEASURE_TITLES.get(measure, measure)}"

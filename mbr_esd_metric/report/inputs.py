@@ -10,23 +10,41 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision_problem import Hypotheses
+from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.decoding.file import decided_records, file_options
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import read_annotations
+from mbr_esd_metric.elicit.parse import Invalid
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.paths import plain_name, short_names
 from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
-from mbr_esd_metric.report.distribution import distribution
-from mbr_esd_metric.report.rating_table import CandidateInput, RatingInput, RatingTable, SegmentRating, Text, join
+from mbr_esd_metric.report.rating_table import (
+    AnnotationCount,
+    CandidateInput,
+    Distribution,
+    RatingInput,
+    RatingTable,
+    SegmentRating,
+    Text,
+    join,
+)
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
@@ -83,21 +101,20 @@ def read_table(
     texts: dict[tuple[str, str], Text] = {}
     notes: list[str] = []
     if test_set is not None:
-        for row in _texts(test_set):
-            texts[row.system, row.id] = row
+        texts = {(text.system, text.id): text for text in _texts(test_set)}
         inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
     with_decisions = "decisions" in kinds.values()
     if not with_decisions:
         sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
-    sampled: dict[tuple[str, str], Path] = {}
+    first_files: dict[tuple[str, str], Path] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         summary, of_source, decided = candidate_inputs(source)
         candidates.append(summary)
         if not with_decisions:
             inputs.append(decided)
         for key, text in of_source.items():
-            first = sampled.setdefault(key, source.path)
+            first = first_files.setdefault(key, source.path)
             if texts.get(key) != text and first != source.path and with_decisions:
                 raise InputError(
                     f"{source.path}: segment {text.id} has another text than in {first}, and decisions name segments "
@@ -151,18 +168,11 @@ _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "
 
 
 def comet_input(source: Source) -> RatingInput:
-    """What `read_comet_json` reads."""
-    ratings = [
-        SegmentRating(
-            Text(row.id, row.place.system, row.place.source, row.place.translation),
-            row.annotation,
-            row.score,
-            row.mqm,
-            row.data_warning,
-            parts=row.parts,
-        )
-        for row in read_comet_json(source.path)
-    ]
+    """The output of `comet-score --to_json`."""
+    ratings = []
+    for row in read_comet_json(source.path):
+        text = Text(row.id, row.place.system, row.place.source, row.place.translation)
+        ratings.append(SegmentRating(text, row.annotation, row.score, row.mqm, row.data_warning, row.parts))
     return RatingInput(source.label, ratings)
 
 
@@ -170,7 +180,7 @@ def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
     """Decisions. `texts` has the translations by (system, id), because decisions do not contain them.
 
     Raises:
-        InputError: a decision whose translation is not in `texts`, or whose error spans do not fit it.
+        InputError: a decision without its translation in `texts`, or with error spans that do not fit it.
     """
     ratings = []
     for record in read_decisions(source.path):
@@ -215,6 +225,40 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, st
     return CandidateInput(source.label, distributions), texts, RatingInput(source.label, ratings)
 
 
+def distribution(
+    text: Text, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
+) -> Distribution:
+    """Count the candidates of one segment; invalid ones are counted but not used.
+
+    The `most` most frequent annotations are kept, the most frequent first; ties in order of appearance.
+    """
+    length = len(text.translation)
+    try:
+        read = read_annotations(candidates, text.translation, options, text.source)
+        annotations = [None if isinstance(annotation, Invalid) else annotation for annotation in read]
+        hypotheses = Hypotheses(annotations, [candidate.logprob for candidate in candidates])
+    except NoValidCandidateError:
+        return Distribution(text, 0, 0, len(candidates), [(length, 0, 0)] if length else [], [])
+    order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
+    # An infinite log-probability is unknown.
+    logprobs = [one if math.isfinite(one) else None for one in hypotheses.logprobs.tolist()]
+    most_frequent = [AnnotationCount(hypotheses.annotations[h], int(hypotheses.counts[h]), logprobs[h]) for h in order]
+    valid = int(hypotheses.counts.sum())
+    return Distribution(text, valid, len(hypotheses), len(candidates) - valid, _runs(hypotheses, length), most_frequent)
+
+
+def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
+    """(width, candidates that mark these characters, candidates that mark them as major), over all L characters of the
+    translation."""
+    table = AnnotationTable([annotation.on("translation") for annotation in hypotheses.annotations], length)
+    counts = hypotheses.counts.astype(np.float64)
+    # No candidate marks anything before the first bound or after the last.
+    marked, major = ([0, *map(round, (counts @ rows).tolist()), 0] for rows in (table.marked, table.major))
+    widths = np.diff([0, *table.bounds.tolist(), length]).tolist()
+    pieces = [piece for piece in zip(widths, marked, major, strict=False) if piece[0]]
+    return [(sum(width for width, *_ in same), *key) for key, same in groupby(pieces, itemgetter(1, 2))]
+
+
 def mqm_inputs(source: Source) -> list[RatingInput]:
     """Human MQM: one input for each rater, or "human 1", "human 2" if several raters divided the segments among them.
 
@@ -248,14 +292,14 @@ def _test_set_inputs(
 ) -> list[RatingInput]:
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
-    inputs = [_rated(test_set, found, None, human=True) for found in human]
-    found, repairs = test_set.read_metrics(metrics)
+    inputs = [_rated(test_set, one, None, human=True) for one in human]
+    stored, repairs = test_set.read_metrics(metrics)
     notes += repairs
-    for metric in found:
+    for metric in stored:
         if not metrics and metric.ratings is None:
             continue
-        own = {s: [float(v) for v in scores] for s, scores in zip(test_set.systems, metric.scores, strict=True)}
-        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), own, human=False))
+        scores = {system: row.tolist() for system, row in zip(test_set.systems, metric.scores, strict=True)}
+        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), scores, human=False))
     return inputs
 
 
@@ -268,12 +312,14 @@ def _texts(test_set: TestSet) -> list[Text]:
     ]
 
 
-def _rated(test_set: TestSet, ratings: Ratings, own: Mapping[str, Sequence[float]] | None, human: bool) -> RatingInput:
+def _rated(
+    test_set: TestSet, ratings: Ratings, scores: Mapping[str, Sequence[float]] | None, human: bool
+) -> RatingInput:
     rated = []
     for text in _texts(test_set):
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
-        score = own[text.system][at] if own else None
+        score = scores[text.system][at] if scores else None
         if annotation is not None or score is not None:
             rated.append(SegmentRating(text, annotation, score))
     return RatingInput(ratings.name, rated, human)

@@ -37,7 +37,7 @@ def measure_column(name: str, group: str = "") -> Column:
 
 
 def input_of(uses_reference: bool) -> str:
-    """What a metric compares with, in the words of tables."""
+    """The texts that a metric compares with, in the words of tables."""
     return "src+ref" if uses_reference else "src"
 
 
@@ -66,7 +66,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         }
 
     def cells(group: str, result: Result | None, daggers: frozenset[str]) -> TableRow:
-        found: dict[Column, Value | Cell] = {
+        row: dict[Column, Value | Cell] = {
             measure_column(name, group): None
             if result is None
             else Cell(result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name))
@@ -75,8 +75,8 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         if board.measures:
             spans = result.counts if result else None
             numbers = (float(spans.major), float(spans.minor), spans.ratio) if spans else (None, None, None)
-            found |= counts(group, *numbers)
-        return found
+            row |= counts(group, *numbers)
+        return row
 
     rows: list[TableRow] = []
     for row in board.rows:
@@ -106,15 +106,15 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
 
 def _beside(board: Leaderboard) -> dict[str, Any]:
     """For JSON: the p-values of every statistic and measure, and the intervals of differences."""
-    found: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     for group, comparisons in board.comparisons.items():
-        of_group = found.setdefault(group, {})
+        of_group = groups.setdefault(group, {})
         for what, one in comparisons.items():
             names = one.ranking.names
             of_group[what] = {"metrics": list(names), "p_values": one.ranking.p_values.tolist()}
             if one.resampled is not None:
                 of_group[what]["differences"] = [[one.resampled.difference(a, b) for b in names] for a in names]
-    return {"comparisons": found} if found else {}
+    return {"comparisons": groups} if groups else {}
 
 
 def _legend(board: Leaderboard) -> list[str]:
@@ -181,31 +181,26 @@ def _names(metric: Key) -> dict[Column, Value | Cell]:
 
 
 def overall_table(
-    title: str, found: Overall, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
+    title: str, overall: Overall, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
 ) -> Table:
     """One row for each metric: the overall score, then the value of each task; metrics that miss a task come last.
 
     `ranks` are significance clusters, where metrics were tested.
     """
     ranks = ranks or {}
-    columns = [
-        Column(
-            str(task.statistic),
-            statistic_title(task.statistic),
-            task.lps[0] if len(task.lps) == 1 else "all",
-            best="max",
-        )
-        for task in found.tasks
-    ]
+    columns = []
+    for task in overall.tasks:
+        group = task.lps[0] if len(task.lps) == 1 else "all"
+        columns.append(Column(str(task.statistic), statistic_title(task.statistic), group, best="max"))
     rows = [
         {
             **_names(key),
-            Column("overall", "overall", best="max"): Cell(found.overall.get(key), ranks.get(key)),
-            **dict(zip(columns, found.values[key], strict=True)),
+            Column("overall", "overall", best="max"): Cell(overall.overall.get(key), ranks.get(key)),
+            **dict(zip(columns, overall.values[key], strict=True)),
         }
-        for key in [*found.overall, *sorted(key for key in found.values if key not in found.overall)]
+        for key in [*overall.overall, *sorted(key for key in overall.values if key not in overall.overall)]
     ]
-    lines = [f"overall: mean of {len(found.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
+    lines = [f"overall: mean of {len(overall.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
     if ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
     return table_of(title, rows, lines)

@@ -32,7 +32,7 @@ from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
-#: Of what translations leave out, where a metric says it: field of `evaluate_omissions` -> column.
+#: Field of `OmissionScores` -> column.
 _OMISSIONS = {
     "predicted": Column("omissions", "omitted", digits=0),
     "precision": Column("omission_precision", "omission precision", best="max"),
@@ -70,15 +70,14 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
         values: Mapping[str, float],
         left_out: object = None,
     ) -> TableRow:
+        both = major + minor
         cells: dict[Column, Value | Cell] = {
             Column("metric", "metric"): name,
             Column("input", "input"): source,
             Column("major", "major", digits=0): major,
             Column("minor", "minor", digits=0): minor,
-            Column("per_translation", "per translation", digits=2): (major + minor) / nothing.rated,
-            Column("major_share", "% major", digits=1, percent=True): major / (major + minor)
-            if major + minor
-            else None,
+            Column("per_translation", "per translation", digits=2): both / nothing.rated,
+            Column("major_share", "% major", digits=1, percent=True): major / both if both else None,
             Column("ratio", "ratio", digits=2): finite_or_empty(ratio),
         }
         for measure in measuring.measures:
@@ -97,22 +96,20 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
     ]
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         with labelled(f"{metric.name}, {test_set.lp}"):
-            found = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
+            scores = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
         base, uses_reference = base_name(metric.name)
-        of = found.counts
+        of = scores.counts
         omitted = evaluate_omissions(left_out, people) if with_omissions else None
-        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, found.values, omitted))
-    legend = (
+        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, scores.values, omitted))
+    legend = [
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
         f"{', '.join(human)}",
         "ratio: error spans per human error span",
-        *(("human: one rater against the others; % human: the share of it",) if among_people else ()),
-        *(
-            ("omitted: what is left out, as spans of the source; right if they meet a human one",)
-            if with_omissions
-            else ()
-        ),
-    )
+    ]
+    if among_people:
+        legend.append("human: one rater against the others; % human: the share of it")
+    if with_omissions:
+        legend.append("omitted: what is left out, as spans of the source; right if they meet a human one")
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
@@ -133,8 +130,8 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
         }
 
     rows = [row("none without error", None, error_free(labels, np.zeros(labels.shape)), None, None)]
-    found, notes = test_set.read_metrics(metrics)
-    for metric in found:
+    stored, notes = test_set.read_metrics(metrics)
+    for metric in stored:
         shown = row_name(base_name(metric.name))
         if metric.ratings is not None:
             clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
@@ -227,7 +224,7 @@ def breakdown_table(
 
 
 def words_of_translations(test_set: TestSet) -> list[int]:
-    """Of each segment the mean number of words of its translations, rounded."""
+    """The mean number of words of each segment's translations, rounded."""
     each: list[list[int]] = [[] for _ in test_set.sources]
     for texts in test_set.outputs.values():
         for words, text in zip(each, texts, strict=True):

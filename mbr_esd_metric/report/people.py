@@ -1,4 +1,4 @@
-"""What people said in a campaign: the systems compared, and what spans that were marked beforehand did."""
+"""Tables of a campaign's ratings: systems compared, effects of spans marked beforehand, annotators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, MqmRating, PersonRating, check_comparable
@@ -60,17 +59,17 @@ def _systems(ratings: Sequence[PersonRating]) -> Table:
     rows: list[tuple[float, TableRow]] = []
     names = list(dict.fromkeys(one.rating.system for one in ratings))
     for name in names:
-        own = [one for one in ratings if one.rating.system == name]
-        scores = _by_key(own, _score)
-        mqm = _by_key((one for one in own if one.marked), lambda one: one.rating.score())
+        group = [one for one in ratings if one.rating.system == name]
+        scores = _by_key(group, _score)
+        mqm = _by_key((one for one in group if one.marked), lambda one: one.rating.score())
         mean = statistics.fmean(scores.values())
         row: TableRow = {
             Column("system", "system"): name,
             Column("segments", "segments"): len(scores),
-            Column("ratings", "ratings"): len(own),
+            Column("ratings", "ratings"): len(group),
             Column("score", "score", best="max", digits=2): mean,
             Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()) if mqm else None,
-            Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in own),
+            Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in group),
         }
         rows.append((-mean, row))
     return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
@@ -80,13 +79,13 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
     names = sorted({one.rating.system for one in ratings})
-    found = {}
+    pairs = {}
     for a, b in combinations(names, 2):
         both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
         if len(both) > 1:
             first, second = ([SampledScore(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
-            found[a, b] = compare(first, second)
-    return found
+            pairs[a, b] = compare(first, second)
+    return pairs
 
 
 def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
@@ -104,17 +103,13 @@ def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Tabl
                 Column("verdict", "verdict"): better,
             }
         )
-    files = ", ".join(f"{Path(path).name} sha256:{_digest(path)}" for path in paths)
-    note = f"signed: mbr-esd-metric {__version__}, {files}"
+    files = [f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]}" for path in paths]
+    note = f"signed: mbr-esd-metric {__version__}, {', '.join(files)}"
     return table_of("systems compared by people", rows, [note]) if rows else None
 
 
-def _digest(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-
-
 def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
-    """What became of spans that were marked beforehand, all and by confidence."""
+    """The fates of spans that were marked beforehand, all and by confidence."""
     spans = [one for rating in ratings for one in rating.suggested or ()]
     if not spans:
         return None
@@ -149,19 +144,19 @@ def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
         return None
     rng = np.random.default_rng(0)
     rows: list[TableRow] = []
-    for name, own in groups.items():
-        if not own:
+    for name, group in groups.items():
+        if not group:
             continue
-        seconds = np.array([one.seconds for one in own])
-        low, high = _interval(seconds, rng)
-        agreed = agreement(own)
+        seconds = np.array([one.seconds for one in group])
+        low, high = middle(seconds[rng.integers(0, len(seconds), (_DRAWS, len(seconds)))].mean(axis=1))
+        agreed = agreement(group)
         rows.append(
             {
                 Column("ratings", "ratings"): name,
-                Column("number", "number"): len(own),
+                Column("number", "number"): len(group),
                 Column("seconds", "seconds each", digits=1): float(seconds.mean()),
                 Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
-                Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in own),
+                Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in group),
                 Column("pairs", "pairs of people"): len(agreed),
                 Column("agreement", "agreement (SoftF1)"): statistics.fmean(agreed) if agreed else None,
             }
@@ -184,11 +179,6 @@ def agreement(ratings: Iterable[PersonRating]) -> list[float]:
     ]
 
 
-def _interval(values: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
-    means = values[rng.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
-    return middle(means)
-
-
 def _people(ratings: Sequence[PersonRating]) -> Table:
     groups: dict[str, list[PersonRating]] = defaultdict(list)
     for one in ratings:
@@ -196,11 +186,11 @@ def _people(ratings: Sequence[PersonRating]) -> Table:
     rows: list[TableRow] = [
         {
             Column("annotator", "annotator"): name,
-            Column("ratings", "ratings"): len(own),
-            Column("minutes", "minutes", digits=1): sum(one.seconds for one in own) / 60,
-            Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in own),
-            Column("checks", "checks passed"): "/".join(map(str, own[0].checks)) if own[0].checks[1] else None,
+            Column("ratings", "ratings"): len(group),
+            Column("minutes", "minutes", digits=1): sum(one.seconds for one in group) / 60,
+            Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in group),
+            Column("checks", "checks passed"): "/".join(map(str, group[0].checks)) if group[0].checks[1] else None,
         }
-        for name, own in groups.items()
+        for name, group in groups.items()
     ]
     return table_of("annotators", rows)

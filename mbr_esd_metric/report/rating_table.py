@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRating:
-    """What an input says of one translation.
+    """The rating of one translation by an input.
 
     Attributes:
         text: the translation.
@@ -83,7 +83,7 @@ class SegmentRating:
 
 @dataclass(frozen=True, slots=True)
 class RatingInput:
-    """What one metric, or one human rater, says; in a table None for rows that it does not have."""
+    """The ratings of one metric or one human rater; in a table None for rows that it does not have."""
 
     name: str
     ratings: Sequence[SegmentRating | None]
@@ -182,8 +182,9 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
         columns.append((one, dict(zip(at, ratings, strict=True))))
     strips = []
     for strip in candidates:
-        found = [distribution for distribution in strip.distributions if distribution is not None]
-        strips.append((strip, dict(zip(_place([one.text for one in found], rows), found, strict=True))))
+        distributions = [distribution for distribution in strip.distributions if distribution is not None]
+        at = _place([distribution.text for distribution in distributions], rows)
+        strips.append((strip, dict(zip(at, distributions, strict=True))))
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
     return RatingTable(

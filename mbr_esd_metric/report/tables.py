@@ -287,20 +287,20 @@ _BESIDE: Mapping[str, Callable[[Cell], Value]] = {
 
 
 def _fields(table: Table) -> list[tuple[int, str, str, Callable[[Cell], Value]]]:
-    """What programs read: number of the column, its group, the field's key, and the field of a cell."""
-    found: list[tuple[int, str, str, Callable[[Cell], Value]]] = []
+    """The fields for programs: number of the column, its group, the field's key, and the field of a cell."""
+    fields: list[tuple[int, str, str, Callable[[Cell], Value]]] = []
     for at, column in enumerate(table.columns):
-        found.append((at, column.group, column.key, lambda cell: cell.value))
+        fields.append((at, column.group, column.key, lambda cell: cell.value))
         for suffix, of in _BESIDE.items():
             values = [of(row[at]) for row in table.rows]
             if any(value is not None and value is not False for value in values):
-                found.append((at, column.group, f"{column.key}_{suffix}", of))
-    return found
+                fields.append((at, column.group, f"{column.key}_{suffix}", of))
+    return fields
 
 
 def _best(table: Table) -> list[set[int]]:
     """For each column, the rows with the best value as shown. None if the column has only one value."""
-    found = []
+    best = []
     for i, column in enumerate(table.columns):
         shown = {
             number: round(100 * v if column.percent else v, column.digits)
@@ -309,8 +309,8 @@ def _best(table: Table) -> list[set[int]]:
         }
         top = max(shown.values(), default=0.0)
         marked = column.best == "max" and len(set(shown.values())) > 1
-        found.append({number for number, value in shown.items() if marked and value == top})
-    return found
+        best.append({number for number, value in shown.items() if marked and value == top})
+    return best
 
 
 def _groups(table: Table) -> list[tuple[str, list[int]]]:

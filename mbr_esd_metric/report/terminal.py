@@ -95,7 +95,7 @@ def mark(translation: str, annotation: Annotation, *, color: bool) -> str:
 
 
 def _within(annotation: Annotation, part: ScoredPart) -> Annotation:
-    """What stands in a part, with offsets into it."""
+    """The spans in a part, with offsets into it."""
     return Annotation(
         replace(span, start=max(span.start, part.start) - part.start, end=min(span.end, part.end) - part.start)
         for span in annotation

@@ -103,11 +103,9 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         for row, rating in enumerate(column.ratings)
         if rating is not None and rating.parts
     }
-    own = [None if rating is None else rating.input_score for rating in column.ratings]
+    stated = [None if rating is None else rating.input_score for rating in column.ratings]
     mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
-    spans: dict[str, list[Any]] = {
-        name: [] for name in ("start", "length", "major", "category", "confidence", "source")
-    }
+    spans: list[tuple[Any, ...]] = []
     for rating in column.ratings:
         if rating is None or rating.annotation is None:
             count.append(None)
@@ -117,22 +115,20 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         marks += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
         count.append(len(marks))
         for start, end, severity, category, confidence, side in marks:
-            spans["start"].append(start)
-            spans["length"].append(end - start)
-            spans["major"].append(int(severity == "major"))
-            spans["category"].append(categories.setdefault(category or "", len(categories)))
-            spans["confidence"].append(confidence)
-            spans["source"].append(int(side == "source"))
-    if not any(spans["source"]):
-        del spans["source"]
+            number = categories.setdefault(category or "", len(categories))
+            spans.append((start, end - start, int(severity == "major"), number, confidence, int(side == "source")))
+    names = ("start", "length", "major", "category", "confidence", "source")
+    by_name = {name: [span[at] for span in spans] for at, name in enumerate(names)}
+    if not any(by_name["source"]):
+        del by_name["source"]
     return {
         "name": _clean(column.name),
         "human": column.human,
         "count": count,
         **({"parts": parts} if parts else {}),
-        "own": own if any(score is not None for score in own) else None,
+        "own": stated if any(score is not None for score in stated) else None,
         "mqm": mqm if any(score is not None for score in mqm) else None,
-        **spans,
+        **by_name,
     }
 
 

@@ -41,17 +41,17 @@ def test_each_part_is_evaluated_alone(data: MetricSet) -> None:
         gold = data.gold[:, columns]
         for entry in data.entries:
             scores = entry.scores[:, columns]
-            found = part.values[entry.key]
-            assert found["spa"] == spa(gold, scores)
-            assert found["acc_eq"] == acc_eq(gold, scores).accuracy
-            assert found["seg-kendall-item"] == correlation(gold, scores, "kendall", "item").value
+            values = part.values[entry.key]
+            assert values["spa"] == spa(gold, scores)
+            assert values["acc_eq"] == acc_eq(gold, scores).accuracy
+            assert values["seg-kendall-item"] == correlation(gold, scores, "kendall", "item").value
         predicted, human = ([[row[c] for c in columns] for row in m] for m in (data.entries[0].spans, data.human[0]))
         alone = evaluate_spans(predicted, [human], data.lengths[:, columns], ["f1-corpus", "softf1"]).values
         assert {name: part.values["spans", False][name] for name in alone} == pytest.approx(alone)
         assert part.values["noise", True]["softf1"] is None
 
 
-def test_without_people_there_are_no_span_measures_and_scores_all_the_same(data: MetricSet) -> None:
+def test_without_people_scores_alone_are_compared(data: MetricSet) -> None:
     alone = replace(data, human=[])
     with_people, without = (breakdown(one, LABELS, ("acc_eq", "softf1"))[0].values for one in (data, alone))
     for entry in data.entries:

@@ -34,21 +34,21 @@ LENGTHS = [[LENGTH, LENGTH, LENGTH]]
 
 
 def test_a_span_is_confirmed_by_the_share_of_its_characters_and_raters() -> None:
-    found = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS)
-    assert found.confidence.tolist() == [0.9, 0.2, 0.6]
-    assert found.confirmed.tolist() == [(0.5 + 1.0) / 2, 0.0, 0.0]
-    assert found.segment.tolist() == [0, 0, 1]
+    spans = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS)
+    assert spans.confidence.tolist() == [0.9, 0.2, 0.6]
+    assert spans.confirmed.tolist() == [(0.5 + 1.0) / 2, 0.0, 0.0]
+    assert spans.segment.tolist() == [0, 0, 1]
     # Characters 2 to 6 of the one rater, two of them found, and 0 to 4 of the other; a span weighs 1 over its raters.
-    assert sorted(found.found.tolist()) == sorted([0.9, 0.9, -1, -1, *[0.9] * 4])
-    assert found.found_weight.sum() == pytest.approx(1.0)
+    assert sorted(spans.reached.tolist()) == sorted([0.9, 0.9, -1, -1, *[0.9] * 4])
+    assert spans.weight.sum() == pytest.approx(1.0)
 
 
 def test_characters() -> None:
-    found = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS, "character")
-    assert len(found) == 7
-    by_place = dict(zip([0, 1, 2, 3, 6, 7], found.confirmed[:6].tolist(), strict=True))
+    spans = predicted_spans(PREDICTED, [ONE, OTHER], LENGTHS, "character")
+    assert len(spans) == 7
+    by_place = dict(zip([0, 1, 2, 3, 6, 7], spans.confirmed[:6].tolist(), strict=True))
     assert by_place == {0: 0.5, 1: 0.5, 2: 1.0, 3: 1.0, 6: 0.0, 7: 0.0}
-    curve = threshold_curve(found)
+    curve = threshold_curve(spans)
     assert curve.threshold.tolist() == [0.9, 0.6, 0.2]
     assert curve.precision.tolist() == pytest.approx([3 / 4, 3 / 5, 3 / 7])
     assert curve.recall.tolist() == pytest.approx([3 / 4] * 3)
@@ -61,9 +61,9 @@ def test_characters() -> None:
 def test_a_span_of_no_confidence_at_all_is_a_predicted_span() -> None:
     predicted = [[Annotation([span(0, 4, 0.9), span(6, 8, 0.0)])]]
     for level, expected in (("span", [0.9, 0.0]), ("character", [0.9] * 4 + [0.0] * 2)):
-        found = predicted_spans(predicted, [[[Annotation([span(7, 9)])]]], [[LENGTH]], level)  # type: ignore[arg-type]
-        assert found.confidence.tolist() == expected
-    curve = threshold_curve(found)
+        spans = predicted_spans(predicted, [[[Annotation([span(7, 9)])]]], [[LENGTH]], level)  # type: ignore[arg-type]
+        assert spans.confidence.tolist() == expected
+    curve = threshold_curve(spans)
     assert (curve.precision.tolist(), curve.recall.tolist()) == ([0.0, pytest.approx(1 / 6)], [0.0, 0.5])
     # Precision and recall may be well below one half.
     assert curve.best_f1 == pytest.approx(2 * (1 / 6) * 0.5 / (1 / 6 + 0.5))
@@ -71,17 +71,17 @@ def test_a_span_of_no_confidence_at_all_is_a_predicted_span() -> None:
 
 def made(confidence: list[float], confirmed: list[float]) -> Predicted:
     n = len(confidence)
-    return Predicted(np.array(confidence), np.array(confirmed), np.zeros(0), np.zeros(0), np.arange(n, dtype=np.intp))
+    return Predicted(np.array(confidence), np.array(confirmed), np.arange(n, dtype=np.intp), np.zeros(0), np.zeros(0))
 
 
 def test_the_calibration_error_is_the_mean_gap_of_the_bins() -> None:
-    found = made([0.05, 0.1, 0.15, 0.95, 1.0], [0, 0, 1, 1, 0])
+    predicted = made([0.05, 0.1, 0.15, 0.95, 1.0], [0, 0, 1, 1, 0])
     gaps = [1 * abs(0.05 - 0), 2 * abs(0.125 - 0.5), 2 * abs(0.975 - 0.5)]
-    assert calibration_error(found) == pytest.approx(sum(gaps) / 5)
-    assert [b.count for b in reliability(found)] == [1, 2, 2]
+    assert calibration_error(predicted) == pytest.approx(sum(gaps) / 5)
+    assert [b.count for b in reliability(predicted)] == [1, 2, 2]
     assert math.isnan(calibration_error(made([], [])))
     with pytest.raises(OptionError, match="bins"):
-        reliability(found, 0)
+        reliability(predicted, 0)
 
 
 def test_what_is_learnt_never_falls_and_is_the_best_of_all_that_do_not() -> None:
@@ -114,7 +114,7 @@ def test_recalibration_holds_on_what_it_was_not_learnt_on() -> None:
     assert calibration_error(test.recalibrated(learnt)) < 0.05
 
 
-def test_a_recalibration_is_kept_and_changes_confidences_alone() -> None:
+def test_a_recalibration_changes_confidences_alone() -> None:
     learnt = Recalibration.fit([0.2, 0.4, 0.8], [0.5, 0.1, 0.9], learnt_on="three")
     assert Recalibration.from_json(learnt.to_json()) == learnt
     before = Annotation([span(0, 2, 0.8), ErrorSpan(4, 6, "major", "accuracy"), span(7, 9, 0.3)])

@@ -74,12 +74,12 @@ def test_the_intervals_hold_what_they_promise() -> None:
     for _ in range(300):
         segments = rng.normal(0.3, 1.0, 60)
         noise = rng.normal(0, 0.7, 60)
-        found = compare([SampledScore(0.0, 0.0)] * 60, [SampledScore(float(x), 0.49) for x in segments + noise])
-        low, high = found.same_segments
+        pair = compare([SampledScore(0.0, 0.0)] * 60, [SampledScore(float(x), 0.49) for x in segments + noise])
+        low, high = pair.same_segments
         same += bool(low <= segments.mean() <= high)
-        low, high = found.other_segments
+        low, high = pair.other_segments
         other += bool(low <= 0.3 <= high)
-        assert 0 < found.sampling_share < 1
+        assert 0 < pair.sampling_share < 1
     assert 0.92 <= same / 300 <= 0.98
     assert 0.91 <= other / 300 <= 0.98
 

@@ -37,8 +37,8 @@ def check_numbers(case: Case) -> None:
     agree, pairs = GOLDEN["agreement"][case.name]
     gold = system_means(case.gold)
     metric = system_means(np.where(np.isnan(case.gold), np.nan, case.metric))
-    found = pairwise_accuracy([(gold, metric)])
-    assert (found.accuracy, found.pairs) == (exactly(agree / pairs), pairs)
+    accuracy = pairwise_accuracy([(gold, metric)])
+    assert (accuracy.accuracy, accuracy.pairs) == (exactly(agree / pairs), pairs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -88,15 +88,15 @@ def test_numbers_are_scipys(coefficient: str, theirs: object) -> None:
 
 def test_a_constant_metric_has_no_correlation_and_says_so() -> None:
     gold, _ = drawn()
-    found = correlation(gold, np.zeros_like(gold), "kendall", "item")
-    assert (found.value, found.groups) == (0.0, 0)
+    result = correlation(gold, np.zeros_like(gold), "kendall", "item")
+    assert (result.value, result.groups) == (0.0, 0)
 
 
 def test_accuracy_counts_the_pairs_of_all_language_pairs_together() -> None:
     first = (np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]))  # two of three
     second = (np.array([0.0, 0.0]), np.array([1.0, 1.0]))  # a tie that the metric calls one
-    found = pairwise_accuracy([first, second])
-    assert (found.accuracy, found.pairs) == (0.75, 4)
+    accuracy = pairwise_accuracy([first, second])
+    assert (accuracy.accuracy, accuracy.pairs) == (0.75, 4)
 
 
 def test_systems_are_compared_by_one_score_each() -> None:

@@ -23,13 +23,13 @@ def test_a_translation_without_error_has_no_span_and_a_high_score() -> None:
 
 def test_counts_and_measures_are_their_definitions() -> None:
     labels = np.array([[1, 1, 1, 0, 0, 0, 0, np.nan]])
-    said = np.array([[1, 0, 1, 0, 0, 1, 0, 1]])
-    found = error_free(labels, said)
-    assert found == ErrorFree(2, 1, 1, 3)
+    predicted = np.array([[1, 0, 1, 0, 0, 1, 0, 1]])
+    result = error_free(labels, predicted)
+    assert result == ErrorFree(2, 1, 1, 3)
     # MCC is Pearson's correlation of the two columns of 0 and 1.
-    assert found.mcc == pytest.approx(np.corrcoef(labels[0, :7], said[0, :7])[0, 1], abs=1e-12)
-    assert (found.precision, found.recall, found.f1) == (pytest.approx(2 / 3),) * 3
-    assert found.accuracy == pytest.approx(5 / 7)
+    assert result.mcc == pytest.approx(np.corrcoef(labels[0, :7], predicted[0, :7])[0, 1], abs=1e-12)
+    assert (result.precision, result.recall, result.f1) == (pytest.approx(2 / 3),) * 3
+    assert result.accuracy == pytest.approx(5 / 7)
 
 
 def test_one_sided_predictions() -> None:
@@ -47,12 +47,12 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     labels = (rng.random((3, 12)) < 0.3).astype(float)
     scores = np.round(labels + rng.normal(scale=1.0, size=labels.shape), 0)  # many ties
     labels[0, 3] = np.nan
-    found = best_threshold(labels, scores)
+    best = best_threshold(labels, scores)
     rated = ~np.isnan(labels)
     every = [error_free(labels, (scores >= t).astype(float)).mcc for t in (*np.unique(scores[rated]), math.inf)]
-    assert found.result.mcc == pytest.approx(max(every), abs=1e-12)
-    assert found.result == error_free(labels, (scores >= found.threshold).astype(float))
+    assert best.result.mcc == pytest.approx(max(every), abs=1e-12)
+    assert best.result == error_free(labels, (scores >= best.threshold).astype(float))
     clean, others = scores[rated & (labels == 1)], scores[rated & (labels == 0)]
     wins = [(a > b) + 0.5 * (a == b) for a in clean for b in others]
-    assert found.auc == pytest.approx(np.mean(wins), abs=1e-12)
+    assert best.auc == pytest.approx(np.mean(wins), abs=1e-12)
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)

@@ -30,8 +30,8 @@ def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[Jud
         odds = 6 * score - 3 - 0.02 * (length - 100) - (1.5 if lp == "en-zh" else 0.0)
         clean = rng.uniform() < 1 / (1 + math.exp(-odds))
         marked = not clean and rng.uniform() < 0.3
-        found = Annotation([ErrorSpan(0, 3, "major", None, 0.6)] if marked else ())
-        judged.append(Judged(score, found if spans else None, length, lp, f"d{number // 8}"))
+        annotation = Annotation([ErrorSpan(0, 3, "major", None, 0.6)] if marked else ())
+        judged.append(Judged(score, annotation if spans else None, length, lp, f"d{number // 8}"))
         labels.append(bool(clean))
     return judged, labels
 
@@ -74,12 +74,12 @@ def test_weights_are_those_of_the_penalised_likelihood() -> None:
     assert model.probabilities(judged) == pytest.approx(1 / (1 + np.exp(-(inputs @ weights + model.bias))))
 
 
-def test_a_precision_can_be_asked_for() -> None:
+def test_a_least_precision() -> None:
     judged, labels = _data(1000)
     model = ErrorFreeModel.fit(judged, labels, precision=0.95)
-    said = model.clean(judged)
-    assert np.array(labels)[said].mean() >= 0.95
-    assert 0 < said.sum() < ErrorFreeModel.fit(judged, labels).clean(judged).sum()
+    clean = model.clean(judged)
+    assert np.array(labels)[clean].mean() >= 0.95
+    assert 0 < clean.sum() < ErrorFreeModel.fit(judged, labels).clean(judged).sum()
     with pytest.raises(InputError, match="no threshold has a precision of 1; the highest is 0"):
         ErrorFreeModel.fit([Judged(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
 

@@ -40,12 +40,12 @@ def test_each_point_is_an_evaluation_of_what_is_left(measure: str, raters: str) 
 
 
 def average_precision(positive: list[bool], scores: list[float]) -> float:
-    """Of single items, from the definition: precision at each threshold times the recall that it adds."""
+    """By definition: precision at each threshold times the recall that it adds."""
     area = recall = 0.0
     for threshold in sorted(set(scores), reverse=True):
-        said = [p for p, s in zip(positive, scores, strict=True) if s >= threshold]
-        now = sum(said) / sum(positive)
-        area += (now - recall) * sum(said) / len(said)
+        predicted = [p for p, s in zip(positive, scores, strict=True) if s >= threshold]
+        now = sum(predicted) / sum(positive)
+        area += (now - recall) * sum(predicted) / len(predicted)
         recall = now
     return area
 

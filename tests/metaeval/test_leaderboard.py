@@ -35,7 +35,7 @@ SIGNATURE = "mbr-esd|model:m|engine:replay|d:{}|n:16|t:2.0|v:0"
 
 
 def spans_of(penalties: np.ndarray) -> list[list[Annotation | None]]:
-    """As many minor spans as the penalty, side by side; None where it is NaN."""
+    """Minor spans side by side, as many as the penalty; None where it is NaN."""
     return [
         [None if np.isnan(p) else Annotation(ErrorSpan(5 * i, 5 * i + 4, "minor") for i in range(int(p))) for p in row]
         for row in penalties
@@ -103,7 +103,7 @@ def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
     assert set(overlap.average.values) == {"spa", "acc_eq"}
 
 
-def test_the_average_is_the_mean_with_clusters_of_its_own(two: list[MetricSet]) -> None:
+def test_the_average_is_the_mean_with_clusters(two: list[MetricSet]) -> None:
     board = compute_leaderboard("t", two, LeaderboardSettings(draws=200))
     for one_row in board.rows:
         results = [result for result in one_row.results if result is not None]
@@ -153,9 +153,9 @@ def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
     scores = {e.name: e.scores for e in one.entries}
     p = perm_both(one.gold, scores["map"], scores["ours"], "spa", 200).p_value
     assert 0 < p < 1
-    for alpha, there in ((p, True), (float(np.nextafter(p, 0)), False)):
+    for alpha, dagger in ((p, True), (float(np.nextafter(p, 0)), False)):
         board = compute_leaderboard("t", [one], LeaderboardSettings(draws=200, against=("map",), alpha=alpha))
-        assert ("spa" in row(board, "ours").daggers) is there
+        assert ("spa" in row(board, "ours").daggers) is dagger
 
 
 def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: MetricSet) -> None:
@@ -219,7 +219,7 @@ def test_fields_of_signatures() -> None:
     assert {of: signature_field(*of) for of in fields} == fields
 
 
-def test_what_is_not_there_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_folder(tmp_path).data
     command = ["leaderboard", "--test-set", f"{folder}/made", "--lp", "en-de"]
     for words, message in (
@@ -240,17 +240,17 @@ def test_what_is_not_there_is_named_in_one_line(tmp_path: Path, capsys: pytest.C
 
 def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:
     """Four metrics in two language pairs: six tests of SPA each; a test that stops early counts as all its draws."""
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     compute_leaderboard(
-        "t", two, LeaderboardSettings(draws=200), progress=lambda more, total: told.append((more, total))
+        "t", two, LeaderboardSettings(draws=200), progress=lambda more, total: calls.append((more, total))
     )
-    assert {total for _, total in told} == {2 * 6 * 200}
-    assert sum(more for more, _ in told) == 2 * 6 * 200
-    assert len(told) > 2
-    compute_leaderboard("t", two, LeaderboardSettings(draws=0), progress=lambda more, total: told.append((0, 0)))
-    assert (0, 0) not in told
+    assert {total for _, total in calls} == {2 * 6 * 200}
+    assert sum(more for more, _ in calls) == 2 * 6 * 200
+    assert len(calls) > 2
+    compute_leaderboard("t", two, LeaderboardSettings(draws=0), progress=lambda more, total: calls.append((0, 0)))
+    assert (0, 0) not in calls
 
 
-def test_the_signature_says_which_spa(one: MetricSet) -> None:
+def test_the_settings_name_the_kind_of_spa(one: MetricSet) -> None:
     for exact, field in ((False, "|order:as-given|"), (True, "|spa:exact|")):
         assert field in compute_leaderboard("t", [one], LeaderboardSettings(draws=0, exact=exact)).settings

@@ -1,4 +1,4 @@
-"""What a translation leaves out: precision and recall of spans of the source, and choices among candidates."""
+"""Omissions: precision and recall of spans of the source, and choices among candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
 NIGHT = Annotation([ErrorSpan(18, 26, "major", "omission", side="source")])
-SAID = Candidate("omitted major <at night>", format="compact-omissions")
+OMISSION = Candidate("omitted major <at night>", format="compact-omissions")
 NOTHING = Candidate("none", format="compact-omissions")
 
 
@@ -24,30 +24,30 @@ def left_out(*places: tuple[int, int], unplaced: int = 0) -> Annotation:
 
 def test_a_span_is_right_if_it_meets_one_of_the_other_side() -> None:
     human = [[left_out((0, 5), (10, 15)), left_out((3, 4)), left_out(), None]]
-    said = [[left_out((4, 11)), left_out((4, 8), (20, 25)), left_out((1, 2)), left_out((1, 2))]]
-    found = evaluate_omissions(said, [human])
-    assert (found.predicted, found.right, found.gold, found.found) == (4, 1, 3, 2)
-    assert (found.precision, found.recall) == (1 / 4, 2 / 3)
-    assert found.f1 == pytest.approx(2 * (1 / 4) * (2 / 3) / (1 / 4 + 2 / 3))
-    assert found.rated == 3
+    predicted = [[left_out((4, 11)), left_out((4, 8), (20, 25)), left_out((1, 2)), left_out((1, 2))]]
+    scores = evaluate_omissions(predicted, [human])
+    assert (scores.predicted, scores.right, scores.gold, scores.found) == (4, 1, 3, 2)
+    assert (scores.precision, scores.recall) == (1 / 4, 2 / 3)
+    assert scores.f1 == pytest.approx(2 * (1 / 4) * (2 / 3) / (1 / 4 + 2 / 3))
+    assert scores.rated == 3
 
 
 def test_several_raters_count_as_several_translations() -> None:
-    said = [[left_out((0, 5))]]
-    found = evaluate_omissions(said, [[[left_out((3, 9))]], [[left_out()]], [[None]]])
-    assert (found.precision, found.recall, found.rated) == (1 / 2, 1.0, 2)
+    predicted = [[left_out((0, 5))]]
+    scores = evaluate_omissions(predicted, [[[left_out((3, 9))]], [[left_out()]], [[None]]])
+    assert (scores.precision, scores.recall, scores.rated) == (1 / 2, 1.0, 2)
 
 
 def test_omissions_without_a_place_are_counted_alone() -> None:
-    found = evaluate_omissions([[left_out(unplaced=2), left_out(unplaced=1)]], [[[left_out(unplaced=1), left_out()]]])
-    assert found.unplaced == 3
-    assert math.isnan(found.precision)
-    assert math.isnan(found.recall)
-    assert math.isnan(found.f1)
+    scores = evaluate_omissions([[left_out(unplaced=2), left_out(unplaced=1)]], [[[left_out(unplaced=1), left_out()]]])
+    assert scores.unplaced == 3
+    assert math.isnan(scores.precision)
+    assert math.isnan(scores.recall)
+    assert math.isnan(scores.f1)
 
 
 def test_rules_and_the_oracle_choose_over_both_sides() -> None:
-    cell = Sampled(MT, [SAID, SAID, NOTHING], source=SRC)
+    cell = Sampled(MT, [OMISSION, OMISSION, NOTHING], source=SRC)
     for rule in ("mbr", "mbr-corpus"):
         assert choose_all([[cell]], DecisionOptions(rule)) == [[NIGHT]]
         one_sided = Sampled(MT, [Candidate("none", format="compact")])
@@ -58,7 +58,7 @@ def test_rules_and_the_oracle_choose_over_both_sides() -> None:
 
 def test_score_counts_both_sides_and_span_measures_the_translation() -> None:
     clean = [[[Annotation()], [Annotation()]]]
-    found = Evaluator([[-5.0], [0.0]], clean, [[len(MT)], [len(MT)]]).evaluate([[NIGHT], [Annotation()]])
-    assert found.acc_eq == 1.0
-    assert found.spans is not None
-    assert found.spans.values["softf1"] == 1.0
+    scores = Evaluator([[-5.0], [0.0]], clean, [[len(MT)], [len(MT)]]).evaluate([[NIGHT], [Annotation()]])
+    assert scores.acc_eq == 1.0
+    assert scores.spans is not None
+    assert scores.spans.values["softf1"] == 1.0

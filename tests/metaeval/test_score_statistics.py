@@ -62,9 +62,9 @@ def test_wmt23_and_later_have_their_tasks() -> None:
 
 def test_the_overall_score_is_the_scaled_mean() -> None:
     lps = [lp("en-de"), lp("zh-en", seed=1)]
-    found = overall(wmt_tasks("wmt23", lps), lps)
+    scores = overall(wmt_tasks("wmt23", lps), lps)
     key = ("good", True)
-    expected = 0.25 * (found.values[key][0] or 0.0)
+    expected = 0.25 * (scores.values[key][0] or 0.0)
     for number, data in enumerate(lps):
         gold, metric = data.gold, data.metrics[key]
         assert gold.systems is not None
@@ -76,26 +76,26 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
             correlation(gold.segments, metric.segments).value,
             acc_eq(gold.segments, metric.segments).accuracy,
         )
-        assert found.values[key][1 + 3 * number : 4 + 3 * number] == tuple(exactly(value) for value in values)
+        assert scores.values[key][1 + 3 * number : 4 + 3 * number] == tuple(exactly(value) for value in values)
         expected += 0.125 * ((values[0] + 1) / 2 + (values[1] + 1) / 2 + values[2])
-    assert found.overall[key] == exactly(expected)
-    assert list(found.overall) == [("good", True), ("poor", False)]
-    assert found.values["systems", True][:3] == (1.0, exactly(1.0), None)
+    assert scores.overall[key] == exactly(expected)
+    assert list(scores.overall) == [("good", True), ("poor", False)]
+    assert scores.values["systems", True][:3] == (1.0, exactly(1.0), None)
 
 
 def test_clusters_are_of_the_mean_over_all_tasks() -> None:
     lps = [lp("en-de"), lp("zh-en", seed=1)]
     tasks = wmt_tasks("wmt24", lps)
-    found = clusters(tasks, lps, 200)
+    ranks = clusters(tasks, lps, 200)
     rankings = []
     for data in lps:
         assert data.gold.segments is not None
         scores = {str(key): m.segments for key, m in data.metrics.items() if m.segments is not None}
         rankings += [rank_metrics(data.gold.segments, scores, statistic, 200) for statistic in ("spa", "acc_eq")]
     mean = average_ranking(rankings)
-    assert {str(key): rank for key, rank in found.items()} == dict(zip(mean.names, mean.ranks, strict=True))
-    assert list(found) == list(overall(tasks, lps).overall)
-    assert found["good", True] < found["poor", False]
+    assert {str(key): rank for key, rank in ranks.items()} == dict(zip(mean.names, mean.ranks, strict=True))
+    assert list(ranks) == list(overall(tasks, lps).overall)
+    assert ranks["good", True] < ranks["poor", False]
     with pytest.raises(OptionError, match="WMT24"):
         clusters(wmt_tasks("wmt23", lps), lps)
 
@@ -119,9 +119,9 @@ def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
         pytest.skip("needs WMT23's data of mt-metrics-eval; name the folder of its test sets in MBR_ESD_WMT")
     names = sorted({name.removesuffix("[noref]") for name in GOLDEN["metrics"]})
     lps = [scored(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
-    found = overall(wmt_tasks("wmt23", lps), lps)
-    assert len(found.overall) == len(GOLDEN["metrics"])
-    for (name, uses_reference), value in found.overall.items():
+    scores = overall(wmt_tasks("wmt23", lps), lps)
+    assert len(scores.overall) == len(GOLDEN["metrics"])
+    for (name, uses_reference), value in scores.overall.items():
         golden = GOLDEN["metrics"][name if uses_reference else f"{name}[noref]"]
         assert value == exactly(golden["overall"])
-        assert found.values[name, uses_reference] == tuple(exactly(one) for one in golden["tasks"])
+        assert scores.values[name, uses_reference] == tuple(exactly(one) for one in golden["tasks"])

@@ -33,7 +33,7 @@ Statistic = Literal["spa", "acc_eq"]
 
 
 def standard_errors(p: float, q: float, draws_p: int, draws_q: int) -> float:
-    """How many standard errors two Monte-Carlo p-values are apart; half a draw's worth is given for free."""
+    """The distance of two Monte-Carlo p-values in standard errors; half a draw is free."""
     pooled = (p * draws_p + q * draws_q) / (draws_p + draws_q)
     error = math.sqrt(max(pooled * (1 - pooled), 1 / (draws_p + draws_q)) * (1 / draws_p + 1 / draws_q))
     return max(0.0, abs(p - q) - 0.5 / min(draws_p, draws_q)) / error
@@ -43,10 +43,10 @@ def standard_errors(p: float, q: float, draws_p: int, draws_q: int) -> float:
 @pytest.mark.parametrize("number", range(len(GOLDEN["p_values"]["pairs"])))
 def test_p_values_are_the_toolkits_within_monte_carlo_error(number: int, statistic: Statistic) -> None:
     golden = GOLDEN["p_values"]["pairs"][number][statistic]
-    found = perm_both(*pair(number), statistic)
-    assert found.delta == pytest.approx(golden["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
+    test = perm_both(*pair(number), statistic)
+    assert test.delta == pytest.approx(golden["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
     # 48 comparisons at 3.9 standard errors: all pass with probability 0.995 if the tests are the same.
-    assert standard_errors(found.p_value, golden["p_value"], 1000, GOLDEN["p_values"]["k"]) < 3.9
+    assert standard_errors(test.p_value, golden["p_value"], 1000, GOLDEN["p_values"]["k"]) < 3.9
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -54,22 +54,22 @@ def test_p_values_of_real_raters_are_the_toolkits(mqm_folder: Path, statistic: S
     cases = {case.name: case for case in real_cases(mqm_folder)}
     for (a, b, gold), golden in zip(((1, 2, 3), (1, 3, 2), (2, 3, 1)), REAL["p_values"]["pairs"], strict=True):
         first, second = cases[f"rater {a} against {gold}"], cases[f"rater {b} against {gold}"]
-        found = perm_both(first.gold, first.metric, second.metric, statistic)
-        assert found.delta == pytest.approx(golden[statistic]["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
-        assert standard_errors(found.p_value, golden[statistic]["p_value"], 1000, REAL["p_values"]["k"]) < 3.9
+        test = perm_both(first.gold, first.metric, second.metric, statistic)
+        assert test.delta == pytest.approx(golden[statistic]["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
+        assert standard_errors(test.p_value, golden[statistic]["p_value"], 1000, REAL["p_values"]["k"]) < 3.9
 
 
 def verdicts(gold: Matrix, metric: Matrix) -> list[tuple[int, int, int]]:
     """(segment, pairs of the segment, credit) of every pair, by the definition."""
     epsilon = acc_eq(gold, metric).epsilon
-    found = []
+    rows = []
     for segment, (g, m) in enumerate(zip(gold.T, metric.T, strict=True)):
         rated = [i for i in range(len(g)) if not math.isnan(g[i])]
         for i, j in itertools.combinations(rated, 2):
             tied = abs(m[i] - m[j]) <= epsilon
             credit = tied if g[i] == g[j] else not tied and (g[i] > g[j]) == (m[i] > m[j])
-            found.append((segment, math.comb(len(rated), 2), int(credit)))
-    return found
+            rows.append((segment, math.comb(len(rated), 2), int(credit)))
+    return rows
 
 
 def test_acc_eq_swaps_every_pair_of_systems_apart() -> None:
@@ -80,9 +80,9 @@ def test_acc_eq_swaps_every_pair_of_systems_apart() -> None:
         differing = sum(map(abs, gains))
         # Swapped draws give 2 * heads - differing; it reaches sum(gains) from (differing + sum(gains)) / 2 heads on.
         exact = binom.sf((differing + sum(gains)) // 2 - 1, differing, 0.5)
-        found = perm_both(gold, a, b, "acc_eq", k=100_000)
-        assert found.delta == pytest.approx(sum(gains) / len(gains), abs=1e-12)
-        assert abs(found.p_value - exact) < 4.5 * math.sqrt(max(exact * (1 - exact), 1e-5) / 100_000)
+        test = perm_both(gold, a, b, "acc_eq", k=100_000)
+        assert test.delta == pytest.approx(sum(gains) / len(gains), abs=1e-12)
+        assert abs(test.p_value - exact) < 4.5 * math.sqrt(max(exact * (1 - exact), 1e-5) / 100_000)
 
 
 def test_acc_eq_weighs_pairs_by_segment_where_ratings_are_missing() -> None:
@@ -94,10 +94,10 @@ def test_acc_eq_weighs_pairs_by_segment_where_ratings_are_missing() -> None:
     weighted = [(y[2] - x[2]) / (x[1] * segments) for x, y in zip(pairs_a, pairs_b, strict=True)]
     signs = rng.choice([-1.0, 1.0], size=(20_000, len(weighted)))
     plain = float((signs @ weighted >= sum(weighted) - 1e-12).mean())
-    found = perm_both(gold, a, b, "acc_eq", k=20_000)
-    assert found.delta == pytest.approx(acc_eq(gold, b).accuracy - acc_eq(gold, a).accuracy, abs=1e-12)
-    assert found.delta == pytest.approx(sum(weighted), abs=1e-12)
-    assert standard_errors(found.p_value, plain, 20_000, 20_000) < 4
+    test = perm_both(gold, a, b, "acc_eq", k=20_000)
+    assert test.delta == pytest.approx(acc_eq(gold, b).accuracy - acc_eq(gold, a).accuracy, abs=1e-12)
+    assert test.delta == pytest.approx(sum(weighted), abs=1e-12)
+    assert standard_errors(test.p_value, plain, 20_000, 20_000) < 4
 
 
 def plain_perm_both_spa(gold: Matrix, a: Matrix, b: Matrix, k: int, seed: int) -> tuple[float, list[float]]:
@@ -123,13 +123,13 @@ def test_spa_swaps_every_score_apart(rated: float) -> None:
         gold, a, b = pair(number, systems=5, segments=30)
         gold[1:][np.random.default_rng(number).random(gold[1:].shape) > rated] = np.nan
         delta, draws = plain_perm_both_spa(gold, a, b, 400, seed=1)
-        found = perm_both(gold, a, b, k=2000, missing="pairs")
-        assert found.delta == pytest.approx(delta, abs=1e-12)
+        test = perm_both(gold, a, b, k=2000, missing="pairs")
+        assert test.delta == pytest.approx(delta, abs=1e-12)
         plain = float(np.mean([draw >= delta for draw in draws]))
-        assert standard_errors(found.p_value, plain, 2000, 400) < 4
+        assert standard_errors(test.p_value, plain, 2000, 400) < 4
         # Not only where it meets delta: the whole null distribution has the same centre and width.
-        assert abs(np.mean(draws) - found.draws.mean()) < 4 * np.std(draws) / math.sqrt(400)
-        assert np.std(draws) == pytest.approx(found.draws.std(), rel=0.2)
+        assert abs(np.mean(draws) - test.draws.mean()) < 4 * np.std(draws) / math.sqrt(400)
+        assert np.std(draws) == pytest.approx(test.draws.std(), rel=0.2)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -195,11 +195,11 @@ def test_the_average_of_tasks_is_the_toolkits() -> None:
         none = np.zeros((len(values), len(values)))
         ones = (1,) * len(values)
         rankings.append(Ranking(tuple(values), tuple(values.values()), ones, none, draws))  # type: ignore[arg-type]
-    found = average_ranking(rankings)
-    assert list(found.names) == list(golden["values"])
-    np.testing.assert_allclose(found.values, list(golden["values"].values()), atol=1e-12)
-    np.testing.assert_allclose(found.p_values, golden["p_values"], atol=1e-12)
-    assert list(found.ranks) == golden["ranks"]
+    mean = average_ranking(rankings)
+    assert list(mean.names) == list(golden["values"])
+    np.testing.assert_allclose(mean.values, list(golden["values"].values()), atol=1e-12)
+    np.testing.assert_allclose(mean.p_values, golden["p_values"], atol=1e-12)
+    assert list(mean.ranks) == golden["ranks"]
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -239,9 +239,9 @@ def test_all_pairs_at_once_are_the_single_tests(statistic: Statistic, exact: boo
     contest = prepare(gold, metrics, statistic, "pairs", exact)
     pairs = list(itertools.combinations(metrics, 2))
     for stop in (None, EarlyStop(block=20, high=0.9)):
-        told: list[int] = []
-        together = contest.tests(pairs, 130, 0, stop, told.append)
-        assert sum(told) == 130 * len(pairs)
+        done: list[int] = []
+        together = contest.tests(pairs, 130, 0, stop, done.append)
+        assert sum(done) == 130 * len(pairs)
         for a, b in pairs:
             alone = contest.tests([(a, b)], 130, 0, stop)[a, b]
             np.testing.assert_array_equal(together[a, b].draws, alone.draws)

@@ -39,9 +39,9 @@ def plain(d: np.ndarray, signs: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_p_values_are_those_of_all_signs(kind: str, seed: int) -> None:
     scores = scores_of(kind, 3, 12, seed)
-    found, signs = exact_p_values(scores), np.array(list(product((-1, 1), repeat=12)))
+    p_values, signs = exact_p_values(scores), np.array(list(product((-1, 1), repeat=12)))
     for i, j in combinations(range(3), 2):
-        assert found[i, j] == pytest.approx(plain(scores[i] - scores[j], signs), abs=1e-12)
+        assert p_values[i, j] == pytest.approx(plain(scores[i] - scores[j], signs), abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,10 +54,10 @@ def test_the_other_order_is_the_complement(kind: str) -> None:
 def test_many_permutations_come_near(kind: str) -> None:
     scores = scores_of(kind, 3, 60, 1)
     signs = np.random.default_rng(0).integers(0, 2, (200_000, 60)) * 2.0 - 1.0
-    found = exact_p_values(scores)
+    p_values = exact_p_values(scores)
     for i, j in combinations(range(3), 2):
         near = plain(scores[i] - scores[j], signs)
-        assert found[i, j] == pytest.approx(near, abs=4.5 * np.sqrt(0.25 / len(signs)))
+        assert p_values[i, j] == pytest.approx(near, abs=4.5 * np.sqrt(0.25 / len(signs)))
 
 
 def test_davies_and_the_grid_meet() -> None:
@@ -94,9 +94,9 @@ def test_tests_of_exact_spa_know_better_and_equal() -> None:
     rng = np.random.default_rng(4)
     gold = scores_of("whole", 8, 120, 9)
     good, bad = gold + rng.normal(0, 0.3, gold.shape), rng.normal(size=gold.shape)
-    found = perm_both(gold, bad, good, "spa", 300, exact=True)
-    assert found.p_value < 0.05
-    assert found.delta == pytest.approx(spa(gold, good, exact=True) - spa(gold, bad, exact=True), abs=0.05)
+    test = perm_both(gold, bad, good, "spa", 300, exact=True)
+    assert test.p_value < 0.05
+    assert test.delta == pytest.approx(spa(gold, good, exact=True) - spa(gold, bad, exact=True), abs=0.05)
     assert perm_both(gold, good, good, "spa", 50, exact=True).p_value == 1
     ranking = rank_metrics(gold, {"good": good, "bad": bad}, "spa", 300, exact=True)
     assert ranking.values == (spa(gold, good, exact=True), spa(gold, bad, exact=True))

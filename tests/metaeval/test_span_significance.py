@@ -56,13 +56,13 @@ def scores() -> dict[str, SpanScores]:
 
 def plain_sums(one: SpanScores, measure: str) -> list[npt.NDArray[np.float64]]:
     """The statistics of each rated segment, added up over the systems."""
-    found = []
+    sums = []
     for j in range(SEGMENTS):
         cells = [one.statistics[measure][i, j] for i in range(SYSTEMS)]
-        there = [cell for cell in cells if not np.isnan(cell).any()]
-        if there:
-            found.append(np.sum(there, axis=0))
-    return found
+        rated = [cell for cell in cells if not np.isnan(cell).any()]
+        if rated:
+            sums.append(np.sum(rated, axis=0))
+    return sums
 
 
 def heads(k: int, seed: int, segments: int) -> npt.NDArray[np.bool_]:
@@ -107,11 +107,11 @@ def test_many_draws_come_to_all_swaps_of_scipy(scores: dict[str, SpanScores]) ->
 
 
 def test_instances_are_drawn_as_in_the_paper(scores: dict[str, SpanScores]) -> None:
-    found = resampled(scores, "softf1", 20_000, 1, "instance")
+    resamples = resampled(scores, "softf1", 20_000, 1, "instance")
     values = {name: one.statistics["softf1"][..., 0] for name, one in scores.items()}
     gains = (values["good"] - values["poor"])[~np.isnan(values["good"])]
     deltas = gains[np.random.default_rng(0).integers(0, len(gains), (20_000, len(gains)))].mean(axis=1)
-    assert found.difference("good", "poor") == pytest.approx(np.quantile(deltas, [0.025, 0.975]), abs=0.01)
+    assert resamples.difference("good", "poor") == pytest.approx(np.quantile(deltas, [0.025, 0.975]), abs=0.01)
     with pytest.raises(OptionError, match="at least one resample"):
         resampled(scores, "softf1", 0)
 
@@ -119,19 +119,19 @@ def test_instances_are_drawn_as_in_the_paper(scores: dict[str, SpanScores]) -> N
 @pytest.mark.parametrize("measure", ["softf1", "mpp-corpus", "f1-corpus"])
 def test_intervals_are_those_of_a_plain_bootstrap(scores: dict[str, SpanScores], measure: str) -> None:
     k, seed = 200, 3
-    found = resampled(scores, measure, k, seed)
+    resamples = resampled(scores, measure, k, seed)
     sums = {name: plain_sums(one, measure) for name, one in scores.items()}
     segments = len(sums["good"])
     value = span_measure(measure).value
     rng = np.random.default_rng(seed)
     drawn: dict[str, list[float]] = {name: [] for name in scores}
     for times in rng.multinomial(segments, np.full(segments, 1 / segments), size=k):
-        for name, own in sums.items():
-            drawn[name].append(float(value(np.sum([n * row for n, row in zip(times, own, strict=True)], axis=0))))
+        for name, rows in sums.items():
+            drawn[name].append(float(value(np.sum([n * row for n, row in zip(times, rows, strict=True)], axis=0))))
     for name in scores:
-        assert found.interval(name) == pytest.approx(np.quantile(drawn[name], [0.025, 0.975]), abs=1e-12)
+        assert resamples.interval(name) == pytest.approx(np.quantile(drawn[name], [0.025, 0.975]), abs=1e-12)
     lead = np.array(drawn["good"]) - np.array(drawn["poor"])
-    assert found.difference("good", "poor") == pytest.approx(np.quantile(lead, [0.025, 0.975]), abs=1e-12)
+    assert resamples.difference("good", "poor") == pytest.approx(np.quantile(lead, [0.025, 0.975]), abs=1e-12)
 
 
 def test_metrics_of_other_translations_are_refused(scores: dict[str, SpanScores]) -> None:

@@ -47,7 +47,7 @@ def vector(annotation: Annotation) -> list[float]:
 
 
 def plain_parts(predicted: Annotation, human: Annotation, name: str) -> tuple[float, float, float]:
-    """What both sides earn, and what each could earn, character by character."""
+    """The credit of both sides and the most that each could earn, character by character."""
     if name == "softdice-corpus":
         shared = sum(min(x, y) for x, y in zip(vector(predicted), vector(human), strict=True))
         return shared, sum(vector(predicted)), sum(vector(human))
@@ -68,10 +68,10 @@ def plain_parts(predicted: Annotation, human: Annotation, name: str) -> tuple[fl
 
 def plain_corpus(pairs: Sequence[tuple[Annotation, Annotation]], name: str) -> tuple[float, float, float]:
     """Precision, recall and their harmonic mean."""
-    earned, most, there = np.sum([plain_parts(a, b, name) for a, b in pairs], axis=0)
-    if not most + there:
+    earned, most, gold = np.sum([plain_parts(a, b, name) for a, b in pairs], axis=0)
+    if not most + gold:
         return 1.0, 1.0, 1.0
-    return earned / most if most else 1.0, earned / there if there else 1.0, 2 * earned / (most + there)
+    return earned / most if most else 1.0, earned / gold if gold else 1.0, 2 * earned / (most + gold)
 
 
 @settings(max_examples=40, deadline=None)
@@ -206,17 +206,17 @@ def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
     human_matrix: list[list[Annotation | None]] = [[*row[:3], None, *row[4:]] for row in human]
     points = lambda_sweep(Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]), predicted)
     assert list(points) == [i / 10 for i in range(11)]
-    for threshold, found in points.items():
-        kept = [
+    for threshold, point in points.items():
+        remaining = [
             [Annotation(s for s in a if s.confidence is not None and s.confidence >= threshold) for a in row]
             for row in predicted
         ]
-        scores = [[mqm_score(a) for a in row] for row in kept]
-        assert found.spa == spa(gold, scores)
-        assert found.acc_eq == acc_eq(gold, scores).accuracy
-        spans = evaluate_spans(kept, [human_matrix], lengths, ["softf1", "f1"])
-        assert found.spans == spans
-        assert (found.major, found.minor) == (spans.counts.major, spans.counts.minor)
+        scores = [[mqm_score(a) for a in row] for row in remaining]
+        assert point.spa == spa(gold, scores)
+        assert point.acc_eq == acc_eq(gold, scores).accuracy
+        spans = evaluate_spans(remaining, [human_matrix], lengths, ["softf1", "f1"])
+        assert point.spans == spans
+        assert (point.major, point.minor) == (spans.counts.major, spans.counts.minor)
     totals = [point.major + point.minor for point in points.values()]
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1] > 0
@@ -251,12 +251,12 @@ def test_what_a_person_marks_twice_counts_twice() -> None:
     assert pickle.loads(pickle.dumps(twice)).spans == twice.spans
     assert (mqm_score(twice), mqm_score(folded)) == (-7, -6)
     assert (twice.count("minor"), folded.count("minor")) == (2, 1)
-    found = evaluate_spans([[folded]], [[[twice]]], [[12]], ("mpp-corpus", "softf1", "f1", "softdice", "scoresim"))
-    assert found.counts == SpanCounts(1, 1, 1, 2)
+    scores = evaluate_spans([[folded]], [[[twice]]], [[12]], ("mpp-corpus", "softf1", "f1", "softdice", "scoresim"))
+    assert scores.counts == SpanCounts(1, 1, 1, 2)
     # P = 1, and R = 2 of 3, as each predicted span is matched once.
-    assert found.values["mpp-corpus"] == pytest.approx(2 * 1 * (2 / 3) / (1 + 2 / 3))
-    assert found.values["softf1"] == found.values["f1"] == found.values["softdice"] == 1
-    assert found.values["scoresim"] == pytest.approx(1 - 1 / 25)
+    assert scores.values["mpp-corpus"] == pytest.approx(2 * 1 * (2 / 3) / (1 + 2 / 3))
+    assert scores.values["softf1"] == scores.values["f1"] == scores.values["softdice"] == 1
+    assert scores.values["scoresim"] == pytest.approx(1 - 1 / 25)
     # One at a time and all at once.
     table = AnnotationTable([folded, twice, EMPTY], 12)
     for similarity in map(get_similarity, ("mpp", "softf1", "f1", "softdice", "scoresim")):
@@ -268,11 +268,11 @@ def test_what_a_person_marks_twice_counts_twice() -> None:
 def test_one_rater_against_the_others_where_both_rated() -> None:
     a, b, c = Annotation([ErrorSpan(0, 4, "major")]), Annotation([ErrorSpan(0, 6, "major")]), Annotation()
     raters = [[[a, b, None]], [[b, None, a]], [[c, a, None]]]
-    found = rater_agreement(raters, [[10, 10, 10]], ("softf1", "softdice-corpus"))
+    scores = rater_agreement(raters, [[10, 10, 10]], ("softf1", "softdice-corpus"))
     pairs = {0: [(a, [b, c]), (b, [a, c]), (c, [a, b])], 1: [(b, [a]), (a, [b])]}
 
     means = [np.mean([soft_f1(one, other, 10) for other in others]) for of in pairs.values() for one, others in of]
-    assert found["softf1"] == pytest.approx(np.mean(means), abs=1e-12)
-    assert 0 < found["softdice-corpus"] < 1
+    assert scores["softf1"] == pytest.approx(np.mean(means), abs=1e-12)
+    assert 0 < scores["softdice-corpus"] < 1
     assert rater_agreement([[[a, None]], [[None, b]]], [[10, 10]], ("softf1",)) == {}
     assert rater_agreement([[[a]]], [[10]], ("softf1",)) == {}

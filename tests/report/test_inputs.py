@@ -23,8 +23,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.distribution import distribution
-from mbr_esd_metric.report.inputs import Source, kind_of_input, read_table
+from mbr_esd_metric.report.inputs import Source, distribution, kind_of_input, read_table
 from mbr_esd_metric.report.rating_table import RatingTable, Text
 from mbr_esd_metric.report.viewer import payload
 

@@ -110,7 +110,7 @@ def _points_as_spans(annotation: Annotation) -> Annotation:
 
 
 def _covers(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.int64]:
-    """How many spans of this severity cover each character, shape (length,)."""
+    """The number of spans of this severity over each character, shape (length,)."""
     annotation.check_length(length)
     covers = np.zeros(length, dtype=np.int64)
     for span in annotation:

@@ -213,7 +213,7 @@ def _matchings(edges: _Edges) -> list[_Credits]:
 
 
 def _front(sums: list[_Credits]) -> list[_Credits]:
-    """Those that no other one beats, or equals, in both sums; by falling P."""
+    """The sums that no other ones beat, or equal, in both; by falling P."""
     if len(sums) == 1:
         return sums
     front, most = [], -1.0
