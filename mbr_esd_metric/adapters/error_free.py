@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -30,8 +30,14 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
     """
     people: dict[SegmentKey, list[tuple[MqmRating, float | None]]] = defaultdict(list)
-    for one, score in (pair for path in ratings for pair in _ratings(path)):
-        people[SegmentKey(one.system, one.source, one.target)].append((one, score))
+    for path in ratings:
+        beginning = next((line for _, line in numbered_lines(path)), "")
+        if plain_name(path).endswith(".jsonl") and '"checks"' in beginning:
+            scored = [(one.rating, one.score) for one in read_person_ratings(path)]
+        else:
+            scored = [(one, None) for one in read_mqm(path)]
+        for one, score in scored:
+            people[SegmentKey(one.system, one.source, one.target)].append((one, score))
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
     join = Join(people.items(), {row.place.system for row in rows})
     judged, labels = [], []
@@ -47,14 +53,6 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     if not judged:
         raise InputError(f"no translation of {', '.join(metrics)} is rated in {', '.join(ratings)}")
     return judged, labels
-
-
-def _ratings(path: str) -> Iterable[tuple[MqmRating, float | None]]:
-    """Each rating, and its score from 0 to 100 if it has one."""
-    first = next((line for _, line in numbered_lines(path)), "")
-    if plain_name(path).endswith(".jsonl") and '"checks"' in first:
-        return ((one.rating, one.score) for one in read_person_ratings(path))
-    return ((one, None) for one in read_mqm(path))
 
 
 def judged_of_test_set(test_set: TestSet, metric: str) -> tuple[list[Judged], list[bool]]:

@@ -71,20 +71,20 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     path = Path(path)
     left_out: list[LeftOut] = []
     rows = _rows(path, lp, left_out)
-    wanted = [row for row in rows if not lp or row.rating.lp == lp]
-    if rows and not wanted:
+    rows_of_pair = [row for row in rows if not lp or row.rating.lp == lp]
+    if rows and not rows_of_pair:
         raise InputError(
             f"{path}: nothing of {lp}; there is: {', '.join(sorted({str(row.rating.lp) for row in rows}))}"
         )
     left_out += [LeftOut(row.rating.line, "row of another language pair") for row in rows if lp and row.rating.lp != lp]
-    reading = _reading(wanted)
+    reading = _reading(rows_of_pair)
     ratings = []
-    for row in wanted:
+    for row in rows_of_pair:
         errors = _errors(row, reading, left_out)
         if errors is not None:
             if row.text != row.target:
-                of = "quoted" if reading.quoted else "unquoted"
-                why = f"text quoted as in CSV: read without quotes, offsets as those of the {of} text"
+                kind = "quoted" if reading.quoted else "unquoted"
+                why = f"text quoted as in CSV: read without quotes, offsets as those of the {kind} text"
                 left_out.append(LeftOut(row.rating.line, why))
             ratings.append(replace(row.rating, errors=errors))
     if not ratings:

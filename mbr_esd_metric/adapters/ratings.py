@@ -200,17 +200,17 @@ class PersonRating:
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
-        one = self.rating
+        rating = self.rating
         suggested = None if self.suggested is None else [asdict(s.span) | {"fate": s.fate} for s in self.suggested]
         return {
-            "lp": one.lp,
-            "system": one.system,
-            "doc": one.doc,
-            "seg_id": one.segment,
-            "rater": one.rater,
-            "src": one.source,
-            "mt": one.target,
-            "errors": [_json(error) for error in one.errors] if self.marked else None,
+            "lp": rating.lp,
+            "system": rating.system,
+            "doc": rating.doc,
+            "seg_id": rating.segment,
+            "rater": rating.rater,
+            "src": rating.source,
+            "mt": rating.target,
+            "errors": [_json(error) for error in rating.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
             "suggested": suggested,
@@ -221,9 +221,7 @@ class PersonRating:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> PersonRating:
         """The rating of one decoded line."""
-        suggested = None
-        if item["suggested"] is not None:
-            suggested = tuple(_suggestion(one) for one in item["suggested"])
+        suggested = None if item["suggested"] is None else tuple(map(_suggestion, item["suggested"]))
         score = None if item["score"] is None else score_in_range(item["score"])
         passed, shown = map(int, item["checks"])
         seconds, marked = finite(item["seconds"]), item["errors"] is not None
@@ -269,12 +267,12 @@ def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
     return _ratings(path, lambda item, _: PersonRating.from_json(item))
 
 
-def _ratings(path: str | Path, of: Callable[[Mapping[str, Any], int], _T]) -> tuple[_T, ...]:
-    """What `of` makes of each line's object and number."""
+def _ratings(path: str | Path, read: Callable[[Mapping[str, Any], int], _T]) -> tuple[_T, ...]:
+    """The ratings that `read` makes of each line's object and number."""
     ratings = []
     for where, number, item in json_objects(path):
         with reading(where):
-            ratings.append(of(item, number))
+            ratings.append(read(item, number))
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
     return tuple(ratings)
@@ -301,11 +299,7 @@ def _suggestion(item: Mapping[str, Any]) -> Suggestion:
 
 
 def read_mqm_json(path: str | Path) -> MqmData:
-    """Read ratings as JSON lines, plain or compressed: those of `adapters.ratings`, or others in this form.
-
-    Each line is an object with lp (or direction), system, doc, seg_id, rater, src, mt and errors, each of these with
-    start, end (half-open, over mt), severity and category. What the translation leaves out has ``"side": "source"``
-    and the offsets in src, or none.
+    """Read ratings as JSON lines of this module's form, plain or compressed.
 
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.

@@ -16,7 +16,7 @@ from mbr_esd_metric.errors import InputError
 SOURCES = ["A cat sat.", "It slept."]
 TEXTS = {"Alpha": ["Kočka seděla.", "Spala."], "Beta": ["Pes seděl.", "Spal."], "refA": ["Kočka seděla tam.", "Spala."]}
 #: (segment, system, score, annotator, errors as Appraise exports them: the end is the last character).
-GIVEN: list[tuple[int, str, float, str, list[dict[str, Any]]]] = [
+RATINGS: list[tuple[int, str, float, str, list[dict[str, Any]]]] = [
     (0, "Alpha", 95.0, "a1", []),
     (0, "Beta", 40.0, "a1", [{"start_i": 0, "end_i": 2, "severity": "major"}]),
     (1, "Alpha", 80.0, "a2", [{"start_i": 5, "end_i": 5, "severity": "minor"}]),
@@ -39,7 +39,7 @@ def unified(path: Path, **changes: Any) -> Path:
     lines = []
     for number, source in enumerate(SOURCES):
         scores: dict[str, list[dict[str, Any]]] = {}
-        for segment, system, score, annotator, errors in GIVEN:
+        for segment, system, score, annotator, errors in RATINGS:
             if segment == number:
                 scores[system] = [{"score": score, "annotator": annotator, "errors": errors, "times": [1, 2]}]
         texts = {system: rows[number] for system, rows in TEXTS.items()}
@@ -65,7 +65,7 @@ def single(path: Path) -> Path:
                 "annotator": annotator,
             }
         )
-        for segment, system, score, annotator, errors in GIVEN
+        for segment, system, score, annotator, errors in RATINGS
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -77,7 +77,7 @@ def table(path: Path, *, overall: bool = True) -> Path:
         "reference_segment domain_name method start_indices end_indices error_types annotator"
     )
     rows = [[*header.split(), *(["overall"] if overall else [])]]
-    for segment, system, score, annotator, errors in GIVEN:
+    for segment, system, score, annotator, errors in RATINGS:
         row = ["d1", str(segment), "en", "cs", "official", system, SOURCES[segment], TEXTS[system][segment]]
         # Half-open, as the task's scorer takes it.
         ends = [str(e["end_i"] + 1) if e["end_i"] != "missing" else "missing" for e in errors]
@@ -98,8 +98,7 @@ def check(data: EsaData) -> None:
     assert [(s.lp, s.domain, s.document, s.number, s.source) for s in data.segments] == [
         ("en-cs", "news", "d1", str(number), source) for number, source in enumerate(SOURCES)
     ]
-    found = {(system, int(s.number)): a for s in data.segments for system, (a,) in s.ratings.items()}
-    assert found == EXPECTED
+    assert {(system, int(s.number)): a for s in data.segments for system, (a,) in s.ratings.items()} == EXPECTED
     assert data.lps == ("en-cs",)
 
 

@@ -81,13 +81,6 @@ def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> 
     assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].target == '"Er sagte ""ja"""'
 
 
-def test_a_source_side_span_has_its_place_in_the_source(tmp_path: Path) -> None:
-    (rating,) = read(tmp_path, "A|d|1|1|r1|all <v>of it</v>|alles|Accuracy/Omission|Major")
-    (error,) = rating.errors
-    assert (error.side, error.start, error.end) == ("source", 4, 9)
-    assert (len(rating.annotation), rating.score()) == (0, -5)
-
-
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
@@ -144,7 +137,7 @@ def test_gold_scores_have_no_floor_and_count_every_row(tmp_path: Path) -> None:
     assert rating.annotation == Annotation([ErrorSpan(0, 1, "major")])
 
 
-def test_rows_whose_texts_differ_take_the_commonest(tmp_path: Path) -> None:
+def test_rows_of_different_texts_take_the_commonest(tmp_path: Path) -> None:
     data = read(
         tmp_path,
         "A|d|1|1|r1|s|ein <v>guter</v> Tag|Style|Minor",
@@ -179,14 +172,14 @@ def test_spans_are_carried_between_forms_of_a_text(
 
 
 @pytest.mark.parametrize(
-    ("header", "row", "said"),
+    ("header", "row", "message"),
     [
         ("system doc seg_id rater source target category", "A|d|1|r|s|t|x", "line 1: no column 'severity'"),
         (HEADER, "A|d|1|1|r1|s|t|Found|HOTW-test", r"no ratings.*1 rows.*attention check"),
     ],
 )
-def test_problems_are_errors_that_name_the_place(tmp_path: Path, header: str, row: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_problems_are_errors_that_name_the_place(tmp_path: Path, header: str, row: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         read(tmp_path, row, header=header)
     (tmp_path / "empty.tsv").touch()
     with pytest.raises(InputError, match="the file is empty"):
@@ -239,8 +232,8 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     path = tmp_path / "marot.tsv"
     path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
     data = read_mqm(path)
-    found = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
-    assert found == [("r1", "eins", 1), ("r1", "zwei", 0)]
+    ratings = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
+    assert ratings == [("r1", "eins", 1), ("r1", "zwei", 0)]
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]
 
 
@@ -259,25 +252,22 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
     assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
     assert rating.score() == -12.0  # of all rows, the source issue among them, as ever
     write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
-    ((_, stored),) = read_ratings(tmp_path / "ratings")["sys"]
-    assert stored is not None
-    assert list(stored.annotation) == [*rating.annotation, *rating.omissions]
+    ((_, stored, rater),) = read_ratings(tmp_path / "ratings")["sys"]
+    assert (list(stored or ()), rater) == ([*rating.annotation, *rating.omissions], "r")
 
 
-def test_what_a_metric_says_is_left_out_is_stored_and_read(tmp_path: Path) -> None:
-    said = Annotation(
-        [ErrorSpan(0, 3, "minor"), ErrorSpan(50, 60, "major", "accuracy/omission", 0.25, "source")]
-    ).missing(["minor"])
-    write_ratings(tmp_path / "ratings", {"sys": [said, None]})
-    (_, stored), (_, none) = read_ratings(tmp_path / "ratings")["sys"]
+def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
+    spans = [ErrorSpan(0, 3, "minor"), ErrorSpan(50, 60, "major", "accuracy/omission", 0.25, "source")]
+    annotation = Annotation(spans).missing(["minor"])
+    write_ratings(tmp_path / "ratings", {"sys": [annotation, None]})
+    (_, stored, _), (_, none, _) = read_ratings(tmp_path / "ratings")["sys"]
     assert none is None
-    assert stored is not None
-    assert (stored.annotation, list(stored.annotation)) == (said, list(said))
+    assert (stored, list(stored or ())) == (annotation, list(annotation))
     # The translation has ten characters; the source may have more.
-    assert fitted(stored.annotation, 10) == said
+    assert fitted(annotation, 10) == annotation
     # WMT25's format has no place for an omission.
-    assert write_spans(said) == ("0 missing missing", "3 missing missing", "minor major minor")
-    assert read_spans(*write_spans(said)) == Annotation([ErrorSpan(0, 3, "minor")]).missing(["major", "minor"])
+    assert write_spans(annotation) == ("0 missing missing", "3 missing missing", "minor major minor")
+    assert read_spans(*write_spans(annotation)) == Annotation([ErrorSpan(0, 3, "minor")]).missing(["major", "minor"])
 
 
 def test_omissions_of_comets_json_are_of_the_source(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ HUMAN: dict[str, list[Any]] = {
 
 
 class EvalSet:
-    """What the bridge asks an `EvalSet` for."""
+    """The part of an `EvalSet` that the bridge uses."""
 
     name, lp, std_ref = "wmt24", "en-de", "refB"
     outlier_sys_names = frozenset({"MSLC"})
@@ -98,7 +98,7 @@ def test_systems_metrics_and_spans() -> None:
     assert data.entries[0].spans is None
 
 
-def test_what_is_left_out_or_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_out_or_cut_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert metrics_of(EvalSet()).notes == ("BLEU-refC is left out in en-de: the standard reference is refB",)
     twice = Rating([Error(0, 4, "Style", "minor"), Error(0, 4, "Fluency", "minor"), Error(1, 1, "z", "minor")])
     people = {"good": [twice, None], "bad": [Rating([Error(0, 5, "x", "major")]), None]}

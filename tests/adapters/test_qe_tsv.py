@@ -123,8 +123,8 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
     lines = [f"A\tdoc\t{k}\tr\tdog\tпёс спит тихо, да.\t0 4 9\t6 11 16\tmajor minor minor" for k in range(rows)]
     lines.append("A\tdoc\tx\tr1\tdog\tпёс спит\t1 -1\t3 -1\tminor minor")
     data = read_qe(write(tmp_path, "2021_en-ru.tsv.gz", lines))
-    found = [data.ratings[0].target[error.start : error.end] for error in data.ratings[0].errors]
-    assert found == (["пёс", "спит", "тихо"] if rows == 30 else ["пёс сп", "спит ти", "тихо, д"])
+    words = [data.ratings[0].target[error.start : error.end] for error in data.ratings[0].errors]
+    assert words == (["пёс", "спит", "тихо"] if rows == 30 else ["пёс сп", "спит ти", "тихо, д"])
     assert next((error.start, error.end) for error in data.ratings[-1].errors) == (1, 3)
     assert any("3 characters" in note.reason for note in data.left_out) == (rows == 30)
 

@@ -26,19 +26,17 @@ GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "wmt
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The release's files, in the current folder; returns the annotations."""
     monkeypatch.chdir(tmp_path)
-    write_release(GOLDEN["annotations"])
-    return Path("annotations.json")
-
-
-def write_release(annotations: dict[str, Any], folder: Path = Path()) -> None:
-    def lines(path: Path, rows: list[dict[str, Any]]) -> None:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-    (folder / "annotations.json").write_text(json.dumps(annotations), encoding="utf-8")
-    (folder / "data" / "systems").mkdir(parents=True, exist_ok=True)
-    lines(folder / "data" / "wmt26-genmt.jsonl", GOLDEN["documents"])
-    for name, rows in GOLDEN["systems"].items():
-        lines(folder / "data" / "systems" / f"{name}.jsonl", rows)
+    Path("data/systems").mkdir(parents=True)
+    files = {
+        "wmt26-genmt": GOLDEN["documents"],
+        **{f"systems/{name}": rows for name, rows in GOLDEN["systems"].items()},
+    }
+    for name, rows in files.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        Path(f"data/{name}.jsonl").write_text(text, encoding="utf-8")
+    path = Path("annotations.json")
+    path.write_text(json.dumps(GOLDEN["annotations"]), encoding="utf-8")
+    return path
 
 
 def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:

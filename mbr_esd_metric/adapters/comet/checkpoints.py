@@ -19,7 +19,7 @@ Dtype = Literal["float16", "float32"]
 
 @dataclass(frozen=True, slots=True)
 class CometOptions:
-    """How a COMET checkpoint is run: what follows its name, as in ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
+    """The way a COMET checkpoint is run: what follows its name, as in ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
 
     Attributes:
         reference: "no" leaves out what needs a reference, where a test set is scored.
@@ -99,7 +99,7 @@ class CometCheckpoint:
 
     @property
     def signature(self) -> str:
-        """What its scores depend on, in the manner of sacreBLEU."""
+        """A line of what its scores depend on, in the manner of sacreBLEU."""
         from importlib.metadata import version
 
         return f"comet|model:{self.name}|dtype:{self.options.dtype}|v:{version('unbabel-comet')}"
@@ -120,7 +120,7 @@ class CometCheckpoint:
             )
 
     def cut_note(self, samples: Sequence[Mapping[str, str]]) -> str:
-        """How many of these the model does not read to their end, which COMET does without a word; "" if none.
+        """A note of how many samples COMET cuts without a word, as the model does not read to their end; "" if none.
 
         An encoder of all texts together cuts their sum, another one each text; both at the positions that it has.
         """

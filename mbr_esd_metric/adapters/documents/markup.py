@@ -41,21 +41,13 @@ _PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange:
-    """The content of an element, as bytes of the file."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class XmlUnit:
-    """A unit: its name, its texts' places, its languages, the part of the file that it stands in, and why it is not to
-    be judged, if so."""
+    """A unit: its name, its texts' bytes in the file, its languages, the part of the file that it stands in, and why it
+    is not to be judged, if so."""
 
     id: str
-    source: ByteRange | None
-    target: ByteRange | None
+    source: slice | None
+    target: slice | None
     languages: tuple[str, str]
     document: str = ""
     unready: str | None = None
@@ -93,22 +85,22 @@ class XmlFile:
     namespaces: Mapping[str, str]
     versioned: bool
 
-    def content(self, place: ByteRange) -> Content:
+    def content(self, place: slice) -> Content:
         """The content of an element."""
-        return Content.of(self.data[place.start : place.end].decode(self.encoding))
+        return Content.of(self.data[place].decode(self.encoding))
 
 
 ITS = "http://www.w3.org/2005/11/its"
 
 
 def read_xml(
-    path: Path, closed: Callable[[list[Element], ByteRange], None], unit: Callable[[list[Element]], str]
+    path: Path, closed: Callable[[list[Element], slice], None], unit: Callable[[list[Element]], str]
 ) -> XmlFile:
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
     Args:
         path: the file.
-        closed: also gets the place of the element's content.
+        closed: also gets the bytes of the element's content.
         unit: the name in messages of the unit that is open; "" if none is.
 
     Raises:
@@ -142,9 +134,7 @@ def read_xml(
 
     def end(_: str) -> None:
         content_begins()
-        content = stack[-1].content
-        assert content is not None
-        closed(stack, ByteRange(content, parser.CurrentByteIndex))
+        closed(stack, slice(stack[-1].content, parser.CurrentByteIndex))
         stack.pop()
 
     def declared(version: str, name: str | None, standalone: int) -> None:
@@ -238,13 +228,13 @@ class Content:
             if token["name"] is not None:
                 name = token["name"].rpartition(":")[2]
                 if token["close"]:
-                    mine = opened.pop()[1]
+                    mark = opened.pop()[1]
                 else:
-                    mine = name in ("mrk", "hi") and bool(_OURS.search(token["attributes"]))
+                    mark = name in ("mrk", "hi") and bool(_OURS.search(token["attributes"]))
                     if not token["empty"]:
                         unread = name in _CODES or (name == "mrk" and bool(_DELETED.search(token["attributes"])))
-                        opened.append((unread, mine))
-                if mine:
+                        opened.append((unread, mark))
+                if mark:
                     ours.append(token.span())
                 continue
             if token["reference"] is not None:
@@ -315,7 +305,7 @@ def document_of(
         first: a place before all units, and text to insert there where a unit has an error.
     """
     judged: list[TranslationUnit] = []
-    places: list[tuple[ByteRange, ByteRange]] = []
+    places: list[tuple[slice, slice]] = []
     empty: list[str] = []
     unready: dict[str, str] = {}
     for unit in units:
@@ -332,7 +322,7 @@ def document_of(
 
 def _mark(
     xml: XmlFile,
-    pairs: Sequence[tuple[ByteRange, ByteRange]],
+    pairs: Sequence[tuple[slice, slice]],
     tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
     first: tuple[int, str] | None,
     checked: Sequence[Checked],
@@ -356,7 +346,7 @@ def _mark(
                 content = xml.content(place)
                 spans = [span for span in one.annotation if span.side == side]
                 if spans or content.ours:
-                    replace(place.start, place.end, content.marked(spans, partial(tags, numbers, content.text)))
+                    replace(place.start, place.stop, content.marked(spans, partial(tags, numbers, content.text)))
         out.write(xml.data[at:])
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
-from mbr_esd_metric.adapters.documents.markup import OURS, ByteRange, Element, XmlUnit, document_of, quoted, read_xml
+from mbr_esd_metric.adapters.documents.markup import OURS, Element, XmlUnit, document_of, quoted, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
-#: A language and the place of its text.
-_Variant = tuple[str, ByteRange]
+#: A language and the bytes of its text.
+_Variant = tuple[str, slice]
 
 
 def read_tmx(path: Path, every: bool = False) -> Document:
@@ -26,7 +26,7 @@ def read_tmx(path: Path, every: bool = False) -> Document:
         unit = next((element for element in stack if element.name == "tu"), None)
         return "" if unit is None else unit.attributes.get("tuid") or str(len(units) + 1)
 
-    def closed(stack: list[Element], place: ByteRange) -> None:
+    def closed(stack: list[Element], place: slice) -> None:
         nonlocal source_language
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:

@@ -11,16 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
-from mbr_esd_metric.adapters.documents.markup import (
-    OURS,
-    ByteRange,
-    Element,
-    XmlUnit,
-    declaration,
-    document_of,
-    quoted,
-    read_xml,
-)
+from mbr_esd_metric.adapters.documents.markup import OURS, Element, XmlUnit, declaration, document_of, quoted, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -35,11 +26,11 @@ def read_xliff(path: Path, every: bool = False) -> Document:
     state, and units with a second target, of which the first is read.
     """
     units: list[XmlUnit] = []
-    places: dict[str, ByteRange] = {}
+    places: dict[str, slice] = {}
     problems: list[str] = []
     two = False
 
-    def closed(stack: list[Element], place: ByteRange) -> None:
+    def closed(stack: list[Element], place: slice) -> None:
         nonlocal two
         names = [element.name for element in stack]
         if len(stack) == 1:

@@ -61,7 +61,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class CampaignPlan:
-    """How a campaign is run.
+    """The way a campaign is run.
 
     Attributes:
         each: how many annotators see each document.

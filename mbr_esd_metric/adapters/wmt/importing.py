@@ -97,7 +97,7 @@ class Target:
         return names
 
     def references_among(self, systems: Sequence[str]) -> tuple[str, ...]:
-        """Those of the systems, under their new names, that are references."""
+        """The systems that are references, under their new names."""
         for name in self.references:
             if name not in systems:
                 raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
@@ -176,14 +176,14 @@ def import_esa(human: EsaData, target: Target) -> Imported:
         sets |= {f"{kind}-human{wave + 1}": [wave] for wave in range(waves)}
 
     def gold(layout: Layout, cells: _Cells) -> None:
-        for name, which in sets.items():
+        for name, places in sets.items():
             chosen = {
-                system: [[each[w] for w in which if w < len(each)] for each in row]
+                system: [[each[at] for at in places if at < len(each)] for each in row]
                 for system, row in cells.items()
-                if any(len(each) > which[0] for each in row)
+                if any(len(each) > places[0] for each in row)
             }
             _write_scores(layout, name, segments, chosen, target.weights)
-            if len(which) == 1 and any(one.errors is not None for one in ratings):
+            if len(places) == 1 and any(one.errors is not None for one in ratings):
                 _write_ratings(layout, f"{name}.{_MERGED}", chosen)
         if target.lp in human.documents:
             files.write_lines(layout.task("documents"), (json_text(one) for one in human.documents[target.lp]))

@@ -45,7 +45,7 @@ _BEGINNING = 10_000
 
 
 def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
-    """What a file holds, one of `IMPORT_KINDS`.
+    """The kind of a file, one of `IMPORT_KINDS`.
 
     Args:
         path: the file, plain or compressed; for wmt25-task1 also its folder.

@@ -133,7 +133,7 @@ def info_of(test_set: str, lp: str) -> TestSetInfo:
 
 
 def reference_name(test_set: str, lp: str) -> str | None:
-    """What a reference called "ref" should be called: the language pair's standard reference.
+    """The name for a reference called "ref": that of the language pair's standard reference.
 
     If the table has none, it is that of most language pairs of the test set. None for an unknown test set.
     """
@@ -142,7 +142,7 @@ def reference_name(test_set: str, lp: str) -> str | None:
     return info_of(test_set, lp).standard_reference or (names.most_common(1)[0][0] if names else None)
 
 
-def gold_there(names: Collection[str]) -> str | None:
+def preferred_gold(names: Collection[str]) -> str | None:
     """The name of gold scores to use by default among these; None if none is known."""
     for kind in GOLD_NAMES:
         alike = [kind] if kind in names else sorted(name for name in names if name.startswith(f"{kind}-"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors, omissions_in
 from mbr_esd_metric.adapters.wmt.layout import write_lines
@@ -18,39 +18,27 @@ from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, reading
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """The stored error spans of one translation, and who marked them.
+def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None, str | None]]]:
+    """System -> (line, annotation, rater) of each of its entries, in order; no annotation if a segment is unrated.
 
-    Attributes:
-        annotation: spans of both sides, major and minor, with every repeat; a stored score in [0, 1] is a span's
-            confidence. Errors of the translation without characters are its points. Of the source's side there are
-            those whose category says that the translation leaves something out, as others are errors of the source
-            itself; those without a place are its `unplaced`.
-        rater: None if the line names nobody; the name of the file then tells.
-    """
-
-    annotation: Annotation
-    rater: str | None
-
-
-def read_ratings(path: Path) -> dict[str, list[tuple[int, Rating | None]]]:
-    """System -> (line, rating) of each of its entries, in order; None if a segment is unrated.
+    An annotation has the major and minor errors of both sides, with every repeat. A stored score in [0, 1] is a span's
+    confidence. Errors of the translation without characters are points. Errors of the source itself are left out: one
+    of its side counts if its category is an omission, and is `unplaced` without a place. Where a line names no rater,
+    the name of the file tells.
 
     Raises:
         InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
     """
-    ratings: dict[str, list[tuple[int, Rating | None]]] = {}
+    ratings: dict[str, list[tuple[int, Annotation | None, str | None]]] = {}
     for number, line in numbered_lines(path):
         cells = line.strip().split("\t")
         with reading(f"{path}, line {number}"):
             if len(cells) not in (2, 3):
                 raise InputError(f"{len(cells)} columns; give system, rating and perhaps rater")
-            rating = None
+            annotation = None
             if cells[1] != "None":
-                errors = decoded(cells[1])["errors"]
-                rating = Rating(annotation_of_errors(map(_stored, errors)), cells[2] if len(cells) == 3 else None)
-        ratings.setdefault(cells[0], []).append((number, rating))
+                annotation = annotation_of_errors(map(_stored, decoded(cells[1])["errors"]))
+        ratings.setdefault(cells[0], []).append((number, annotation, cells[2] if len(cells) == 3 else None))
     return ratings
 
 
@@ -111,9 +99,6 @@ def _stored(error: Mapping[str, Any]) -> MqmError:
     return MqmError(error.get("severity") or "", category, side, error["start"], error["end"], confidence)
 
 
-_T = TypeVar("_T")
-
-
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """One set of error spans over the test set: a rater's, several raters' merged, or a metric's.
@@ -170,15 +155,18 @@ class RatingsReader:
         check_blocks(path, stored, self._outputs, len(next(iter(self._outputs.values()))))
         both = {
             system: tuple(
-                None if rating is None else self._fitted(system, rating.annotation, len(text or ""))
-                for (_, rating), text in zip(entries, self._outputs[system], strict=True)
+                None if annotation is None else self._fitted(system, annotation, len(text or ""))
+                for (_, annotation, _), text in zip(entries, self._outputs[system], strict=True)
             )
             for system, entries in stored.items()
         }
-        raters = {s: tuple((r.rater or name) if r else None for _, r in entries) for s, entries in stored.items()}
+        raters = {
+            system: tuple(None if annotation is None else rater or name for _, annotation, rater in entries)
+            for system, entries in stored.items()
+        }
         return Ratings(name, both, raters)
 
-    def notes(self, whose: str) -> tuple[str, ...]:
+    def notes(self, name: str) -> tuple[str, ...]:
         """One line if spans were cut, left out or repeated; otherwise nothing."""
         counts = {
             "end past the translation and are cut there": self._cut,
@@ -187,16 +175,16 @@ class RatingsReader:
             * self._repeats,
         }
         notes = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        return (f"error spans of {whose} in {self._rated} translations: {notes}",) if notes else ()
+        return (f"error spans of {name} in {self._rated} translations: {notes}",) if notes else ()
 
     def _fitted(self, system: str, annotation: Annotation, length: int) -> Annotation:
         if system not in self._systems:
             return annotation
-        here = annotation.on("translation")
+        spans = annotation.on("translation")
         self._rated += 1
-        self._left_out += len(here.points) + sum(span.start >= length for span in here)
-        self._repeated += len(here) - len(here.key)
-        self._cut += sum(span.start < length < span.end for span in here)
+        self._left_out += len(spans.points) + sum(span.start >= length for span in spans)
+        self._repeated += len(spans) - len(spans.key)
+        self._cut += sum(span.start < length < span.end for span in spans)
         return fitted(annotation, length)
 
 
@@ -205,20 +193,20 @@ def fitted(annotation: Annotation, length: int) -> Annotation:
 
     A span that begins at the end of the text has no character left, and becomes a point. Spans of the source stay.
     """
-    here = annotation.on("translation")
-    if all(span.end <= length for span in here) and all(at <= length for at, _ in annotation.points):
+    spans = annotation.on("translation")
+    if all(span.end <= length for span in spans) and all(at <= length for at, _ in annotation.points):
         return annotation
-    inside = [replace(span, end=min(span.end, length)) for span in here if span.start < length]
+    inside = [replace(span, end=min(span.end, length)) for span in spans if span.start < length]
     points = [point for point in annotation.points if point[0] <= length]
-    points += [(length, span.severity) for span in here if span.start == length]
+    points += [(length, span.severity) for span in spans if span.start == length]
     cut = Annotation.of_rater([*inside, *annotation.on("source")])
     return cut.pointing(points).missing(annotation.unplaced)
 
 
 def check_blocks(
-    path: Path, blocks: Mapping[str, Sequence[tuple[int, _T]]], outputs: Mapping[str, object], segments: int
+    path: Path, blocks: Mapping[str, Sequence[tuple[Any, ...]]], outputs: Mapping[str, object], segments: int
 ) -> None:
-    """Check that every block of (line, entry) belongs to a known system and has an entry for each segment."""
+    """Check that each system's block of entries, which begin with their line, is of a known system and complete."""
     for system, entries in blocks.items():
         where = f"{path}, line {entries[-1][0]}"
         if system not in outputs:

@@ -1,4 +1,4 @@
-"""What is stored for a test set, as leaderboards, correlations and WMT's tasks take it."""
+"""The stored scores of a test set, as leaderboards, correlations and WMT's tasks take them."""
 
 from __future__ import annotations
 

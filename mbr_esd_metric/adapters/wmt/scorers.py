@@ -1,4 +1,4 @@
-"""What can score a test set: this package's models, COMET checkpoints, BLEU and chrF, and the empty annotation.
+"""Scorers of a test set: this package's models, COMET checkpoints, BLEU and chrF, and the empty annotation.
 
 A scorer takes texts and returns scores, and error spans if it has any, under one or several metric names. Higher is
 always better.

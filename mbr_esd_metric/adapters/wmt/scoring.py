@@ -27,8 +27,7 @@ class WrittenMetric:
 
     Attributes:
         name: its full name.
-        systems: their number.
-        translations, of: the number of their translations that have a score, and of all.
+        translations, of: the number of the systems' translations that have a score, and of all.
         scored: whether this run scored any; False where all scores were in the folder.
     """
 
@@ -41,7 +40,7 @@ class WrittenMetric:
 
 @dataclass(slots=True)
 class MetricFiles:
-    """What the files of a metric hold, by system.
+    """The contents of a metric's files, by system.
 
     Attributes:
         scores: of each segment; None for one without a score.
@@ -58,7 +57,7 @@ class MetricFiles:
         """The files of a metric, by its full name."""
         path = layout.metric_rating(name)
         stored = read_ratings(path) if path.is_file() else {}
-        annotations = {s: [None if r is None else r.annotation for _, r in row] for s, row in stored.items()}
+        annotations = {system: [annotation for _, annotation, _ in row] for system, row in stored.items()}
         means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
         scores = files.score_rows(layout.metric_scores(name, "seg"))
         return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
@@ -109,7 +108,11 @@ def score_test_set(
     for name, signature in scorer.signatures.items():
         stored = MetricFiles() if overwrite else _stored(test_set, name, signature)
         chosen[name] = _systems(test_set, name, choice, rated, stored.scores)
-        missing[name] = [s for s in chosen[name] if not _complete(test_set, s, stored, rated)]
+        missing[name] = []
+        for system in chosen[name]:
+            row = stored.scores.get(system, [None] * test_set.segments)
+            if any(row[place] is None for place in _segments(test_set, system, rated)):
+                missing[name].append(system)
         if missing[name] and scorer.at_once:
             stored, missing[name] = MetricFiles(), chosen[name]
         values[name] = stored
@@ -199,11 +202,6 @@ def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
             f"{signature}); choose another --name, or replace them with --overwrite"
         )
     return MetricFiles.read(test_set.layout, name)
-
-
-def _complete(test_set: TestSet, system: str, values: MetricFiles, rated: bool) -> bool:
-    row = values.scores.get(system)
-    return row is not None and all(row[place] is not None for place in _segments(test_set, system, rated))
 
 
 def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:

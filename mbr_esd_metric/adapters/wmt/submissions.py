@@ -91,11 +91,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: a few words for `--help`, whether it has spans and scores, and what writes and reads it."""
+    """A task's format: a few words for `--help`, whether it has spans, and what writes and reads it."""
 
     description: str
     spans: bool
-    scores: bool
     write: Callable[[Path, Submission], None]
     read: Callable[[Path], list[SubmissionRow]]
 
@@ -220,9 +219,9 @@ def _read_wmt26(path: Path) -> list[SubmissionRow]:
 
 #: Name -> format.
 SUBMISSION_FORMATS: Mapping[str, Format] = {
-    "wmt25-task1": Format("WMT25, scores", False, True, _write_wmt25_scores, _read_wmt25),
-    "wmt25-task2": Format("WMT25, spans", True, False, _write_wmt25_spans, _read_wmt25),
-    "wmt26": Format("WMT26, spans, scores, and error-free or not", True, True, _write_wmt26, _read_wmt26),
+    "wmt25-task1": Format("WMT25, scores", False, _write_wmt25_scores, _read_wmt25),
+    "wmt25-task2": Format("WMT25, spans", True, _write_wmt25_spans, _read_wmt25),
+    "wmt26": Format("WMT26, spans, scores, and error-free or not", True, _write_wmt26, _read_wmt26),
 }
 
 

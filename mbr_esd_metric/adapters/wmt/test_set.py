@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, read_documents, read_scores, read_text
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, gold_there, info_of
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, info_of, preferred_gold
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
@@ -135,7 +135,7 @@ class TestSet:
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
-        """Those of `metric_names` that have one of these full or base names; all where none is given."""
+        """The names of `metric_names` with one of these full or base names; all where none is given."""
         usable = self.metric_names(of_systems=of_systems)
         chosen: list[str] = []
         for name in names:
@@ -281,13 +281,13 @@ def load_test_set(
 
 
 def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
-    """What is known of the test set, with the gold scores that are named, or that are there."""
+    """The facts of the test set, with the gold scores that are named, or that are there."""
     info = info_of(layout.test_set, layout.lp)
     if gold:
         return replace(info, gold=gold)
     if not layout.human_scores(info.gold, "seg").is_file():
         names = layout.human_score_names()
-        instead = gold_there(names) or (names[0] if len(names) == 1 else None)
+        instead = preferred_gold(names) or (names[0] if len(names) == 1 else None)
         if instead is not None:
             notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
             return replace(info, gold=instead)

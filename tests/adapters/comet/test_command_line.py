@@ -23,8 +23,8 @@ SCORES = (0.8, 0.96, 1.0)
 
 def score(command: Command, files: Files, *words: str, model: str | None = None, systems: int = 1) -> Outcome:
     """`comet-score`, with the same translations as the one system or as several."""
-    given = ("-s", files.sources, "-t", *[files.translations] * systems, "--gpus", "0", "--model", model or files.model)
-    return command("score", *given, *words)
+    texts = ("-s", files.sources, "-t", *[files.translations] * systems)
+    return command("score", *texts, "--gpus", "0", "--model", model or files.model, *words)
 
 
 def test_scores_and_spans(comet_command: Command, files: Files) -> None:
@@ -39,9 +39,9 @@ def test_scores_and_spans(comet_command: Command, files: Files) -> None:
     for row, error in zip(rows, ERRORS, strict=True):
         spans = [(e["text"], e["category"], e["severity"]) for e in row.get("errors", ())]
         assert spans == ([error] if error else [])
-        for found in row.get("errors", ()):
-            assert row["mt"][found["start"] : found["end"]] == found["text"]
-            assert found["confidence"] == 1.0
+        for span in row.get("errors", ()):
+            assert row["mt"][span["start"] : span["end"]] == span["text"]
+            assert span["confidence"] == 1.0
 
 
 def test_the_json_has_the_shape_of_xcomets(
@@ -73,23 +73,24 @@ def test_no_error_anywhere_is_written_as_error_spans(comet_command: Command, fil
     assert all(o.annotation is not None for o in comet_input(Source(Path("out.json"))).ratings)
 
 
-@pytest.mark.parametrize("which", ["sources", "translations"])
-def test_a_carriage_return_inside_a_line_is_refused(comet_command: Command, files: Files, which: str) -> None:
+@pytest.mark.parametrize(("side", "texts"), [("sources", SOURCES), ("translations", TRANSLATIONS)])
+def test_a_carriage_return_inside_a_line_is_refused(
+    comet_command: Command, files: Files, side: str, texts: tuple[str, ...]
+) -> None:
     """COMET takes it for a line end, and would pair the wrong texts without a word."""
-    name = getattr(files, which)
-    texts = (SOURCES if which == "sources" else TRANSLATIONS)[:3]
+    name = getattr(files, side)
     Path(name).write_bytes("\n".join([texts[0] + "\rmore", *texts[1:]]).encode() + b"\n")
     expected = f"{name}, line 1: a carriage return inside the line, at character {len(texts[0]) + 1}"
     assert expected in score(comet_command, files).error
-    given = ("-s", files.sources, "-t", files.translations, "--model", files.model, "--quiet")
-    assert main(["score", *given]) == 1
+    words = ["score", "-s", files.sources, "-t", files.translations, "--model", files.model, "--quiet"]
+    assert main(words) == 1
     Path(name).write_bytes("\r\n".join(texts).encode() + b"\r\n")
-    assert score(comet_command, files).status == main(["score", *given]) == 0
+    assert score(comet_command, files).status == main(words) == 0
 
 
 @pytest.mark.parametrize("gpus", ["0", "2"])
 def test_several_systems(comet_command: Command, files: Files, gpus: str) -> None:
-    """With --gpus 2 COMET flattens the systems into one call and splits the result."""
+    """With --gpus 2 COMET flattens the systems into one call and splits the result. An empty translation has 0."""
     files.write("b.txt", *TRANSLATIONS[:2], "")
     words = ("-s", files.sources, "-t", files.translations, "b.txt", "--gpus", gpus, "--model", files.model)
     done = comet_command("score", *words, "--only_system", "--quiet")
@@ -122,7 +123,7 @@ def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monk
     assert done.out.splitlines()[-1] == "mt.txt\tscore: 0.9200"
 
 
-def test_the_signature_is_said_once_and_not_when_quiet(
+def test_the_signature_is_logged_once_and_not_when_quiet(
     comet_command: Command, files: Files, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", "mbr_esd_metric.adapters.comet.model_class"):
@@ -133,13 +134,8 @@ def test_the_signature_is_said_once_and_not_when_quiet(
     assert not caplog.messages
 
 
-def test_an_empty_translation_gets_the_lowest_score(comet_command: Command, files: Files) -> None:
-    files.write(files.translations, "", *TRANSLATIONS[1:])
-    assert score(comet_command, files).out.splitlines()[0] == "mt.txt\tSegment 0\tscore: 0.0000"
-
-
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("mt.txt", b"eins\nzwei\n", "src.txt has 3, mt.txt has 2"),
         # COMET would cut sources and translations to the references, although our models do not read them.
@@ -149,14 +145,14 @@ def test_an_empty_translation_gets_the_lowest_score(comet_command: Command, file
         ("mt.txt", b"Hallo.\nGr\xfc\xdfe.\nEnde.\n", "mt.txt, line 2: byte 0xfc is not UTF-8"),
     ],
 )
-def test_files_that_do_not_fit(comet_command: Command, files: Files, name: str, content: bytes, said: str) -> None:
+def test_files_that_do_not_fit(comet_command: Command, files: Files, name: str, content: bytes, message: str) -> None:
     files.write("ref.txt", *TRANSLATIONS)
     Path(name).write_bytes(content)
     words = ("-s", files.sources, "-t", files.translations, files.translations, "-r", "ref.txt")
     for command in ("score", "compare"):
         done = comet_command(command, *words, "--gpus", "0", "--model", files.model)
         assert done.error.startswith(f"comet-{command}: error: ")
-        assert said in done.error
+        assert message in done.error
 
 
 def test_too_few_translations(comet_command: Command, files: Files) -> None:
@@ -169,7 +165,7 @@ SERVER = "mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
 
 
 @pytest.mark.parametrize(
-    ("model", "path", "said"),
+    ("model", "path", "message"),
     [
         ("mbr-esd-dmo", "out.json", "did you mean 'mbr-esd-demo'"),
         ("mbr-esd-demo?utilty=f1", "out.json", "did you mean 'utility'"),
@@ -185,11 +181,11 @@ SERVER = "mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
     ],
 )
 def test_what_goes_wrong_is_one_line(
-    comet_command: Command, files: Files, model: str | None, path: str, said: str
+    comet_command: Command, files: Files, model: str | None, path: str, message: str
 ) -> None:
     files.write("ref.txt", *TRANSLATIONS)
     before = {file: file.read_bytes() for file in Path().glob("*.*") if file.is_file()}
-    assert said in score(comet_command, files, "-r", "ref.txt", "--to_json", path, model=model).error
+    assert message in score(comet_command, files, "-r", "ref.txt", "--to_json", path, model=model).error
     assert {file: file.read_bytes() for file in before} == before
 
 
@@ -211,14 +207,19 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, f
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "said"),
+    ("error", "status", "message"),
     [
         (KeyboardInterrupt(), 130, f"comet-score: interrupted; {RESUME}"),
         (ZeroDivisionError("a bug"), 1, "ZeroDivisionError: a bug"),
     ],
 )
 def test_interrupted_or_a_bug(
-    comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, said: str
+    comet_command: Command,
+    files: Files,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+    message: str,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -226,21 +227,20 @@ def test_interrupted_or_a_bug(
     monkeypatch.setattr("mbr_esd_metric.metric.metric.Metric.predict", fail)
     done = score(comet_command, files)
     assert done.status == status
-    assert said in done.err
+    assert message in done.err
     assert ("Traceback" in done.err) == (status == 1)
 
 
 def test_ctrl_c_after_the_work_is_no_traceback(files: Files) -> None:
     """It came out of what torch does while the interpreter ends."""
+    # The program's name tells torch's entry point that this is one of COMET's commands.
     code = (
-        "import atexit, os, signal, sys; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
+        "import atexit, os, signal, sys; sys.argv[0] = 'comet-score';"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
         "from comet.cli.score import score_command; score_command()"
     )
     words = ("-s", files.sources, "-t", files.translations, "--gpus", "0", "--quiet", "--model", files.model)
-    # The program's name tells torch's entry point that this is one of COMET's commands.
-    run = f"import sys; sys.argv[0] = 'comet-score'; {code}"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", run, *words], capture_output=True, text=True, timeout=300
-    )
+    python = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run([*python, *words], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "mt.txt\tscore: 0.9200"

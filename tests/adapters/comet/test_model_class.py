@@ -122,27 +122,27 @@ def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str
 
 
 def test_a_checkpoint_file_in_a_model_folder(files: Files) -> None:
-    """As `comet-score --model mine/checkpoints/model.ckpt`; the file may be empty."""
-    folder = model_folder(Path("mine"))
-    (folder / "checkpoints").mkdir()
-    (folder / "checkpoints" / "model.ckpt").touch()
-    assert load_from_checkpoint("mine/checkpoints/model.ckpt").metric.card.model == "some/model"
+    """The option `--model mine/checkpoints/model.ckpt`; the file may be empty."""
+    path = model_folder(Path("mine")) / "checkpoints" / "model.ckpt"
+    path.parent.mkdir()
+    path.touch()
+    assert load_from_checkpoint(str(path)).metric.card.model == "some/model"
 
 
 @pytest.mark.parametrize("name", ["somebody/esd", "mbr-esd-fans/esd"])
 def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     folder = model_folder(Path("snapshot"))
-    asked: list[dict[str, object]] = []
+    downloads: list[dict[str, object]] = []
 
     def download(repo_id: str, **options: object) -> str:
-        asked.append({"repo_id": repo_id, **options})
+        downloads.append({"repo_id": repo_id, **options})
         return str(folder)
 
     monkeypatch.setattr(comet.models, "snapshot_download", download)
     register()
     card = load_from_checkpoint(download_model(f"{name}?n=2", local_files_only=True)).metric.card
     assert (card.model, card.n) == ("some/model", 2)
-    assert asked == [{"repo_id": name, "cache_dir": None, "local_files_only": True}]
+    assert downloads == [{"repo_id": name, "cache_dir": None, "local_files_only": True}]
 
 
 def test_the_folder_of_a_name_holds_no_pickle(files: Files) -> None:

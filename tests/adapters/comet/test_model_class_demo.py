@@ -71,14 +71,14 @@ def test_real_translations(systems: list[tuple[str, str]]) -> None:
     assert "Traceback" not in err
     assert "comet-score: interrupted; what was sampled is kept" in err
     assert not Path("never.json").exists()
-    kept = set(stored(store))
-    assert 0 < len(kept) < 16 * len(systems)
+    before = set(stored(store))
+    assert 0 < len(before) < 16 * len(systems)
 
     second = comet_score("sampled.json", script)
     out, err = second.communicate()
     assert second.returncode == 0, err
     assert "mbr-esd|" in err
-    assert kept < set(stored(store))
+    assert before < set(stored(store))
     assert len(stored(store)) == 16 * len(systems)
     rows = [row for rows in json.loads(Path("sampled.json").read_text(encoding="utf-8")).values() for row in rows]
     assert [(row["src"], row["mt"]) for row in rows] == systems

@@ -64,10 +64,10 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: dict[str, Path]) -> None:
-    found = load_from_checkpoint(str(checkpoints[kind])).predict(SAMPLES, gpus=0, progress_bar=False, batch_size=2)
-    assert found.scores == pytest.approx(SCORES[kind], abs=1e-5)
+    result = load_from_checkpoint(str(checkpoints[kind])).predict(SAMPLES, gpus=0, progress_bar=False, batch_size=2)
+    assert result.scores == pytest.approx(SCORES[kind], abs=1e-5)
     if kind == "xcomet":
-        for spans, expected in zip(found.metadata.error_spans, SPANS, strict=True):
+        for spans, expected in zip(result.metadata.error_spans, SPANS, strict=True):
             assert [(s["start"], s["end"], s["severity"]) for s in spans] == [span[:3] for span in expected]
             assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
 
@@ -78,9 +78,9 @@ def test_stock_checkpoints_in_comet_compare(
     model = ("--gpus", "0", "--quiet", "--model", str(checkpoints["regression"]))
     done = comet_command("compare", "-s", "src", "-t", "mt", "other", "-r", "ref", *model, "--to_json", "out.json")
     assert done.status == 0, done.err
-    [found] = json.loads(Path("out.json").read_text(encoding="utf-8"))["statistical_results"]
-    assert set(found["paired_t-test"]) == {"statistic", "p_value"}
-    assert all(isinstance(value, float) for value in found["paired_t-test"].values())
+    [result] = json.loads(Path("out.json").read_text(encoding="utf-8"))["statistical_results"]
+    kinds = {name: type(value) for name, value in result["paired_t-test"].items()}
+    assert kinds == {"statistic": float, "p_value": float}
 
 
 def test_stock_checkpoints_in_comet_mbr(

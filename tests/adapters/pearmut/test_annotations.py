@@ -1,4 +1,4 @@
-"""What became of each span, without the server; `tests/cli/test_annotate.py` has it all."""
+"""The fate of each span, without the server; `tests/cli/test_annotate.py` has it all."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         *(({"score": score}, "is no finite number") for score in ("NaN", "1_000", "٣", 10**400, True)),
         ({"score": None}, "screen 0 of anna in c: no score, and the campaign asks for one"),
@@ -164,12 +164,12 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
         ({"tgt": {"system1": "Another text"}}, "another translation that the campaign has not"),
     ],
 )
-def test_what_is_read_is_checked_against_the_campaign(change: dict[str, Any], said: str) -> None:
+def test_what_is_read_is_checked_against_the_campaign(change: dict[str, Any], message: str) -> None:
     made = _made()
     entry = deepcopy(_log(made, change.get("spans", []), 1.0, score=change.get("score", 70)))
     entry["user_id"] = change.get("user_id", "anna")
     entry["item"][0].update({key: value for key, value in change.items() if key in ("src", "tgt")})
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         ratings_of(made, entry)
 
 
@@ -201,7 +201,7 @@ def _of(items: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
     return [{**item, "tgt": {system: item["tgt"][system]}} for item in items]
 
 
-def _said(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[str, Any]:
+def _answer(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[str, Any]:
     errors = [{"start_i": a, "end_i": b, "severity": "minor", "category": None} for a, b in spans]
     return {"score": score, "error_spans": errors, **more}
 
@@ -210,44 +210,44 @@ def test_campaigns_of_others() -> None:
     made = _theirs("cESA", special_tokens=["[missing]", "[instructions fault]"])
     end = len("Eins 1 0")
     log = [
-        _entry("welcome_0", made["data_welcome"][0], {"X": _said(1)}),
-        _entry("random_0", made["data_random"][0], {"1st": _said(60), "2nd": _said(60)}),
+        _entry("welcome_0", made["data_welcome"][0], {"X": _answer(1)}),
+        _entry("random_0", made["data_random"][0], {"1st": _answer(60), "2nd": _answer(60)}),
         _entry(
-            1, _of(made["data"][1], "X"), {"X": _said(80, (0, 3), (end, end))}, {"X": _said(90, (end + 1, end + 1))}
+            1, _of(made["data"][1], "X"), {"X": _answer(80, (0, 3), (end, end))}, {"X": _answer(90, (end + 1, end + 1))}
         ),
-        _entry(1, _of(made["data"][1], "Y 2"), {"Y 2": _said(70)}, {"Y 2": _said(75)}),
-        _entry(0, made["data"][0], {"X": _said(10), "Y 2": _said(20)}, {"X": _said(30), "Y 2": _said(40)}),
+        _entry(1, _of(made["data"][1], "Y 2"), {"Y 2": _answer(70)}, {"Y 2": _answer(75)}),
+        _entry(0, made["data"][0], {"X": _answer(10), "Y 2": _answer(20)}, {"X": _answer(30), "Y 2": _answer(40)}),
     ]
     with pytest.raises(OptionError, match="does not say its language pair; give it with --lp"):
         Campaign.of(made)
-    found = ratings_of(made, *log)
-    assert found.left_out == {"tutorial": 1}
-    assert found.checks == {"u": (0, 1)}
-    places = {(r.score, r.rating.system, r.rating.doc, r.rating.segment) for r in found.ratings}
+    answers = ratings_of(made, *log)
+    assert answers.left_out == {"tutorial": 1}
+    assert answers.checks == {"u": (0, 1)}
+    places = {(r.score, r.rating.system, r.rating.doc, r.rating.segment) for r in answers.ratings}
     scores = {("X", "news_###_doc"): (80, 90), ("Y 2", "news_###_doc"): (70, 75)}
     scores |= {("X", "document 1"): (10, 30), ("Y 2", "document 1"): (20, 40)}
     assert places == {(score, *key, str(n)) for key, pair in scores.items() for n, score in enumerate(pair, 1)}
-    assert found.ratings[0].rating.errors == (
+    assert answers.ratings[0].rating.errors == (
         MqmError("minor", "", "target", 0, 4),
         MqmError("minor", "Accuracy/Omission", "source"),
     )
-    assert found.ratings[1].rating.errors == (MqmError("minor", "instructions fault"),)
+    assert answers.ratings[1].rating.errors == (MqmError("minor", "instructions fault"),)
 
 
 def test_protocols(tmp_path: Path) -> None:
     """Direct assessment has no errors, which is not the same as none; sliders take the place of the score."""
     made = _theirs("DA")
-    found = ratings_of(made, _entry(0, made["data"][0], *[{"X": _said(10), "Y 2": _said(20)}] * 2)).ratings
-    assert not found[0].marked
-    write_person_ratings(tmp_path / "r.jsonl", found)
-    assert read_person_ratings(tmp_path / "r.jsonl") == found
+    ratings = ratings_of(made, _entry(0, made["data"][0], *[{"X": _answer(10), "Y 2": _answer(20)}] * 2)).ratings
+    assert not ratings[0].marked
+    write_person_ratings(tmp_path / "r.jsonl", ratings)
+    assert read_person_ratings(tmp_path / "r.jsonl") == ratings
     with pytest.raises(InputError, match="line 1: a score without errors"):
         read_mqm(tmp_path / "r.jsonl")
     (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
     assert [one.errors for one in segment.ratings["X"]] == [None]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
-    answer = {"X": _said(None, sliders={"fluency": 5, "adequacy": 3})}
+    answer = {"X": _answer(None, sliders={"fluency": 5, "adequacy": 3})}
     assert ratings_of(made, _entry(0, _of(made["data"][0], "X"), answer, answer)).ratings[0].score == 75
     with pytest.raises(InputError, match="protocol 'ranking'; read are ESA, cESA, MQM, DA"):
         Campaign.of(_theirs("ranking"), "en-de")
@@ -256,11 +256,11 @@ def test_protocols(tmp_path: Path) -> None:
 def test_ratings_that_cannot_stand_in_one_table() -> None:
     made = _made()
     (one,) = ratings_of(made, _log(made, [], 1.0)).ratings
-    for change, said in (
+    for change, message in (
         ({"lp": "en-zh"}, "ratings of en-de and of en-zh"),
         ({"target": "Another"}, "two translations of segment 1 of d by X"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             check_comparable([one, replace(one, rating=replace(one.rating, **change))])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="give ESA and MQM to a report each"):
         check_comparable([one, replace(one, score=None)])

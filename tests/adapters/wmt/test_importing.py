@@ -86,7 +86,7 @@ def test_the_paper_weights_instead_of_googles(tmp_path: Path) -> None:
         ({"test_set": "wmt21.tedtalks", "lp": "de-en"}, ("refA",)),
     ],
 )
-def test_references_are_found_named_and_renamed(
+def test_references_have_usual_names_or_others(
     tmp_path: Path, target: dict[str, Any], references: tuple[str, ...]
 ) -> None:
     done, _ = imported(tmp_path, rating("ref", "1"), rating("a b/../c", "1"), rating("Human.1", "1"), **target)
@@ -100,7 +100,7 @@ A = rating("A", "1")
 
 
 @pytest.mark.parametrize(
-    ("ratings", "target", "said"),
+    ("ratings", "target", "message"),
     [
         ([A], {"test_set": "a/b"}, r"such as wmt21\.tedtalks$"),
         ([A], {"test_set": ".."}, r"such as wmt21\.tedtalks$"),
@@ -130,14 +130,14 @@ A = rating("A", "1")
     ],
 )
 def test_what_the_layout_cannot_carry_is_not_imported(
-    tmp_path: Path, ratings: list[MqmRating], target: dict[str, Any], said: str
+    tmp_path: Path, ratings: list[MqmRating], target: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(MbrEsdError, match=said):
+    with pytest.raises(MbrEsdError, match=message):
         imported(tmp_path / "data", *ratings, **target)
     assert not list(tmp_path.iterdir())
     imported(tmp_path, A)
     before = content(tmp_path)
-    with pytest.raises(MbrEsdError, match=said):
+    with pytest.raises(MbrEsdError, match=message):
         imported(tmp_path, *ratings, overwrite=True, **target)
     assert content(tmp_path) == before
 

@@ -92,7 +92,7 @@ def test_spans_of_wmt26_come_back(
         "task3_pred": dict(zip(SYSTEMS, (0, 1), strict=True)),
     }
     names = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()[:-1]]
-    path, back = tmp_path / "given.jsonl", tmp_path / "back.jsonl"
+    path, back = tmp_path / "theirs.jsonl", tmp_path / "back.jsonl"
     path.write_text("".join(json.dumps({"item_id": name, **predicted}) + "\n" for name in names), encoding="utf-8")
     mbr_esd("wmt import", path, where, "--name theirs")
     mbr_esd("wmt submit", where, "--task wmt26 --metric theirs --range 0 100 -o", back)
@@ -121,7 +121,7 @@ def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--overwrite"):
         import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
     import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
-    for line, said in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
+    for line, message in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
         (tmp_path / "bad.jsonl").write_text(f"{line}\n", encoding="utf-8")
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             read_task(tmp_path / "bad.jsonl")

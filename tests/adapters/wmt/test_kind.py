@@ -1,4 +1,4 @@
-"""What a file is, told by its first record; a command that asks where the file does not say it."""
+"""The kind of a file, from its first record, and the question of a command where the file does not say it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> No
     assert kind in IMPORT_KINDS
 
 
-def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path) -> None:
+def test_error_spans_of_wmt25_are_people_or_a_metric(tmp_path: Path) -> None:
     path = tmp_path / "predictions.tsv"
     path.write_text("\t".join((_WMT25, _TEXTS, _SPANS)) + "\n", encoding="utf-8")
     assert kind_of_import(path, submission=True) == "wmt25-task2"
@@ -49,7 +49,7 @@ def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("some words\n", r"file: its first line is of no form that is known; .*--kind mqm \| qe"),
         ("one\ntwo\nthree\nfour\n", "no form that is known"),
@@ -58,14 +58,14 @@ def test_error_spans_of_wmt25_are_asked_for(tmp_path: Path) -> None:
         ("{]\n", "file, line 1"),
     ],
 )
-def test_a_file_of_no_known_form_is_asked_for(content: str, said: str, tmp_path: Path) -> None:
+def test_a_file_of_no_known_form_is_refused(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         kind_of_import(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("--name X", "--name changes nothing with {}, which is mqm"),
         ("--texts .", "--texts changes nothing with {}, which is mqm"),
@@ -75,9 +75,9 @@ def test_a_file_of_no_known_form_is_asked_for(content: str, said: str, tmp_path:
         ("--lp en-de --rename A", "--rename A: write OLD=NEW"),
     ],
 )
-def test_what_does_not_belong_to_a_kind_is_refused(words: str, said: str, tmp_path: Path, mbr_esd: Command) -> None:
+def test_what_does_not_belong_to_a_kind_is_refused(words: str, message: str, tmp_path: Path, mbr_esd: Command) -> None:
     path = tmp_path / "mqm.tsv"
     rows = [BEGINNINGS[0][0], "A\td\t1\t1\tr\tdog\tHund\tNo-error\tNo-error\t"]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     err = mbr_esd("wmt import", path, words.format(path), f"--test-set {tmp_path}/data/t", status=1).err
-    assert said.format(path) in err
+    assert message.format(path) in err

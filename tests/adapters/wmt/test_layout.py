@@ -13,7 +13,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.meta_info import ESA_TEST_SETS, SystemChoice, gold_there, info_of
+from mbr_esd_metric.adapters.wmt.meta_info import ESA_TEST_SETS, SystemChoice, info_of, preferred_gold
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -105,6 +105,10 @@ def test_gold_by_another_name_and_other_systems(folder: Path) -> None:
     assert load(folder, gold="esa").systems == ("a-sys",)
     with pytest.raises(InputError, match="there are: esa, mqm; .*--gold"):
         load(folder, gold="da")
+    for path in (folder / "tiny" / "human-scores").glob("*.score"):
+        path.unlink()
+    with pytest.raises(InputError, match="there are: none; import human ratings first: mbr-esd wmt import"):
+        load(folder)
 
 
 def replace_line(path: Path, number: int, text: str | None) -> None:
@@ -189,7 +193,7 @@ def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> N
     assert load(folder, choice=SystemChoice(human="all")).notes != ()
 
 
-def test_what_is_marked_twice_is_kept_and_said_of_metrics(folder: Path) -> None:
+def test_spans_that_are_marked_twice_stay_and_are_noted_of_metrics(folder: Path) -> None:
     twice = f"sys.b\t{rated((0, 2), (0, 2), (3, 4))}"
     replace_line(folder / "tiny" / RATING, 1, twice)
     replace_line(folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating", 4, twice)
@@ -203,7 +207,7 @@ def test_what_is_marked_twice_is_kept_and_said_of_metrics(folder: Path) -> None:
     assert not any("repeat" in note for note in test_set.notes)
 
 
-def test_which_systems_are_evaluated(folder: Path) -> None:
+def test_the_choice_of_systems(folder: Path) -> None:
     def systems(**options: object) -> tuple[str, ...]:
         return load(folder, choice=SystemChoice(**options)).systems  # type: ignore[arg-type]
 
@@ -226,7 +230,7 @@ def test_outliers_take_part_on_request(folder: Path, monkeypatch: pytest.MonkeyP
     assert load(folder, choice=SystemChoice(outliers=True)).systems == ("a-sys", "sys.b")
 
 
-def test_a_usual_reference_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mbr_esd_metric.adapters.wmt.test_set.info_of", lambda *_: TestSetInfo("refB"))
     one = load(folder)
     assert one.info.standard_reference == "refA"
@@ -238,7 +242,7 @@ def test_a_usual_reference_that_is_not_there(folder: Path, monkeypatch: pytest.M
     assert none.metric_names() == ("good-src",)
 
 
-def test_every_stored_metric_is_compared_or_said_to_be_left_out(folder: Path) -> None:
+def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
     files.write_scores(layout.metric_scores("old-src", "sys"), {"sys.b": [1]})
     assert load(folder).left_out() == {"old-src": "old-src is left out in en-de: it has no scores of segments"}
@@ -269,7 +273,7 @@ def test_missing_and_doubled_files(folder: Path, break_it: Callable[[Path], obje
         load(folder)
 
 
-def test_unknown_names_say_what_there_is(folder: Path) -> None:
+def test_unknown_names(folder: Path) -> None:
     with pytest.raises(InputError, match="no such test set; there are tiny.*mtme --download"):
         load_test_set(folder, "wmt24", "en-de")
     with pytest.raises(InputError, match="language pairs of tiny: en-de"):
@@ -303,12 +307,5 @@ def test_the_table_of_test_sets() -> None:
     ("names", "taken"),
     [("da-sqm mqm", "mqm"), ("esa-human2 esa-human1", "esa-human1"), ("esa-human1 esa", "esa"), ("stars", None)],
 )
-def test_which_gold_is_taken_where_the_usual_one_is_not_there(names: str, taken: str | None) -> None:
-    assert gold_there(names.split()) == taken
-
-
-def test_a_folder_without_gold_says_how_it_is_made(folder: Path) -> None:
-    for path in (folder / "tiny" / "human-scores").glob("*.score"):
-        path.unlink()
-    with pytest.raises(InputError, match="there are: none; import human ratings first: mbr-esd wmt import"):
-        load(folder)
+def test_the_gold_that_replaces_the_usual_one(names: str, taken: str | None) -> None:
+    assert preferred_gold(names.split()) == taken

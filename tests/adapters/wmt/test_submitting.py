@@ -66,10 +66,9 @@ def test_what_is_written_reads_back(form: str, data: Path, tmp_path: Path) -> No
         if SUBMISSION_FORMATS[form].spans:
             assert done.spans
             assert spans_of(test_set, "back-src") == spans_of(test_set, "spans-src")
-        own = test_set.metric("spans-src").scores
+        scores = test_set.metric("spans-src").scores
         # WMT26's scores go from 0 to 100; the task of WMT23 has none, so that Score(E) takes their place.
-        expected = 4 * (own + 25) if form == "wmt26" else own
-        assert stored.scores == pytest.approx(expected)
+        assert stored.scores == pytest.approx(4 * (scores + 25) if form == "wmt26" else scores)
 
 
 @pytest.mark.parametrize("lp", ["en-de", "zh-en"])
@@ -112,7 +111,7 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
         import_submission(path, "wmt25-task2", test_set, "less-src")
 
 
-def test_the_figures_of_wmt23s_own_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path, mbr_esd: Command) -> None:
+def test_figures_of_wmt23s_test_set_are_its_scorers(mqm_folder: Path, tmp_path: Path, mbr_esd: Command) -> None:
     """Its gold has 47 errors without characters, which the scorer counts, 11 of them behind the last character."""
     table = mqm_folder.parent / "wmt_qe_2023" / "2023_en-de_test.tsv.gz"
     if not table.is_file():
@@ -169,9 +168,9 @@ def test_spans_of_a_task() -> None:
     assert read_spans("0 5", "3 9", "major minor", length=7) == Annotation(
         [ErrorSpan(0, 3, "major"), ErrorSpan(5, 7, "minor")]
     )
-    found = read_spans("4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major neutral " + "minor " * 4, length=9)
-    assert found == Annotation([ErrorSpan(4, 5, "minor")]).missing(["major"])
-    assert found.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
+    spans = read_spans("4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major neutral " + "minor " * 4, length=9)
+    assert spans == Annotation([ErrorSpan(4, 5, "minor")]).missing(["major"])
+    assert spans.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
     for columns, message in (
         (("1 2", "3", "minor minor"), "2 starts, 1 ends"),
         (("1", "end", "minor"), "offset 'end'"),
@@ -187,7 +186,7 @@ def test_a_submission_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -
     write_submission(path, "wmt25-task2", [test_set], "spans")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     fields = lines[1].split("\t")
-    for text, said in (
+    for text, message in (
         ("".join(lines[:-1]), "segment 24 of system refB"),
         ("".join([lines[0], "\t".join([*fields[:7], "other text", *fields[8:]])]), "line 2: another text of system A"),
         ("".join([*lines, lines[1]]), r"line \d+: a second row for segment 1 of system A"),
@@ -195,7 +194,7 @@ def test_a_submission_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -
         ("a\tb\n", "no column doc_id, .* in the header"),
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             import_submission(path, "wmt25-task2", test_set, "back-src")
     path.write_text("".join(lines).replace("\tA\t", "\tother\t"), encoding="utf-8")
     assert import_submission(path, "wmt25-task2", test_set, "back-src").left_out == SEGMENTS
