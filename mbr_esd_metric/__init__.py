@@ -35,30 +35,21 @@ if TYPE_CHECKING:
     )
     from mbr_esd_metric.metric.metric import Metric, load_metric
 
-#: Public name -> module that defines it, for the imports at first use; type checkers see those above.
+#: Module -> the public names that it defines, for the imports at first use; type checkers see those above.
 _PUBLIC = {
-    "Annotation": "core.annotation",
-    "ErrorSpan": "core.annotation",
-    "Candidate": "core.candidate",
-    "mqm_score": "core.mqm",
-    "score_sim": "core.similarities.scoresim",
-    "f1": "core.similarities.f1",
-    "soft_f1": "core.similarities.softf1",
-    "soft_dice": "core.similarities.softdice",
-    "mpp": "core.similarities.mpp",
-    "Decision": "core.decision",
-    "DecisionOptions": "decoding.options",
-    "decide": "decoding.segment",
-    "decide_corpus": "decoding.segment",
-    "decide_many": "decoding.segment",
-    "Metric": "metric.metric",
-    "load_metric": "metric.metric",
-    "EngineError": "errors",
-    "InputError": "errors",
-    "MbrEsdError": "errors",
-    "NoValidCandidateError": "errors",
-    "OptionError": "errors",
-    "StoreError": "errors",
+    "core.annotation": ("Annotation", "ErrorSpan"),
+    "core.candidate": ("Candidate",),
+    "core.decision": ("Decision",),
+    "core.mqm": ("mqm_score",),
+    "core.similarities.f1": ("f1",),
+    "core.similarities.mpp": ("mpp",),
+    "core.similarities.scoresim": ("score_sim",),
+    "core.similarities.softdice": ("soft_dice",),
+    "core.similarities.softf1": ("soft_f1",),
+    "decoding.options": ("DecisionOptions",),
+    "decoding.segment": ("decide", "decide_corpus", "decide_many"),
+    "errors": ("EngineError", "InputError", "MbrEsdError", "NoValidCandidateError", "OptionError", "StoreError"),
+    "metric.metric": ("Metric", "load_metric"),
 }
 
 __all__ = [
@@ -94,11 +85,11 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of the packa
     def __getattr__(name: str) -> Any:
         if name == "metaeval":
             return importlib.import_module("mbr_esd_metric.metaeval")
-        if name not in _PUBLIC:
-            raise AttributeError(f"module 'mbr_esd_metric' has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"mbr_esd_metric.{_PUBLIC[name]}"), name)
-        globals()[name] = value
-        return value
+        for module, names in _PUBLIC.items():
+            if name in names:
+                globals()[name] = getattr(importlib.import_module(f"mbr_esd_metric.{module}"), name)
+                return globals()[name]
+        raise AttributeError(f"module 'mbr_esd_metric' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -93,7 +93,7 @@ def _public() -> str:
     import mbr_esd_metric
 
     rows = []
-    public = mbr_esd_metric._PUBLIC
+    public = [name for names in mbr_esd_metric._PUBLIC.values() for name in names]
     for name in (*public, *(one for one in mbr_esd_metric.__all__ if one not in public and not one.startswith("_"))):
         about = (getattr(mbr_esd_metric, name).__doc__ or "").strip().split("\n\n")[0]
         rows.append(f"| [`{name}`][{_defined(name)}] | {' '.join(about.split()).replace('|', chr(92) + '|')} |")

@@ -132,7 +132,7 @@ class FileSummary:
         candidates, invalid: of the segments decided.
         blank: of the segments decided, those with a blank translation.
         scores: of the segments, no more than two different ones.
-        ratios: of a rule that decides over the whole file, what it maximises after each pass.
+        ratios: of a rule for the whole file, the value that it maximises after each pass.
     """
 
     segments: int = 0
@@ -235,15 +235,8 @@ def _choose_together(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The outcome of a record.
-
-    Attributes:
-        content: of the decisions file; for a rule over the whole file a list of what may be chosen.
-        valid, invalid: candidates.
-        score: of the decision.
-        skipped: why the record was left out.
-        statistics: of what may be chosen.
-    """
+    """A line of the decisions file with its counts, or why its record is left out. With a rule for the whole file, a
+    list of the decisions that may be chosen, with their statistics."""
 
     content: bytes
     valid: int = 0
@@ -288,11 +281,9 @@ def _result(done: tuple[list[_Line], MbrEsdError | None]) -> Iterator[_Line]:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent ends, even by kill -9. Otherwise it would wait for work forever.
-
-    The parent's process id is looked at besides, as a worker that was forked later keeps the sentinel of an earlier
-    one open, and the sentinel, as the parent may be gone before the first look.
-    """
+    """End this worker when its parent ends, even by kill -9. Otherwise it would wait for work forever."""
+    # Both are checked: a worker that was forked later keeps the sentinel of an earlier one open, and the parent may be
+    # gone before its id is first read.
     started_by, parent = os.getppid(), multiprocessing.parent_process()
 
     def watch() -> None:
@@ -318,12 +309,8 @@ def _blocks(path: Path) -> Iterator[_Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Whole lines of an uncompressed file, for a worker to read: cheaper than sending them to it.
-
-    Attributes:
-        offset, size: in bytes.
-        number: lines before it.
-    """
+    """Whole lines of an uncompressed file, by their bytes and the number of lines before them. A worker reads them,
+    which is cheaper than sending them to it."""
 
     path: Path
     offset: int

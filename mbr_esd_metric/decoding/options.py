@@ -20,10 +20,6 @@ from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.elicit.parse import LOCATIONS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
 
-INVALID_MODES = ("drop", "empty")
-UNPLACED_MODES = ("drop", "count")
-BLANK_MODES = ("worst", "skip", "perfect")
-
 
 def _option(
     default: str | None,
@@ -31,11 +27,9 @@ def _option(
     valid: Callable[[], Iterable[str]] | None = None,
     *,
     takes: str | Callable[[], str] = "",
-    kind: str = "",
     short: str = "",
 ) -> Any:
-    metadata = {"help": meaning, "valid": valid, "takes": takes, "kind": kind, "short": short}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={"help": meaning, "valid": valid, "takes": takes, "short": short})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +43,7 @@ class DecisionOptions:
         invalid: what happens to a candidate that cannot be read: "drop" or "empty".
         mqm: weights of the MQM score, by name or a `MqmWeights`.
         location: which occurrence of a span's text is meant, "first" or "successive".
-        format: how the texts of candidates are read that do not say their format, by name (see
-            `mbr_esd_metric.elicit.formats`).
+        format: the answer format of candidates that do not say theirs (see `mbr_esd_metric.elicit.formats`).
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "given" for
             the mean of the scores that they state.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
@@ -81,23 +74,20 @@ class DecisionOptions:
         "weights of the supports",
         lambda: WEIGHTINGS,
         takes="uniform, or model for its probabilities",
-        kind="weights",
         short="w",
     )
     invalid: str = _option(
         "drop",
         "a candidate that cannot be read",
-        lambda: INVALID_MODES,
+        lambda: ("drop", "empty"),
         takes="drop leaves it out, empty takes it for 'no error'",
-        kind="invalid",
     )
-    mqm: str | MqmWeights = _option("paper", "weights of the MQM score", lambda: WEIGHTS, kind="MQM weights")
+    mqm: str | MqmWeights = _option("paper", "weights of the MQM score", lambda: WEIGHTS)
     location: str = _option(
         "first",
         "which occurrence of a span's text is meant",
         lambda: LOCATIONS,
         takes="first, or successive for the next one each time",
-        kind="location",
         short="loc",
     )
     format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())
@@ -107,22 +97,19 @@ class DecisionOptions:
         lambda: SCORES,
         takes="chosen: that of the answer; expected: the mean over the supports, with its standard deviation; "
         "given: the same of the scores that the answers state (formats esa, gemba-mqm and tags)",
-        kind="score",
     )
     blank: str = _option(
         "worst",
         "a blank translation of a source that is not blank",
-        lambda: BLANK_MODES,
+        lambda: ("worst", "skip", "perfect"),
         takes="worst gives it the lowest score, skip leaves it out, perfect takes it for one without an error, as the "
         "paper does",
-        kind="blank",
     )
     unplaced: str = _option(
         "drop",
         "an omission whose words are not in the source",
-        lambda: UNPLACED_MODES,
+        lambda: ("drop", "count"),
         takes="drop leaves it out of the score, count counts it",
-        kind="unplaced",
     )
 
     def __post_init__(self) -> None:
@@ -132,7 +119,7 @@ class DecisionOptions:
         for name, valid in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in valid:
-                raise unknown(FIELDS[name].metadata["kind"], value, valid)
+                raise unknown("MQM weights" if name == "mqm" else name, value, valid)
 
     @classmethod
     def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
@@ -234,7 +221,7 @@ class DecisionOptions:
 #: What a file of candidates always says.
 _STORED = ("rule", "utility", "score", "mqm")
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
-#: words, where that is more than these names; "kind", what messages call a value; "short", its name in signatures.
+#: words, where that is more than these names; "short", its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
 #: Option -> the names that it takes, for those that never change: other packages add rules and formats.
 _CHOICES = {

@@ -7,11 +7,14 @@ comes with the sentences of the source that it translates, which is all that a m
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
+from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.prompt import Context, Passage
 from mbr_esd_metric.elicit.words import word_count
@@ -43,11 +46,52 @@ class Units:
     def joined(self, decisions: Sequence[Decision]) -> list[Decision]:
         """One decision for each segment, of those for the units."""
         left = iter(decisions)
-        if not any(self.parts):
-            return list(left)
-        from mbr_esd_metric.decoding.joining import join_parts
-
         return [join_parts([next(left) for _ in parts], parts) if parts else next(left) for parts in self.parts]
+
+
+def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
+    """The decision for a segment whose sentences were decided one by one.
+
+    It has the spans of all sentences, at their places in the segment. Its score is the mean of the sentences' scores:
+    it stays in [0, 1] however long the text is, and agrees with people as well as any other
+    (docs/evidence/long-texts.md compares four). No candidate is the answer, so it has no index and no list of
+    utilities; its expected utility is the sentences' mean, and counts are sums. The standard deviation of its score is
+    that of a mean of independent scores.
+
+    Args:
+        decisions: one for each sentence, with offsets into its texts.
+        parts: their places in the segment; the decision of a single one is returned as it is.
+    """
+    if len(parts) == 1:
+        return decisions[0]
+    k = len(parts)
+    spans: list[ErrorSpan] = []
+    models: dict[SpanKey, tuple[str, ...]] = {}
+    for decision, part in zip(decisions, parts, strict=True):
+        for number, span in enumerate(decision.annotation):
+            shift = part.start if span.side == "translation" else part.source_start
+            spans.append(replace(span, start=span.start + shift, end=span.end + shift))
+            if decision.models:
+                models[spans[-1].key] = decision.models[number]
+    annotation = Annotation(spans).missing(severity for one in decisions for severity in one.annotation.unplaced)
+    deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
+    reasons: Counter[str] = Counter()
+    for one in decisions:
+        reasons.update(one.reasons)
+    counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "located", "unmarked")
+    return Decision(
+        index=None,
+        annotation=annotation,
+        score=sum(one.score for one in decisions) / k,
+        mqm=sum(one.mqm for one in decisions) / k,
+        expected_utilities=(),
+        expected_utility=sum(one.expected_utility for one in decisions) / k,
+        reasons=dict(reasons),
+        mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
+        parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
+        models=tuple(models[span.key] for span in annotation) if models else (),
+        **{name: sum(getattr(one, name) for one in decisions) for name in counts},
+    )
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:

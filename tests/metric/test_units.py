@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.joining import join_parts
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.sentences import parts
 from mbr_esd_metric.elicit.words import word_count
@@ -26,7 +25,7 @@ from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.units import LONG, units_of
+from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
 from tests.helpers.candidates import answer
 from tests.helpers.command import Command
