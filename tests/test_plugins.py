@@ -1,12 +1,15 @@
-"""A package of somebody else adds an engine, a similarity and a rule, without an edit here."""
+"""Another package adds the similarity, rule and engine of docs/extend.md and an answer format, without an edit here."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +33,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     offline = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
     # Built from a copy: setuptools leaves files beside what it builds.
     source = folder / "source"
-    subprocess.run(["cp", "-r", str(Path(__file__).parent / "plugin_package"), str(source)], check=True)
+    shutil.copytree(Path(__file__).parent / "plugin_package", source)
+    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```python\n([^>].*?)```", page, re.DOTALL):
+        name = re.findall(r' name(?:: .*)? = "([\w-]+)"', code)[0].replace("-", "_")
+        (source / "mbr_esd_example_plugin" / f"{name}.py").write_text(code, encoding="utf-8")
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(folder / "site"), str(source)]
     subprocess.run(command, check=True)
     return folder / "site"
@@ -42,6 +49,10 @@ def command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words], env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
     )
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def mbr_esd(site: Path, *words: str) -> str:
@@ -66,16 +77,15 @@ def test_models_list_what_was_added(installed: Path) -> None:
 
 def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Path) -> None:
     assert "longest: the most error spans" in " ".join(mbr_esd(installed, "decide", "--help").split())
-    found = {}
+    rows = {}
     for name, words in (("longest", ["--rule", "longest"]), ("jaccard", ["--utility", "jaccard+softf1"])):
         out = tmp_path / name
         mbr_esd(installed, "decide", str(CANDIDATES), "-o", str(out), "--quiet", *words)
-        found[name] = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    for line, row in zip(CANDIDATES.read_text(encoding="utf-8").splitlines(), found["longest"], strict=True):
-        candidates = json.loads(line)["candidates"]
-        most = max(len({e["error_span"] for e in json.loads(c["text"])["errors"]}) for c in candidates)
-        assert len(row["spans"]) == most
-    assert all(0 <= row["expected_utility"] <= 1 for row in found["jaccard"])
+        rows[name] = records(out)
+    for record, row in zip(records(CANDIDATES), rows["longest"], strict=True):
+        answers = [json.loads(candidate["text"])["errors"] for candidate in record["candidates"]]
+        assert len(row["spans"]) == max(len({error["error_span"] for error in errors}) for errors in answers)
+    assert all(0 <= row["expected_utility"] <= 1 for row in rows["jaccard"])
 
 
 #: What is done with a file of candidates, in one process; every word is split at blanks.
@@ -104,14 +114,12 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     head, *rated = (example / "human.tsv").read_text(encoding="utf-8").splitlines()
     second = ["mt2" + row.removeprefix("mt") for row in rated]
     Path("human.tsv").write_text("\n".join([head, *rated, *second]) + "\n", encoding="utf-8")
-    lines = []
-    for line in CANDIDATES.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        word = record["mt"].split()[1]
+    segments = records(CANDIDATES)
+    for segment in segments:
+        word = segment["mt"].split()[1]
         texts = ["fine", f"[{word}]", f"[{word}]", "Ufer"]
-        record |= {"format": "bracketed", "candidates": [{"text": text, "logprob": -1.0} for text in texts]}
-        lines.append(json.dumps(record) + "\n")
-    Path("c.jsonl").write_text("".join(lines), encoding="utf-8")
+        segment |= {"format": "bracketed", "candidates": [{"text": text, "logprob": -1.0} for text in texts]}
+    Path("c.jsonl").write_text("".join(json.dumps(segment) + "\n" for segment in segments), encoding="utf-8")
     script = (
         "import sys; from mbr_esd_metric.cli.main import main\n"
         "for words in sys.argv[1].splitlines():\n"
@@ -120,38 +128,24 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     )
     done = command(installed, "-c", script, READING)
     assert done.returncode == 0, done.stdout + done.stderr
-    sampled = [json.loads(line) for line in Path("sampled.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {record["format"] for record in sampled} == {"bracketed"}
-    decided = [json.loads(line) for line in Path("decided.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [len(row["spans"]) for row in decided] == [1] * len(lines)
-    assert {row["invalid"] for row in decided} == {1}
-    said = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
-    assert "P " in said["leaderboard"]
-    assert "majority" in said["oracle"]
-    assert "0.8000" in said["compare"]
+    assert {record["format"] for record in records(Path("sampled.jsonl"))} == {"bracketed"}
+    assert [(len(row["spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))] == [(1, 1)] * len(segments)
+    outputs = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
+    assert "P " in outputs["leaderboard"]
+    assert "majority" in outputs["oracle"]
+    assert "0.8000" in outputs["compare"]
     assert json.loads(Path("campaign.json").read_text(encoding="utf-8"))
     pairs = "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
     assert '"[' in pairs
     assert "<html" in Path("report.html").read_text(encoding="utf-8")
 
 
-#: Both commands take the same arguments. The package is not installed here, so it is imported before COMET.
-DOORS = {
-    "score": ["-m", "mbr_esd_metric", "score"],
-    "comet-score": ["-c", "import mbr_esd_metric; from comet.cli.score import score_command; score_command()"],
-}
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_score_with_the_engine(installed: Path, tmp_path: Path, door: str) -> None:
-    if door == "comet-score":
-        pytest.importorskip("comet", reason="needs COMET")
+def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     src, mt, out = tmp_path / "src.txt", tmp_path / "mt.txt", tmp_path / "out.json"
     src.write_text("one two\nthree\n", encoding="utf-8")
     mt.write_text("eins zwei\ndrei\n", encoding="utf-8")
     model = f"mbr-esd-demo?engine=first-word&n=4&rule=longest&utility=jaccard&store={tmp_path / 'store'}"
-    done = command(installed, *DOORS[door], "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
-    assert done.returncode == 0, done.stderr
+    mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]
 
@@ -199,12 +193,12 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
             catalog.get(name)
     with pytest.raises(OptionError, match="did you mean 'lacking'"):
         catalog.get("laking")
-    with pytest.warns(PluginWarning) as told:
-        found = catalog.all()
-    assert len(told) == 3
-    assert (found["other"].name, found["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules")
-    assert "renamed" not in found
-    assert catalog.all() == found  # and warns no second time
+    with pytest.warns(PluginWarning) as warnings:
+        rules = catalog.all()
+    assert len(warnings) == 3
+    assert (rules["other"].name, rules["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules")
+    assert "renamed" not in rules
+    assert catalog.all() == rules  # and warns no second time
 
 
 def test_a_file_without_the_class_of_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

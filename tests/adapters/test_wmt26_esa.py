@@ -1,5 +1,9 @@
 """WMT26's human evaluation: a small campaign from Pearmut's server, held to what the task's own scripts say of it.
 
+`tests/golden/wmt26.json` is the download of Pearmut 1.1.6, to which four users' answers were posted as its page posts
+them: three of five systems at a time (cESA, dynamic assignment) after a tutorial; one user is reset, one fails the
+attention check, one answers at random. Its key "theirs" is what the scripts in `humeval` of
+wmt-conference/wmt26-general-mt make of that download: the users who are left, each system's mean and number of scores.
 That a real `EvalSet` reads the folder and gives the same acc_eq* and correlations of systems was checked with
 mt-metrics-eval at 68a481a; its SPA takes no systems of which segments are missing.
 """

@@ -1,1 +1,1 @@
-"""A decision rule, a similarity and an engine that mbr-esd-metric finds by entry points."""
+"""Parts that mbr-esd-metric finds by entry points: an answer format, and the classes of docs/extend.md."""
