@@ -86,7 +86,7 @@ def test_the_score_of_gembas_own_reading(text: str, score: float) -> None:
 
 
 def test_the_score_of_real_answers_is_that_of_gembas_parser() -> None:
-    """Answers of SmolLM2-135M-Instruct to GEMBA's own question, without a grammar, by `gemba_mqm_utils.parse_mqm_answer`."""
+    """Answers of SmolLM2-135M-Instruct to GEMBA's own question, without a grammar; scores of its `parse_mqm_answer`."""
     scores = json.loads((Path(__file__).parents[1] / "golden" / "gemba_answers.json").read_text(encoding="utf-8"))
     assert len(scores) == 102
     assert {text: gemba_score(text) for text in scores} == scores

@@ -9,10 +9,11 @@ from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord
 
 
-def answer(*words: str, severity: str = "major") -> str:
-    """The answer, in JSON, that marks these words."""
-    kind = {"category": "accuracy", "sub_category": "mistranslation", "severity": severity}
-    return render_answer([{"error_span": one, **kind} for one in words])
+def answer(*words: str | tuple[str, str], severity: str = "major") -> str:
+    """The answer, in JSON, that marks these words, each with its own severity where it has one."""
+    errors = [(word, severity) if isinstance(word, str) else word for word in words]
+    kind = {"category": "accuracy", "sub_category": "mistranslation"}
+    return render_answer([{"error_span": word, **kind, "severity": level} for word, level in errors])
 
 
 def record(source: str, translation: str, *texts: str, number: object = 1, **more: Any) -> CandidateRecord:

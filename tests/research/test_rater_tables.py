@@ -1,4 +1,4 @@
-"""What docs/evidence/similarities.md says of the three raters' annotations."""
+"""Statements of docs/evidence/similarities.md about the three raters' annotations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import rater_tables
 from rater_tables import CORPUS_RULES, Item
-from synthetic import decline_ratio
 
-from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.metaeval.calibration import calibration_error
 from mbr_esd_metric.metaeval.span_measures import span_measure
 
@@ -21,7 +19,7 @@ def items(mqm_folder: Path) -> list[Item]:
 
 
 def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(items: list[Item]) -> None:
-    cases = rater_tables.cases_of(items)[::3]  # two of the three raters, against the third
+    cases = rater_tables.cases_of(items[::4])[::3]  # two of the three raters, against the third
     measure = span_measure("softdice-corpus")
     reached = {}
     for row, chosen in rater_tables.choices(cases).items():
@@ -35,25 +33,7 @@ def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(items: lis
     assert min(corpus.values()) > max(reached.values()) + 0.005
 
 
-def test_decline_ratios(items: list[Item]) -> None:
-    items = items[::4]
-    lengths = [len(item.text) for item in items for _ in item.raters]
-    raw = [annotation for item in items for annotation in item.raters]
-    merged = [rater_tables.of_vector(severity_vector(a, n)) for a, n in zip(raw, lengths, strict=True)]
-    names = ["softf1", "softdice", "f1"]
-    for originals in (raw, merged):
-        for result in decline_ratio(originals, lengths, "add", names):
-            assert result.marked.ratio == 1
-            if result.similarity == "f1":
-                assert 1 / 6 <= result.clean.ratio < 0.2
-            else:
-                assert result.clean.ratio == 1
-    # What another span of the same severity covers can be deleted without a character changing.
-    assert all(0.98 < result.marked.ratio < 1 for result in decline_ratio(raw, lengths, "delete", names))
-    assert all(result.marked.ratio == 1 for result in decline_ratio(merged, lengths, "delete", names))
-
-
 def test_confidences_are_right_after_a_map_learnt_on_other_sources(items: list[Item]) -> None:
-    given, learnt = rater_tables.calibrated(rater_tables.cases_of(items), "span")
-    assert calibration_error(given) > 0.2
-    assert calibration_error(learnt) < 0.05
+    before, after = rater_tables.calibrated(rater_tables.cases_of(items), "span")
+    assert calibration_error(before) > 0.2
+    assert calibration_error(after) < 0.05

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
 import subprocess
@@ -12,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 SCRIPT = Path(__file__).parents[2] / "research" / "rules_page.py"
 TEXT = "one two three four five six seven eight"
 HEADER = "system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"
+NO_ERROR = "No-error\tNo-error"
 ERROR = {"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "major"}
 
 
@@ -26,6 +27,12 @@ def answer(marked: bool) -> str:
 def write(path: Path, records: list[dict[str, object]]) -> str:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return str(path)
+
+
+def rating(segment: int, source: str, translation: str, marked: bool, rater: str = "r") -> str:
+    """A row of the human ratings, with the word "two" marked or no error."""
+    target, kind = (translation.replace("two", "<v>two</v>"), "A\tMajor") if marked else (translation, NO_ERROR)
+    return f"X\td\t1\t{segment}\t{rater}\t{source}\t{target}\t{kind}"
 
 
 def made(folder: Path, name: str, useful: bool) -> list[str]:
@@ -44,11 +51,9 @@ def made(folder: Path, name: str, useful: bool) -> list[str]:
         candidates.append(pair | {"candidates": each})
         decoded.append(pair | {"candidates": each[:1]})
         scores.append({"src": pair["src"], "mt": pair["mt"], "score": -5.0 * wrong})
-        said = wrong if useful else rng.random() < 0.5
-        marked, kind = (pair["mt"].replace("two", "<v>two</v>"), "A\tMajor") if said else (pair["mt"], "No-error\tNo")
-        ratings.append(f"X\td\t1\t{number}\tr\ts{number}\t{marked}\t{kind}")
+        ratings.append(rating(number, pair["src"], pair["mt"], wrong if useful else rng.random() < 0.5))
     human = folder / f"{name}.tsv"
-    human.write_text("\n".join(ratings).replace("\tNo\n", "\tNo-error\n") + "\n")
+    human.write_text("\n".join(ratings) + "\n")
     files = [write(folder / f"{name}{i}.jsonl", part) for i, part in enumerate((candidates, decoded, scores))]
     single = ["--single", name, "greedy", files[1]]
     return ["--set", name, files[0], str(human), *single, "--scores", name, "gold itself", files[2]]
@@ -93,7 +98,7 @@ def test_every_rule_is_in_the_tables(page: str) -> None:
 
 
 def signs(intervals: list[str]) -> str:
-    """What the page says of a rule's intervals, one for each set."""
+    """The page's signs for a rule's intervals, one interval a set."""
     bounds = [tuple(map(float, re.findall(r"[+-]\d\.\d+", one)[1:])) for one in intervals if one != "-"]
     assert all(("**" in one) == (low > 0 or high < 0) for one, (low, high) in zip(intervals, bounds, strict=False))
     better, worse = sum(low > 0 for low, _ in bounds), sum(high < 0 for _, high in bounds)
@@ -102,12 +107,12 @@ def signs(intervals: list[str]) -> str:
 
 def test_the_conclusions_follow_from_the_tables(page: str) -> None:
     """Each sign counts the sets whose intervals say so."""
-    said = page.split("## What follows\n")[1].split("## useful\n")[0]
+    conclusions = page.split("## What follows\n")[1].split("## useful\n")[0]
     tables = page.split("## useful\n")[1].split("## useless\n")
     names = [c.strip() for c in re.findall(r"\| rule \|(.*)\|", page)[0].split("|")][:9]
     seen, mbr = set(), dict.fromkeys(names, 0)
     for base in ("MAP", "greedy", "MBR of the same utility"):
-        counted = rows_of(said.split(f"Against {base}:")[1].split("Against")[0])
+        counted = rows_of(conclusions.split(f"Against {base}:")[1].split("Against")[0])
         by_set = [rows_of(table.split(f"Difference to {base}, ")[1].split("Difference to")[0]) for table in tables]
         rules = [rule for rule, row in by_set[0].items() if len(row) == 1 + len(names) and rule not in ("rule", "---")]
         for rule in rules:
@@ -120,18 +125,18 @@ def test_the_conclusions_follow_from_the_tables(page: str) -> None:
                 if base == "MAP" and rule.startswith("MBR"):
                     mbr[measure] += sum(map(int, re.findall(r"\+(\d)", counted[rule][at])))
     assert len(seen) > 2
-    by_measure = rows_of(said.split("It depends on the measure:")[1].split("Rule by rule")[0])
+    by_measure = rows_of(conclusions.split("It depends on the measure:")[1].split("Rule by rule")[0])
     assert {measure: int(by_measure[measure][1]) for measure in names} == mbr
-    number, of = map(int, re.findall(r"Significantly better in (\d+) of (\d+)", said)[0])
+    number, of = map(int, re.findall(r"Significantly better in (\d+) of (\d+)", conclusions)[0])
     assert 0 < number == sum(mbr.values()) < of
-    assert "none of 2 sets" in said
+    assert "none of 2 sets" in conclusions
 
 
 def test_a_part_of_a_set_counts_against_greedy_alone(tmp_path: Path) -> None:
     sets = [*made(tmp_path, "all", True), *made(tmp_path, "some", True)]
     page = page_of(tmp_path, *sets, "--part", "some", "--resamples", "50")
-    said = page.split("## What follows\n")[1].split("## all\n")[0]
-    to_map, to_greedy = (said.split(f"Against {base}:")[1].split("Against")[0] for base in ("MAP", "greedy"))
+    conclusions = page.split("## What follows\n")[1].split("## all\n")[0]
+    to_map, to_greedy = (conclusions.split(f"Against {base}:")[1].split("Against")[0] for base in ("MAP", "greedy"))
     assert "+1" in to_map
     assert "+2" not in to_map
     assert "+2" in to_greedy
@@ -140,25 +145,21 @@ def test_a_part_of_a_set_counts_against_greedy_alone(tmp_path: Path) -> None:
 def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     """The intervals are those of a plain bootstrap over sources: the same draws for both rows, one after the other."""
     rng = random.Random(2)
-    candidates, given = [], []
-    ratings = [HEADER]
+    candidates, noisy, ratings = [], [], [HEADER]
     gold, scores = [], {"MAP": list[float](), "length": list[float](), "noise": list[float]()}
     for number in range(20):
         pair = {"id": str(number), "src": f"s{number % 7}", "mt": TEXT + " more" * rng.randrange(4) + f" {number}"}
         wrong = rng.random() < 0.5
-        said = wrong if rng.random() < 0.9 else not wrong
-        candidates.append(pair | {"candidates": [{"text": answer(said), "logprob": -1.0}]})
-        for row, score in (("MAP", -5.0 * said), ("length", -len(pair["mt"])), ("noise", rng.random())):
+        marked = wrong if rng.random() < 0.9 else not wrong
+        candidates.append(pair | {"candidates": [{"text": answer(marked), "logprob": -1.0}]})
+        for row, score in (("MAP", -5.0 * marked), ("length", -len(pair["mt"])), ("noise", rng.random())):
             scores[row].append(score)
-        given.append({"src": pair["src"], "mt": pair["mt"], "score": scores["noise"][-1]})
-        target, kind = (pair["mt"], "No-error\tNo-error")
-        if wrong:
-            target, kind = pair["mt"].replace("two", "<v>two</v>"), "A\tMajor"
-        ratings.append(f"X\td\t1\t{number}\tr\t{pair['src']}\t{target}\t{kind}")
+        noisy.append({"src": pair["src"], "mt": pair["mt"], "score": scores["noise"][-1]})
+        ratings.append(rating(number, pair["src"], pair["mt"], wrong))
         gold.append(-5.0 * wrong)
     (tmp_path / "human.tsv").write_text("\n".join(ratings) + "\n")
     small = ["--set", "small", write(tmp_path / "c.jsonl", candidates), str(tmp_path / "human.tsv")]
-    noise = ["--scores", "small", "noise", write(tmp_path / "noise.jsonl", given)]
+    noise = ["--scores", "small", "noise", write(tmp_path / "noise.jsonl", noisy)]
     words = [*small, *noise, *made(tmp_path, "other", True), "--against"]
     head, table = page_of(tmp_path, *words, "noise", "--resamples", "150").split("Difference to noise, ")
     shown = rows_of(table.split("## other")[0])
@@ -167,31 +168,20 @@ def test_every_row_is_set_against_a_row_of_scores(tmp_path: Path) -> None:
     draws = np.random.default_rng(0).multinomial(7, [1 / 7] * 7, size=150)
     picked = [[*range(20)], *([i for i in range(20) for _ in range(draw[i % 7])] for draw in draws)]
     for row in ("MAP", "length"):
-        for at, of in ((1, correlation), (2, rank_correlation)):
+        for at, of in ((1, stats.pearsonr), (2, stats.spearmanr)):
             deltas = [
-                np.subtract(*(of([gold[i] for i in some], [scores[one][i] for i in some]) for one in (row, "noise")))
+                np.subtract(*(of(np.array(gold)[some], np.array(scores[one])[some])[0] for one in (row, "noise")))
                 for some in picked
             ]
-            wanted = [deltas[0], *np.nanpercentile(deltas[1:], [2.5, 97.5])]
-            assert [float(x) for x in re.findall(r"[+-]\d\.\d+", shown[row][at])] == pytest.approx(wanted, abs=6e-4)
-            assert ("**" in shown[row][at]) == (wanted[1] > 0 or wanted[2] < 0)
+            expected = [deltas[0], *np.nanpercentile(deltas[1:], [2.5, 97.5])]
+            assert [float(x) for x in re.findall(r"[+-]\d\.\d+", shown[row][at])] == pytest.approx(expected, abs=6e-4)
+            assert ("**" in shown[row][at]) == (expected[1] > 0 or expected[2] < 0)
     assert "noise" not in shown
-    said = rows_of(head.split("Against noise:")[1].split("Against")[0])
-    assert said["MAP"][1] == "+1"
+    assert rows_of(head.split("Against noise:")[1].split("Against")[0])["MAP"][1] == "+1"
 
     done = run(tmp_path, *words, "nois")
     assert done.returncode == 2
     assert "'nois' is no row of scores of a --set; those are length, noise, gold itself" in done.stderr
-
-
-def correlation(one: list[float], other: list[float]) -> float:
-    """Pearson's; NaN if all of one are equal."""
-    return float(np.corrcoef(one, other)[0, 1]) if len({*one}) > 1 < len({*other}) else math.nan
-
-
-def rank_correlation(one: list[float], other: list[float]) -> float:
-    """Spearman's: that of the places, where equal values share the mean of theirs."""
-    return correlation(*([sum((x < y) + (x <= y) for x in values) / 2 for y in values] for values in (one, other)))
 
 
 def test_a_set_that_is_not_named_is_refused(tmp_path: Path) -> None:
@@ -209,10 +199,10 @@ def test_where_all_have_several_raters_one_is_held_against_the_others(tmp_path: 
         mt = f"{TEXT} {number}"
         each = [{"text": answer(number % 2 == 0), "logprob": -1.0}, {"text": answer(False), "logprob": -2.0}]
         candidates.append({"id": str(number), "src": f"s{number}", "mt": mt, "candidates": each})
-        for rater in "abc":
-            marked = number % 2 == 0 or (number == 1 and rater == "a")
-            target, kind = (mt.replace("two", "<v>two</v>"), "A\tMajor") if marked else (mt, "No-error\tNo-error")
-            ratings.append(f"X\td\t1\t{number}\t{rater}\ts{number}\t{target}\t{kind}")
+        ratings += [
+            rating(number, f"s{number}", mt, number % 2 == 0 or (number == 1 and rater == "a"), rater)
+            for rater in "abc"
+        ]
     human = tmp_path / "human.tsv"
     human.write_text("\n".join(ratings) + "\n")
     page = page_of(tmp_path, "--set", "three", write(tmp_path / "c.jsonl", candidates), str(human), "--resamples", "20")
