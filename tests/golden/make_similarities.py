@@ -5,8 +5,8 @@
 MQM_TSV is Google's `sxs_mqm_generalMT2023_ende.3raters.tsv`; the others are checkouts of the released code of
 arXiv 2512.07540 and of span-mt-metrics-eval (its `src`), and the files `wmt23/task2_evaluate.py` of
 WMT-QE-Task/qe-eval-scripts and `scripts/scoring/task2/scoring_esa.py` of wmt-conference/wmt25-mteval, in checkouts too.
-All pairs of raters are compared, and the number of cases and the largest difference printed and written beside the
-commits; some of the cases go into the file.
+All pairs of raters are compared, and 3,000 drawn decisions: by our expected utility of the candidate that theirs takes.
+The numbers of cases and the largest differences are printed, and written beside the commits and some of the cases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import platform
 import random
 import subprocess
 import sys
@@ -23,31 +22,27 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
-
-from mbr_esd_metric import Annotation, Candidate, ErrorSpan, f1, soft_f1
+from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
-from mbr_esd_metric.elicit.formats.json import render_answer
 from tests.helpers.annotations import drawn
+from tests.helpers.candidates import answer
 from tests.helpers.foreign import module_of
-from tests.helpers.released_code import decide_released
 
-KEPT = 150
-DECISIONS = 60
+PAIRS, DECISIONS = 150, 60
 MPP_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"severity_penalty": 0.5},
     {"severity_penalty": 1.0},
     {"severity_weights": {"major": 1.0, "minor": 0.2}},
 )
+#: Name of a decision in the released code -> rule and utility.
 METHODS = {
     "map": ("map", "softf1"),
     "mbr_softf1": ("mbr", "softf1"),
     "mbr_f1": ("mbr", "f1"),
-    "mbr_scoresim": ("mbr", "scoresim"),
+    "mbr_scoresim": ("mbr", "scoresim-mean"),
 }
 WORDS = ("die", "der", "das", "Katze", "saß", "Mond", ".", "Haus", "und", "nie", "ja")
 PEERS = (
@@ -59,24 +54,9 @@ PEERS = (
 Pair = tuple[Annotation, Annotation, int]
 
 
-def provenance(tsv: str, paths: list[str], compared: dict[str, str]) -> dict[str, Any]:
-    peers = {}
-    for peer, path in zip(PEERS, paths, strict=True):
-        folder = path if Path(path).is_dir() else Path(path).parent
-        peers[f"https://github.com/{peer}"] = subprocess.run(
-            ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    command = "python tests/golden/make_similarities.py MQM_TSV MBR_ESD SPAN_MT_METRICS_EVAL WMT23_SCRIPT WMT25_SCRIPT"
-    digest = hashlib.sha256(Path(tsv).read_bytes()).hexdigest()
-    return {
-        "made by": command,
-        "peers": peers,
-        "annotations": f"google/wmt-mqm-human-evaluation, {Path(tsv).name}, SHA-256 {digest}",
-        "compared": compared,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
+def commit(path: str) -> str:
+    folder = path if Path(path).is_dir() else Path(path).parent
+    return subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
 
 
 def rater_pairs(path: str) -> list[Pair]:
@@ -92,7 +72,6 @@ def rater_pairs(path: str) -> list[Pair]:
 def drawn_pairs(n: int) -> list[Pair]:
     """Annotations denser than people's: nested, overlapping in position and severity, at both ends."""
     rng = random.Random(7)
-
     lengths = [rng.choice([1, 2, 9, 30, 80]) for _ in range(n)]
     return [(drawn(rng, length, 6), drawn(rng, length, 6), length) for length in lengths]
 
@@ -110,28 +89,19 @@ def wmt23_fields(annotation: Annotation, length: int) -> dict[str, list[int]]:
 
 
 def draw_candidates(rng: random.Random) -> tuple[str, list[Candidate]]:
-    words = [rng.choice(WORDS) for _ in range(rng.randint(1, 14))]
-    text = " ".join(words)
+    """Answers, some of which cannot be read; errors never overlap, where the released code neither clips nor merges."""
+    words = rng.sample(WORDS, rng.randint(3, len(WORDS)))
     candidates = []
     for _ in range(rng.choice([1, 2, 3, 4, 8, 16])):
-        errors = []
-        for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
-            start = rng.randrange(len(words))
-            errors.append(
-                {
-                    "error_span": rng.choice([" ".join(words[start : start + rng.randint(1, 3)])] * 9 + ["nirgends"]),
-                    "category": rng.choice(["Fluency", "accuracy", "Non-translation!", "style"]),
-                    "sub_category": rng.choice(["Punctuation", "Mistranslation"]),
-                    "severity": rng.choice(["major", "minor", "Critical", "neutral"]),
-                }
-            )
-        answer = rng.choice([render_answer(errors)] * 9 + ["no JSON", '{"errors": [{"severity": "major"}]}'])
-        candidates.append(Candidate(answer, logprob=-float(rng.randint(1, 9))))
-    return text, candidates
+        wrong = rng.sample([*words, "nirgends"], rng.choice([0, 0, 1, 1, 2, 3]))
+        read = answer(*((word, rng.choice(["major", "minor", "Critical", "neutral"])) for word in wrong))
+        text = rng.choice([read] * 9 + ["no JSON", '{"errors": [{"severity": "major"}]}'])
+        candidates.append(Candidate(text, logprob=-float(rng.randint(1, 9))))
+    return " ".join(words), candidates
 
 
 def corpus_f1(counts: list[tuple[float, float, float]]) -> float:
-    """Of the credit and the sizes of each segment."""
+    """F1 of the credit and the sizes of each segment."""
     credit, size_c, size_s = map(sum, zip(*counts, strict=True))
     return float(2 * credit / (size_c + size_s))
 
@@ -147,7 +117,7 @@ def main() -> None:
     real, dense = rater_pairs(tsv), drawn_pairs(2000)
     largest: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
-    kept: list[dict[str, Any]] = []
+    stored: list[dict[str, Any]] = []
 
     def compare(name: str, ours: float, theirs: float) -> float:
         largest[name] = max(largest[name], abs(ours - theirs))
@@ -173,8 +143,8 @@ def main() -> None:
                 for options in MPP_OPTIONS
             ],
         }
-        if number % (len(real) // 100) == 0 if number < len(real) else len(kept) < KEPT:
-            kept.append(case)
+        if number % (len(real) // 100) == 0 if number < len(real) else len(stored) < PAIRS:
+            stored.append(case)
 
     corpora: dict[str, Any] = {}
     for pairs in (real, dense):
@@ -196,7 +166,7 @@ def main() -> None:
             compare("mpp micro", 2 * precision * recall / (precision + recall), theirs)
     few = [
         (*(Annotation(ErrorSpan(*key) for key in c[side]) for side in ("candidate", "support")), c["length"])
-        for c in kept
+        for c in stored
     ]
     gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(few)}}
     system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(few)}}
@@ -209,27 +179,31 @@ def main() -> None:
     decisions = []
     for number in range(3000):
         text, candidates = draw_candidates(rng)
-        read = [rerank.error_spans_to_score(c.text, text) for c in candidates]
-        scores, spans = [score for score, _ in read], [found for _, found in read]
-        chosen = {}
+        scores, spans = zip(*(rerank.error_spans_to_score(c.text, text) for c in candidates), strict=True)
+        indices = {}
         for method, (rule, utility) in METHODS.items():
-            score, picked = rerank.select(method, [c.logprob for c in candidates], scores, spans, len(text))
-            index = next(i for i, found in enumerate(spans) if found is picked)
-            found = decide_released([(c.text, c.logprob) for c in candidates], text, rule, utility)
-            compare("released decisions", float(found != (index, score)), 0.0)
-            chosen[method] = {"index": index, "score": score}
+            _, chosen = rerank.select(method, [c.logprob for c in candidates], list(scores), list(spans), len(text))
+            indices[method] = next(i for i, each in enumerate(spans) if each is chosen)
+            ours = decide(candidates, text, rule=rule, utility=utility, invalid="empty")
+            compare(method, ours.expected_utilities[ours.index], ours.expected_utilities[indices[method]])
         if number < DECISIONS:
-            decisions.append(
-                {"translation": text, "candidates": [[c.text, c.logprob] for c in candidates], "chosen": chosen}
-            )
+            texts = [[c.text, c.logprob] for c in candidates]
+            decisions.append({"translation": text, "candidates": texts, "chosen": indices})
 
     compared = {name: f"{counts[name]} cases, largest difference {largest[name]:.2g}" for name in counts}
-    for name, result in compared.items():
-        print(f"{name}: {result}")
+    print(*(f"{name}: {result}" for name, result in compared.items()), sep="\n")
+    paths = (released, mtme, wmt23_path, wmt25_path)
+    digest = hashlib.sha256(Path(tsv).read_bytes()).hexdigest()
     value = {
-        "provenance": provenance(tsv, [released, mtme, wmt23_path, wmt25_path], compared),
+        "provenance": {
+            "made by": "tests/golden/make_similarities.py",
+            "peers": {f"https://github.com/{peer}": commit(path) for peer, path in zip(PEERS, paths, strict=True)},
+            "annotations": f"google/wmt-mqm-human-evaluation, {Path(tsv).name}, SHA-256 {digest}",
+            "compared": compared,
+        },
+        "methods": METHODS,
         "mpp_options": MPP_OPTIONS,
-        "pairs": kept,
+        "pairs": stored,
         "corpora": corpora,
         "decisions": decisions,
     }

@@ -23,9 +23,9 @@ from mbr_esd_metric.errors import InputError
     ],
 )  # fmt: skip
 def test_tokens_become_a_text_and_keep_their_places(tokens: str, language: str, text: str) -> None:
-    found, places = clean_pairs.detokenised(tokens.split(), language)
-    assert found == text
-    assert [found[start:end] for start, end in places] == [token.replace("@-@", "-") for token in tokens.split()]
+    joined, places = clean_pairs.detokenised(tokens.split(), language)
+    assert joined == text
+    assert [text[start:end] for start, end in places] == [token.replace("@-@", "-") for token in tokens.split()]
 
 
 def folder_of(rows: list[tuple[str, str, str, str]], where: Path, lp: str = "en-de") -> Path:

@@ -63,7 +63,7 @@ def test_free_stretches_are_the_maximal_runs_of_unmarked_characters(seed: int) -
 
 @pytest.mark.parametrize("edit", ["add", "delete"])
 def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None:
-    """As in the paper: SoftF1 always falls; F1 falls once on an empty annotation and then stays at 0."""
+    """The paper's finding: SoftF1 always falls; F1 falls once on an empty annotation and then stays at 0."""
     marked = [Annotation([ErrorSpan(3 * i, 3 * i + 2, "minor")]) for i in range(8)]
     originals = [Annotation()] * 100 + marked
     soft, hard, dice = decline_ratio(originals, [120] * 108, edit, ["softf1", "f1", "softdice"], seed=1)
@@ -77,7 +77,7 @@ def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None
         assert math.isnan(hard.clean.ratio)
 
 
-def test_edits_depend_on_the_seed_and_end_where_there_is_no_room() -> None:
+def test_edits_depend_on_the_seed_and_end_where_no_room_is_left() -> None:
     originals = [Annotation([ErrorSpan(3, 9, "minor")])] * 50
     results = [decline_ratio(originals, [LENGTH] * 50, "add", ["f1"], seed=seed)[0] for seed in (1, 1, 2)]
     assert results[0] == results[1]

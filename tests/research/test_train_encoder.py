@@ -18,8 +18,8 @@ def encodings(rows: list[Row]) -> list[train_encoder.Encoded]:
     from tests.helpers.made_tokenizer import byte_level_tokenizer
 
     tokenizer = byte_level_tokenizer().backend_tokenizer
-    found = tokenizer.encode_batch([(row.translation, row.source) for row in rows])
-    return [train_encoder.encoded(row, one) for row, one in zip(rows, found, strict=True)]
+    pairs = tokenizer.encode_batch([(row.translation, row.source) for row in rows])
+    return [train_encoder.encoded(row, pair) for row, pair in zip(rows, pairs, strict=True)]
 
 
 def test_tokens_have_the_labels_of_their_places() -> None:
