@@ -54,16 +54,14 @@ def is_qe(line: str) -> bool:
 
 
 def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
-    """Read a table of the task, plain or compressed.
+    """Read a table of the task, plain or compressed: a rating a row.
+
+    Offsets past the end of the translation are cut to it. Errors without characters count in the score but have no
+    span; rows without sense are left out. All of it is reported.
 
     Args:
-        path: the file.
         lp: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
             the file's name, where there is one.
-
-    Returns:
-        A rating a row. Offsets past the end of the translation are cut to it. Errors without characters count in the
-        score but have no span; rows without sense are left out. All of it is reported.
 
     Raises:
         InputError: for text that is not UTF-8, a file without such a row, or one without sources, as submissions are.

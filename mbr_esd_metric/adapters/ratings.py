@@ -329,15 +329,6 @@ def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> 
             left_out.append(LeftOut(number, AT_THE_END))
         else:
             errors.append(MqmError(severity, category, side, start, min(end, length)))
-    return MqmRating(
-        str(item["system"]),
-        str(item["doc"]),
-        str(item["seg_id"]),
-        str(item["seg_id"]),
-        str(item["rater"]),
-        source.rstrip(),
-        target.rstrip(),
-        tuple(errors),
-        str(item["direction" if "direction" in item else "lp"]),
-        number,
-    )
+    system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
+    texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
+    return MqmRating(system, doc, segment, segment, rater, *texts, tuple(errors), lp, number)

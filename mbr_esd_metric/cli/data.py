@@ -71,8 +71,8 @@ def load_test_sets(
         files: metrics that are not in the folder, from `named_metrics`.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
+    from mbr_esd_metric.adapters.wmt.joined_files import with_files
     from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
-    from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
     for lp in args.lp:
         if args.lp.count(lp) > 1:  # it would count twice in every average

@@ -90,7 +90,7 @@ def _evaluate(
     args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
 ) -> dict[Row, Evaluation]:
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
-    from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
+    from mbr_esd_metric.adapters.wmt.joined_files import read_sampled
 
     human = test_set.human(args.raters)
     if not human:

@@ -95,8 +95,9 @@ def run_score(args: argparse.Namespace) -> int:
                 test_set, scorer, overwrite=args.overwrite, progress=not args.quiet, choice=choice, every=args.all
             ):
                 how = f"scored for {number_of(done.systems, 'system')}" if done.scored else "is there already"
-                part = f", on the {done.translations} of {done.of} translations with gold"
-                print(f"{test_set.name} {test_set.lp}: {done.name} {how}{part if done.translations < done.of else ''}")
+                total = done.translations + done.without
+                part = f", on the {done.translations} of {total} translations with gold" if done.without else ""
+                print(f"{test_set.name} {test_set.lp}: {done.name} {how}{part}")
             if scorer.note:
                 print(f"{test_set.name} {test_set.lp}, {model}: {scorer.note}", file=sys.stderr)
     if failed:

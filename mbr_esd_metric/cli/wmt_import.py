@@ -192,7 +192,7 @@ def _submission(args: argparse.Namespace, kind: str) -> None:
 
 
 def _comet(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.metric_files import import_file
+    from mbr_esd_metric.adapters.wmt.joined_files import import_file
 
     if args.uses_reference:
         raise useless("--uses-reference", f"{args.files[0]}, which says whether there are references")

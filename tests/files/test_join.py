@@ -11,7 +11,7 @@ import pytest
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
+from mbr_esd_metric.adapters.wmt.joined_files import read_sampled
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences

@@ -11,7 +11,6 @@ import codecs
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -47,7 +46,10 @@ def report_errors() -> None:
         if isinstance(error, KeyboardInterrupt):
             print(f"\n{program}: interrupted; {RESUME}", file=sys.stderr)
             raise SystemExit(130)
-        cause = next((cause for cause in _chain(error) if isinstance(cause, MbrEsdError)), None)
+        # If anything fails while COMET looks for a model, COMET raises a KeyError on top of it.
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, MbrEsdError):
+            cause = cause.__cause__ or cause.__context__
         if cause is not None:
             print(f"{program}: error: {cause}", file=sys.stderr)
         elif isinstance(error, OSError):
@@ -59,14 +61,6 @@ def report_errors() -> None:
     sys.excepthook = report
     # The last registered runs first: Ctrl-C would come out of what torch and others do while the interpreter ends.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes. If anything fails while COMET looks for a model, COMET raises a KeyError on top of
-    it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def check_arguments(*inputs: str | None) -> None:

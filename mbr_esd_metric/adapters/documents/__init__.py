@@ -30,7 +30,6 @@ def read_document(path: str | Path, *, every: bool = False) -> Document:
     """The texts of a file, by the ending of its name.
 
     Args:
-        path: the file.
         every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
 
     Raises:

@@ -11,10 +11,9 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 
 @dataclass(frozen=True, slots=True)
 class TranslationUnit:
-    """A translated text in a file.
+    """A translated text in a file, without markup and without white space round it.
 
     Attributes:
-        source, translation: the texts, without markup and without white space round them.
         languages: source and target language as the file names them; "" where it does not.
         document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
     """

@@ -99,7 +99,6 @@ def read_xml(
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
     Args:
-        path: the file.
         closed: also gets the bytes of the element's content.
         unit: the name in messages of the unit that is open; "" if none is.
 
@@ -108,13 +107,14 @@ def read_xml(
             its own, has elements too deep inside one another, or is in an unknown encoding.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = False
     stack: list[Element] = []
     root: list[XmlFile] = []
     namespaces: dict[str, str] = {}
     with open_binary(path) as file:
         data = file.read()
-    encoding = _encoding(data)
+    utf_16 = {"utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"), "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<")}
+    # Else UTF-8, until the file declares another one.
+    encoding = next((name for name, starts in utf_16.items() if data.startswith(starts)), "utf-8")
 
     def content_begins(*_: object) -> None:
         if stack and stack[-1].content is None:
@@ -170,13 +170,6 @@ def read_xml(
     return root[0]
 
 
-def _encoding(data: bytes) -> str:
-    """UTF-16 by its first bytes, else UTF-8 until the file declares another one."""
-    if data.startswith((codecs.BOM_UTF16_LE, b"<\0")):
-        return "utf-16-le"
-    return "utf-16-be" if data.startswith((codecs.BOM_UTF16_BE, b"\0<")) else "utf-8"
-
-
 @dataclass(frozen=True, slots=True)
 class _Atom:
     """A character or a CDATA section, which a mark leaves whole; with its characters of the text."""
@@ -185,14 +178,6 @@ class _Atom:
     end: int
     first: int
     last: int
-
-
-def _tokens(raw: str) -> Iterator[re.Match[str]]:
-    """The markup and the characters of well-formed XML, one after the other; ends where it is not well-formed."""
-    at = 0
-    while (token := _TOKEN.match(raw, at)) is not None:
-        yield token
-        at = token.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +207,9 @@ class Content:
         atoms: list[_Atom] = []
         ours: list[tuple[int, int]] = []
         opened: list[tuple[bool, bool]] = []
-        length = 0
-        for token in _tokens(raw):
+        length = at = 0
+        while (token := _TOKEN.match(raw, at)) is not None:
+            at = token.end()
             text = token["text"] or token["cdata"]
             if token["name"] is not None:
                 name = token["name"].rpartition(":")[2]
@@ -249,11 +235,8 @@ class Content:
         return cls(raw, joined.strip(), len(joined) - len(joined.lstrip()), tuple(atoms), tuple(ours))
 
     def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
-        """The raw XML with a mark round each span, in as many pieces as markup and other spans demand.
-
-        Args:
-            tags: the start and the end tag of a piece; called once for each.
-        """
+        """The raw XML with a mark round each span, in as many pieces as markup and other spans demand; `tags` gives the
+        start and the end tag of each."""
         inserted: dict[int, str] = {}
         atoms = self.atoms or [_Atom(at, at + 1, at, at + 1) for at in range(len(self.raw))]
         covers = [
@@ -295,11 +278,9 @@ def document_of(
     every: bool = True,
     first: tuple[int, str] | None = None,
 ) -> Document:
-    """The document of a file.
+    """The document of a file and its units, in their order.
 
     Args:
-        path, xml: the file.
-        units: in its order.
         tags: the start and the end tag of a piece of a span of a text, from the numbers of pieces to come.
         every: also units that are not ready.
         first: a place before all units, and text to insert there where a unit has an error.

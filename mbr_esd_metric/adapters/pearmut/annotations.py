@@ -31,15 +31,8 @@ _SEPARATOR = re.compile(r"_#{1,3}_")
 
 @dataclass(slots=True)
 class Answer:
-    """One person's answer to one translation.
-
-    Attributes:
-        entry: of the log.
-        at: the item's place on the screen.
-        item: as the campaign has it, or as it was shown where that is not known.
-        value: the score and the marked errors.
-        seconds: of all visits.
-    """
+    """One person's answer to one translation: the log's entry; the item's place on the screen; the item as the campaign
+    has it, or as it was shown where that is not known; score and marked errors; the seconds of all visits."""
 
     entry: Mapping[str, Any]
     at: int

@@ -15,12 +15,9 @@ from typing import Literal
 HumanSystems = Literal["others", "none", "all"]
 
 
-_REFERENCE = re.compile(r"ref([A-Za-z0-9_]*)")
-
-
 def is_reference_name(system: str) -> bool:
     """Whether a system is called as references are: ref, refA, refB and so on."""
-    return _REFERENCE.fullmatch(system) is not None
+    return re.fullmatch("ref[A-Za-z0-9_]*", system) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +118,6 @@ ESA_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     for lp in lps.split()
 }
 
-#: Names of gold, in the order of preference if the table's is missing; a name that begins with one of them counts too.
-GOLD_NAMES = ("mqm", "esa", "da-sqm", "wmt")
-
 
 def info_of(test_set: str, lp: str) -> TestSetInfo:
     """The table's entry, or the defaults for a set that is not in it."""
@@ -143,8 +137,9 @@ def reference_name(test_set: str, lp: str) -> str | None:
 
 
 def preferred_gold(names: Collection[str]) -> str | None:
-    """The name of gold scores to use by default among these; None if none is known."""
-    for kind in GOLD_NAMES:
+    """The name of gold scores to use among these where the table's is missing, such as "esa" or "esa-human1"; None if
+    none is known."""
+    for kind in ("mqm", "esa", "da-sqm", "wmt"):
         alike = [kind] if kind in names else sorted(name for name in names if name.startswith(f"{kind}-"))
         if alike:
             return alike[0]

@@ -1,185 +1,97 @@
-"""Files joined to the translations of a test set: scores of ``comet-score --to_json`` and `mbr-esd score`, decisions,
-and candidates."""
+"""The files of a metric in the folder: scores of segments and systems, error spans, and what they depend on."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted
-from mbr_esd_metric.adapters.wmt.submitting import ImportedMetric, store_metric
-from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
-from mbr_esd_metric.core.mqm import mqm_score, unit_score
-from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
-from mbr_esd_metric.files.records import read_candidates, read_decisions
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.metaeval.choosing import Sampled
-
-_T = TypeVar("_T")
+from mbr_esd_metric.adapters.wmt import layout as files
+from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.files.streams import write_whole
 
 
-def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
-    """The record for each translation of the evaluated systems; None for an unrated one without a record.
+@dataclass(frozen=True, slots=True)
+class WrittenMetric:
+    """One metric in the folder.
 
-    Args:
-        records: each with the place of its translation; `files.join` says how places are matched.
-
-    Raises:
-        InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.
+    Attributes:
+        name: its full name.
+        translations, without: the numbers of the systems' translations with a score, and without.
+        left_out: rows of a submission whose system or segment the test set lacks.
+        scored: whether this run scored any; False where all scores were in the folder.
     """
-    join = Join(records, test_set.outputs)
-    rows: list[list[_T | None]] = []
-    for number, system in enumerate(test_set.systems):
-        places = [
-            SegmentKey(system, source, translation or "")
-            for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
-        ]
-        rows.append([join.find(*place) for place in zip(places, occurrences(places), strict=True)])
-        missing = [
-            segment
-            for segment, record in enumerate(rows[-1])
-            if record is None and not math.isnan(test_set.gold[number, segment])
-        ]
-        if missing:
-            first = places[missing[0]]
-            more = f" (nor on {len(missing) - 1} more of them)" if len(missing) > 1 else ""
-            raise InputError(
-                f"{where}: nothing on segment {missing[0] + 1} of system {system} in {test_set.lp}, which has "
-                f"a gold score{more}: {first.translation[:60]!r} of {first.source[:60]!r}"
-            )
-    return rows
 
+    name: str
+    systems: int
+    translations: int
+    without: int
+    spans: bool = False
+    left_out: int = 0
+    scored: bool = True
 
-def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
-    """The test set with these metrics beside those of its folder."""
-    added = [metric_of_file(test_set, name, path) for name, path in files.items()]
-    return replace(test_set, added={**test_set.added, **{metric.name: metric for metric in added}})
-
-
-def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
-    """The scores and spans of a file; a rated translation has a score, another one need not have any.
-
-    Its full name ends in the standard reference where the file's rows have references, else in "src". Where rows have
-    spans and no score, (25 + Score(E)) / 25 counts.
-
-    Raises:
-        InputError: a file of another format, or one that lacks a rated translation.
-    """
-    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
-    of_decisions = first.startswith("{") and '"expected_utility"' in first
-    rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
-    cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
-    spans = any(row.annotation is not None for row in rows)
-    scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
-    both = {
-        system: tuple(
-            None if cell is None or cell.annotation is None else fitted(cell.annotation, length)
-            for cell, length in zip(row, lengths, strict=True)
+    def __str__(self) -> str:
+        kind = "scores and error spans" if self.spans else "scores"
+        left_out = f"; left out: {number_of(self.left_out, 'row')} of other translations" if self.left_out else ""
+        without = f"; {number_of(self.without, 'unrated translation')} without an answer" if self.without else ""
+        return (
+            f"{self.name}, {kind} of {number_of(self.translations, 'translation')} by "
+            f"{number_of(self.systems, 'system')}{left_out}{without}"
         )
-        for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
-    }
-    covered = sum(cell is not None for row in cells for cell in row)
-    suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation is not None)
-    notes = []
-    if points:
-        notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
-    if covered < scores.size:
-        notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
-    return StoredMetric(f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes))
 
 
-def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
-    """The rows of a file of decisions, which name segments by their numbers from 1."""
-    rows = []
-    for line, record in enumerate(read_decisions(path), 1):
-        where = f"{path}, decision {line}"
-        system = record.system or (test_set.systems[0] if len(test_set.systems) == 1 else "")
-        number = int(record.id) if record.id.isdecimal() else 0
-        if not (system in test_set.outputs and 1 <= number <= test_set.segments):
-            raise InputError(
-                f"{where}: no segment {record.id} of system {system or 'without a name'} in {test_set.name} "
-                f"{test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
-            )
-        source, translation = test_set.sources[number - 1], test_set.outputs[system][number - 1] or ""
-        for span, words in zip(record.annotation, record.texts, strict=True):
-            if (translation if span.side == "translation" else source)[span.start : span.end] != words:
-                raise InputError(f"{where}: segment {number} of {system} has other words than {words!r} there")
-        place = SegmentKey(system, source, translation)
-        rows.append(CometRow(place, record.id, record.annotation, record.score, record.mqm))
-    return rows
+@dataclass(slots=True)
+class MetricFiles:
+    """The contents of a metric's files, by system.
 
-
-def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> ImportedMetric:
-    """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `metric_of_file`."""
-    metric = metric_of_file(test_set, name, Path(path))
-    scores: dict[str, list[float | None]] = {
-        system: [None if np.isnan(score) else float(score) for score in row]
-        for system, row in zip(test_set.systems, metric.scores, strict=True)
-    }
-    spans = {system: list(row) for system, row in metric.ratings.both.items()} if metric.ratings else {}
-    return store_metric(test_set, metric.name, f"comet-json|v:{__version__}", scores, spans, overwrite=overwrite)
-
-
-def _score(row: CometRow, path: Path) -> float:
-    if row.score is not None:
-        return row.score
-    if row.annotation is None:
-        raise InputError(
-            f"{path}, system {row.place.system}, segment {row.id}: neither a score nor error spans; score it with "
-            "blank=worst if it was left out as blank"
-        )
-    return unit_score(mqm_score(row.annotation.with_spans(row.annotation)))
-
-
-def read_sampled(
-    test_set: TestSet, path: str, choosing: Sequence[str] = (), answers: str = "json"
-) -> list[list[Sampled | None]]:
-    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
-
-    Args:
-        choosing: names of the rules that will choose; one that needs log-probabilities is refused without them.
-        answers: the answer format of candidates that do not say theirs.
+    Attributes:
+        scores: of each segment; None for one without a score.
+        annotations: of each segment, both sides; empty for a metric without error spans.
+        system_scores: of the system.
     """
-    records = (
-        replace(one, columns=replace(one.columns, format=one.columns.format or answers))
-        for one in read_candidates(path)
-    )
-    rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
-    options = DecisionOptions()  # which say whether candidates mark omissions in the source
-    sampled = [
-        [
-            None
-            if candidates is None
-            else Sampled(
-                translation or "",
-                candidates,
-                f"segment {number} of {system}",
-                options.source_of(source, candidates[0].format) if candidates else None,
-            )
-            for number, (candidates, translation, source) in enumerate(
-                zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
-            )
-        ]
-        for system, row in zip(test_set.systems, rows, strict=True)
-    ]
-    without = [name for name, rule in rules().items() if not rule.needs_logprobs]
-    needing = [name for name in choosing if name in rules() and name not in without]
-    for cell in (cell for row in sampled for cell in row if cell is not None) if needing else ():
-        if all(candidate.logprob is None for candidate in cell.candidates):
-            left = [name for name in choosing if name not in needing] or ["mbr", "majority"]
-            raise InputError(
-                f"{path}: {cell.label} has no log-probabilities, which the rule {needing[0]} needs; leave the rule "
-                f"out: --rules {' '.join(left)}"
-            )
-    return sampled
+
+    scores: dict[str, list[float | None]] = field(default_factory=dict)
+    annotations: dict[str, list[Annotation | None]] = field(default_factory=dict)
+    system_scores: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, layout: Layout, name: str) -> MetricFiles:
+        """The files of a metric, by its full name."""
+        path = layout.metric_rating(name)
+        stored = read_ratings(path) if path.is_file() else {}
+        annotations = {system: [annotation for _, annotation, _ in row] for system, row in stored.items()}
+        means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
+        scores = files.score_rows(layout.metric_scores(name, "seg"))
+        return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
+
+    def write(self, test_set: TestSet, name: str, signature: str) -> None:
+        """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
+        layout = test_set.layout
+        segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
+        if test_set.signature(name) != signature:
+            segments.unlink(missing_ok=True)
+        if self.annotations:
+            write_ratings(rating, self.annotations)
+        else:
+            rating.unlink(missing_ok=True)
+        files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in self.system_scores.items()})
+        write_whole(layout.metric_signature(name), signature + "\n")
+        files.write_scores(segments, self.scores)
+
+    def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> WrittenMetric:
+        """Write the files of a metric that was read elsewhere; a system's score is the mean of its segments.
+
+        Raises:
+            InputError: the test set has a metric of this full name, and it is not to be overwritten.
+        """
+        path = test_set.layout.metric_scores(name, "seg")
+        if path.is_file() and not overwrite:
+            raise InputError(f"{path} is already there; choose another --name, or add --overwrite")
+        by_system = {system: [score for score in row if score is not None] for system, row in self.scores.items()}
+        self.system_scores = {system: sum(row) / len(row) for system, row in by_system.items()}
+        self.write(test_set, name, signature)
+        count, systems = sum(map(len, by_system.values())), len(self.scores)
+        without, spans = systems * test_set.segments - count, len(self.annotations) == systems
+        return WrittenMetric(name, systems, count, without, spans, left_out)

@@ -71,15 +71,10 @@ def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
 
 
 def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
-    """The stored metrics of a test set and language pair.
+    """The stored metrics with scores of segments, and people's spans; arguments and errors as of `scored`.
 
     Args:
-        metrics: full or base names; none for all that are stored.
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
-
-    Raises:
-        InputError: no such metric is there, or its files do not fit.
-        OptionError: an unknown name.
     """
     stored, notes = test_set.read_metrics(metrics)
     if not stored:

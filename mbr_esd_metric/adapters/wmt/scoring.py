@@ -3,78 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, SystemChoice
-from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
-from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MissingCandidatesError
-from mbr_esd_metric.files.streams import progress_bar, write_whole
+from mbr_esd_metric.files.streams import progress_bar
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenMetric:
-    """One metric in the folder.
-
-    Attributes:
-        name: its full name.
-        translations, of: the number of the systems' translations that have a score, and of all.
-        scored: whether this run scored any; False where all scores were in the folder.
-    """
-
-    name: str
-    systems: int
-    translations: int
-    of: int
-    scored: bool
-
-
-@dataclass(slots=True)
-class MetricFiles:
-    """The contents of a metric's files, by system.
-
-    Attributes:
-        scores: of each segment; None for one without a score.
-        annotations: of each segment, both sides; empty for a metric without error spans.
-        system_scores: of the system.
-    """
-
-    scores: dict[str, list[float | None]] = field(default_factory=dict)
-    annotations: dict[str, list[Annotation | None]] = field(default_factory=dict)
-    system_scores: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, layout: Layout, name: str) -> MetricFiles:
-        """The files of a metric, by its full name."""
-        path = layout.metric_rating(name)
-        stored = read_ratings(path) if path.is_file() else {}
-        annotations = {system: [annotation for _, annotation, _ in row] for system, row in stored.items()}
-        means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
-        scores = files.score_rows(layout.metric_scores(name, "seg"))
-        return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
-
-    def write(self, test_set: TestSet, name: str, signature: str) -> None:
-        """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
-        layout = test_set.layout
-        segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
-        if test_set.signature(name) != signature:
-            segments.unlink(missing_ok=True)
-        if self.annotations:
-            write_ratings(rating, self.annotations)
-        else:
-            rating.unlink(missing_ok=True)
-        files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in self.system_scores.items()})
-        write_whole(layout.metric_signature(name), signature + "\n")
-        files.write_scores(segments, self.scores)
 
 
 def score_test_set(
@@ -146,8 +86,8 @@ def score_test_set(
     written = []
     for name in scorer.signatures:
         count = sum(len(_segments(test_set, system, rated)) for system in chosen[name])
-        total = len(chosen[name]) * test_set.segments
-        written.append(WrittenMetric(name, len(chosen[name]), count, total, bool(missing[name])))
+        without = len(chosen[name]) * test_set.segments - count
+        written.append(WrittenMetric(name, len(chosen[name]), count, without, scored=bool(missing[name])))
     return sorted(written, key=lambda one: one.scored)
 
 

@@ -77,12 +77,8 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The rows of a submission, and what it has besides.
-
-    Attributes:
-        systems: (language pair, system) -> the metric's score of the system.
-        error_free: the least score of a translation that counts as without error; if None, its spans decide.
-    """
+    """The rows of a submission, (language pair, system) -> the metric's score of the system, and the least score of a
+    translation that counts as without error; if None, its spans decide."""
 
     rows: Sequence[SubmissionRow]
     systems: Mapping[tuple[str, str], float]

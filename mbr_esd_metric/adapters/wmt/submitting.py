@@ -5,49 +5,23 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import score_rows
+from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import fitted
-from mbr_esd_metric.adapters.wmt.scoring import MetricFiles
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, Submission, SubmissionRow, cell_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import InputError, OptionError, first_of, number_of, unknown
+from mbr_esd_metric.errors import InputError, OptionError, first_of, unknown
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, Judged
 
 #: Lowest and highest Score(E), this package's own scores.
 _SCORE_RANGE = (-25.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedMetric:
-    """A metric that was read into a test set.
-
-    Attributes:
-        left_out: rows of systems or segments that the test set lacks.
-        without: unrated translations without an answer.
-    """
-
-    name: str
-    systems: int
-    translations: int
-    spans: bool
-    left_out: int = 0
-    without: int = 0
-
-    def __str__(self) -> str:
-        kind = "scores and error spans" if self.spans else "scores"
-        left_out = f"; left out: {number_of(self.left_out, 'row')} of other translations" if self.left_out else ""
-        without = f"; {number_of(self.without, 'unrated translation')} without an answer" if self.without else ""
-        return (
-            f"{self.name}, {kind} of {number_of(self.translations, 'translation')} by "
-            f"{number_of(self.systems, 'system')}{left_out}{without}"
-        )
 
 
 def write_submission(
@@ -60,12 +34,10 @@ def write_submission(
     score_range: tuple[float, float] | None = None,
     error_free: ErrorFreeModel | float | None = None,
 ) -> int:
-    """Write a metric's, or people's, annotations of the translations, except the standard reference.
+    """Write a metric's, or people's, annotations of the translations, except the standard reference; how many.
 
     Args:
-        path: file or folder, as the format has it.
-        form: a name of `submissions.SUBMISSION_FORMATS`.
-        test_sets: one or several language pairs.
+        path, form: file or folder, as that format of `submissions.SUBMISSION_FORMATS` has it.
         metric: full or base name of a stored metric, in all of them; None for people.
         raters: the set of human ratings, where people's gold is written; the scores are gold's, and what has none
             is left out.
@@ -73,9 +45,6 @@ def write_submission(
             package's models where there are error spans.
         error_free: tells from the stored scores which translations are without error; a number is the least score,
             of 0 to 100, of one; by default, one without error spans.
-
-    Returns:
-        The number of rows written.
     """
     if form not in SUBMISSION_FORMATS:
         raise unknown("format", form, SUBMISSION_FORMATS)
@@ -182,7 +151,7 @@ def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] 
 
 def import_submission(
     path: str | Path, form: str, test_set: TestSet, name: str, *, overwrite: bool = False
-) -> ImportedMetric:
+) -> WrittenMetric:
     """Read a submission into a test set, as metric scores and error spans; spans without scores give Score(E).
 
     Args:
@@ -206,8 +175,7 @@ def import_submission(
         systems = first_of(sorted({row.system for row in rows}))
         raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {systems}")
     rated = score_rows(test_set.layout.human_scores(test_set.info.gold, "seg"))
-    scores: dict[str, list[float | None]] = {}
-    spans: dict[str, list[Annotation | None]] = {}
+    files = MetricFiles()
     for system, by_number in cells.items():
         row_of = [by_number.get(number) for number in range(test_set.segments)]
         missing = [
@@ -217,38 +185,11 @@ def import_submission(
         ]
         if missing:
             raise InputError(f"{path}: nothing on segment {missing[0]} of system {system} ({len(missing)} are missing)")
-        scores[system] = [None if row is None else _score(row) for row in row_of]
+        files.scores[system] = [None if row is None else _score(row) for row in row_of]
         if all(row.spans is not None for row in by_number.values()):
-            spans[system] = [None if row is None else row.spans for row in row_of]
+            files.annotations[system] = [None if row is None else row.spans for row in row_of]
     left_out = len(rows) - sum(map(len, cells.values()))
-    signature = f"{form}|submission|v:{__version__}"
-    return store_metric(test_set, name, signature, scores, spans, overwrite=overwrite, left_out=left_out)
-
-
-def store_metric(
-    test_set: TestSet,
-    name: str,
-    signature: str,
-    scores: dict[str, list[float | None]],
-    spans: dict[str, list[Annotation | None]],
-    *,
-    overwrite: bool,
-    left_out: int = 0,
-) -> ImportedMetric:
-    """Write a metric's scores and spans by system; a system's score is the mean of its segments.
-
-    Raises:
-        InputError: the test set has a metric of this full name, and it is not to be overwritten.
-    """
-    path = test_set.layout.metric_scores(name, "seg")
-    if path.is_file() and not overwrite:
-        raise InputError(f"{path} is already there; choose another --name, or add --overwrite")
-    by_system = {system: [score for score in row if score is not None] for system, row in scores.items()}
-    means = {system: sum(row) / len(row) for system, row in by_system.items()}
-    MetricFiles(scores, spans, means).write(test_set, name, signature)
-    count = sum(map(len, by_system.values()))
-    without = len(scores) * test_set.segments - count
-    return ImportedMetric(name, len(scores), count, len(spans) == len(scores), left_out, without)
+    return files.add(test_set, name, f"{form}|submission|v:{__version__}", overwrite=overwrite, left_out=left_out)
 
 
 def _score(row: SubmissionRow) -> float:

@@ -159,7 +159,7 @@ def test_a_killed_write_is_no_metric(
 
     with monkeypatch.context() as patched:
         patched.setattr("mbr_esd_metric.adapters.wmt.layout.write_whole", killed)
-        patched.setattr("mbr_esd_metric.adapters.wmt.scoring.write_whole", killed)
+        patched.setattr("mbr_esd_metric.adapters.wmt.metric_files.write_whole", killed)
         with pytest.raises(KeyboardInterrupt):
             score_test_set(test_set, scorer, overwrite=overwrite)
     assert test_set.metric_names() == ()
