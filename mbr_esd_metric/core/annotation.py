@@ -51,16 +51,17 @@ def fold_severity(severity: str) -> Severity | None:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpan:
-    """One error: the characters ``[start, end)`` of a translation, and how bad they are; or what it leaves out, as
-    characters of its source.
+    """One error: characters of a translation and a severity; or characters of the source that the translation omits.
+
+    Category and confidence are not part of a span's identity.
 
     Attributes:
         start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
         end: one past the last character, ``end > start``.
         severity: "major" or "minor"; "critical" is taken in as "major".
-        category: error category such as "accuracy"; not part of the span's identity.
-        confidence: in [0, 1], or None if unknown; not part of the span's identity.
-        side: the text that the offsets count in, "translation" or "source"; part of the span's identity.
+        category: error category such as "accuracy".
+        confidence: in [0, 1], or None if unknown.
+        side: the text that the offsets count in, "translation" or "source".
 
     Raises:
         InputError: for offsets that are no span, a severity other than critical, major and minor, a category
@@ -204,10 +205,7 @@ class Annotation:
         return bool(self.spans) and self.spans[-1].side == "source"
 
     def joined(self, length: int) -> Annotation:
-        """The same over one text, the translation followed by the source.
-
-        Args:
-            length: of the translation. A source-side span ``[a, b)`` becomes ``[length + a, length + b)``.
+        """The same over one text, the translation, of this length, followed by the source.
 
         Raises:
             InputError: a span ends past the translation.

@@ -54,7 +54,7 @@ class CorpusChoice:
 
     Attributes:
         chosen: for each segment, the position of the choice in its shortlist.
-        ratios: what the rule maximises, after each pass; it never falls, and the last value is the result.
+        ratios: the maximised ratio after each pass; it never falls, and the last value is the result.
     """
 
     chosen: npt.NDArray[np.intp]
@@ -137,13 +137,9 @@ def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
 
 
 def maximise_ratio(overlap: Sequence[Floats], size: Sequence[Floats]) -> CorpusChoice:
-    """Dinkelbach's iteration over segments.
+    """Dinkelbach's iteration over segments; where no annotation has any span the ratio is 1.
 
-    Args:
-        overlap, size: per segment a and b of its options (at least one), in the order in which ties are resolved.
-
-    Returns:
-        The choice and the ratios; where no annotation has any span the ratio is 1.
+    `overlap` and `size` are a and b of each segment's options (at least one), in the order in which ties are resolved.
     """
     if not len(overlap):
         return CorpusChoice(np.zeros(0, dtype=np.intp), (1.0,))
@@ -167,13 +163,7 @@ def maximise_ratio(overlap: Sequence[Floats], size: Sequence[Floats]) -> CorpusC
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An annotation, and what it adds to the sums of the test set.
-
-    Attributes:
-        spans: of the annotation, sorted.
-        overlap: A.
-        size: B.
-    """
+    """The sorted spans of an annotation, and its A and B in the sums of the test set."""
 
     spans: tuple[SpanKey, ...]
     overlap: float
@@ -183,10 +173,7 @@ class Option:
 def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> list[Option]:
     """Every annotation that is the best one at some F in [0, 1] among all; those that mark more first.
 
-    Args:
-        table: of one segment.
-        columns: the supports in it.
-        weights: of the supports, shape (C,), of sum 1.
+    Arguments as of `with_confidence`.
     """
     both = np.zeros_like(table.marked) if table.both is None else table.both
     # p of each level in each of K elementary intervals: all that the optimum depends on. It falls with the level.

@@ -83,11 +83,7 @@ class Decision:
 def choose(
     problem: DecisionProblem, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str = "chosen"
 ) -> Decision:
-    """The decision of a rule for one segment.
-
-    Raises:
-        InputError: the rule or the score lacks what it needs.
-    """
+    """The decision of a rule for one segment. Raises `InputError` if the rule or the score lacks what it needs."""
     rule.check(problem)
     return decided(problem, rule.choose(problem), problem.expected, mqm, score)
 
@@ -100,15 +96,15 @@ def decided(
     score: str = "chosen",
     value: float | None = None,
 ) -> Decision:
-    """The decision for what a rule chose.
+    """The decision for the choice of a rule.
 
     Args:
         problem: candidates and supports.
         chosen: a hypothesis, or an annotation that need not be one.
-        values: what the decision reports as expected utility of each hypothesis, shape (n,).
+        values: reported as expected utility of each hypothesis, shape (n,).
         mqm: weights of the score.
         score: one of `SCORES`.
-        value: what it reports as that of an annotation that is no hypothesis; None for the expected utility.
+        value: reported for an annotation that is no hypothesis; None for the expected utility.
     """
     hypotheses = problem.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]

@@ -112,10 +112,9 @@ class Hypotheses:
         return shares
 
     def candidate_weights(self, weighting: str = "uniform") -> Floats:
-        """The weight of each candidate as a support, shape (N,), of sum 1; 0 for an invalid one.
+        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one; errors as of `weights`.
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
-        Errors are those of `weights`.
         """
         if weighting not in WEIGHTINGS:
             raise unknown("weights", weighting, WEIGHTINGS)
@@ -161,8 +160,7 @@ class Hypotheses:
     def stated(self) -> list[float]:
         """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing.
 
-        Raises:
-            InputError: a valid candidate states none.
+        Raises `InputError` if a valid candidate states none.
         """
         scores: list[float] = []
         for i, (one, hypothesis) in enumerate(zip(self._stated or [None] * len(self.of), self.of, strict=True), 1):
@@ -231,14 +229,8 @@ class DecisionProblem:
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
     def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
-        """Mean and standard deviation over the weighted supports: what Score(E) may be.
-
-        Args:
-            score: "expected" for the supports' MQM scores, "given" for those that they state themselves.
-            mqm: weights of the score; a stated one has its own.
-
-        Raises:
-            InputError: "given", and a candidate states none.
+        """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
+        of the scores that they state themselves ("given"). Raises `InputError` if one states none.
         """
         if score == "expected":
             weights = self.weights
@@ -270,13 +262,8 @@ class DecisionProblem:
 
 
 def with_confidence(annotation: Annotation, table: AnnotationTable, columns: slice, weights: Floats) -> Annotation:
-    """The annotation, each span with the mean over its characters of the weight of supports that mark them.
-
-    Args:
-        annotation: one of the table's.
-        table: of candidates and supports.
-        columns: the supports in it.
-        weights: of the supports, shape (C,), of sum 1.
+    """The annotation, one of the table's, each span with the mean over its characters of the weight of supports that
+    mark them. `columns` are the supports in the table, and `weights`, shape (C,), of sum 1, theirs.
     """
     if not annotation.spans:
         return annotation

@@ -74,11 +74,7 @@ def recent(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
 
 @recent(4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
-    """Whether each of the `length` characters is in a span of this severity.
-
-    Raises:
-        InputError: a span ends past the translation.
-    """
+    """Whether each of the `length` characters is in a span of this severity; errors as of `Annotation.check_length`."""
     annotation.check_length(length)
     mask = np.zeros(length, dtype=bool)
     for span in annotation:
@@ -90,11 +86,7 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
 
 @recent(2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
-    """v, of shape (length,), with values 0, 0.5, 1 or 1.5.
-
-    Raises:
-        InputError: a span ends past the translation.
-    """
+    """v, of shape (length,), with values 0, 0.5, 1 or 1.5; errors as of `covered`."""
     vector = np.zeros(length, np.float64)
     vector += BETA * covered(annotation, length, "major")
     vector += GAMMA * covered(annotation, length, "minor")
@@ -168,9 +160,8 @@ class AnnotationTable:
     def sites(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
         """The annotations by site. Spans of different *sites* never overlap, in any of the annotations.
 
-        Returns:
-            The number of each annotation's variant at each site, shape (sites, n), 0 if it has no span there; and the
-            spans of each variant.
+        First the number of each annotation's variant at each site, shape (sites, n), 0 if it has no span there; then
+        the spans of each variant.
         """
         site: dict[SpanKey, int] = {}
         reach, last = 0, -1

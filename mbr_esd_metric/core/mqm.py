@@ -21,7 +21,7 @@ class MqmWeights:
     """Penalties per span; all are <= 0.
 
     Attributes:
-        name: what the signature says.
+        name: in options and signatures.
         major, minor: w_maj and w_min.
         floor: alpha, the worst score.
         minor_punctuation: for a minor span whose category names punctuation.
@@ -70,11 +70,9 @@ def weights_of(weights: str | MqmWeights) -> MqmWeights:
 
 
 def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
-    """Score(E) in [-25, 0], higher is better; omissions without a place (`Annotation.unplaced`) count as well.
+    """Score(E) in [-25, 0] of an annotation, or an iterable of spans, by the weights "paper", "google" or others.
 
-    Args:
-        annotation: an `Annotation`, or an iterable of spans.
-        weights: "paper" (default) or "google", or an `MqmWeights`.
+    Higher is better. Omissions without a place (`Annotation.unplaced`) count as well.
     """
     table = weights_of(weights)
     annotation = as_annotation(annotation)

@@ -24,13 +24,7 @@ from mbr_esd_metric.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """The map f.
-
-    Attributes:
-        confidence: where f is known, rising, in [0, 1].
-        confirmed: f there, never falling, in [0, 1].
-        learnt_on: what it was learnt on, in words.
-    """
+    """The map f: its values `confirmed` at each `confidence`, neither of which falls, in [0, 1]; the data in words."""
 
     confidence: tuple[float, ...]
     confirmed: tuple[float, ...]
@@ -50,13 +44,7 @@ class Recalibration:
         weight: npt.ArrayLike | None = None,
         learnt_on: str = "",
     ) -> Recalibration:
-        """Learn f.
-
-        Args:
-            confidence: c in [0, 1], shape (n,).
-            confirmed: y in [0, 1], shape (n,).
-            weight: w > 0, shape (n,); 1 each where none are given.
-            learnt_on: kept with the map.
+        """Learn f from c and y in [0, 1], and w > 0 (1 each where none are given), shape (n,) each.
 
         Raises:
             InputError: no confidence at all, or values outside [0, 1].
@@ -101,11 +89,7 @@ class Recalibration:
 
     @classmethod
     def from_json(cls, value: object) -> Recalibration:
-        """From the object of a file.
-
-        Raises:
-            InputError: it is something else.
-        """
+        """The map of a file's object. Raises `InputError`: it is something else."""
         if not isinstance(value, Mapping) or value.get("recalibration") != "isotonic":
             raise InputError(
                 'this is no recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'

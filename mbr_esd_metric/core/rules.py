@@ -223,10 +223,6 @@ def get_rule(name: str) -> Rule:
 
 
 def rules(*, references: bool = True) -> dict[str, Rule]:
-    """Name -> rule: this package's by name, then those of other packages.
-
-    Args:
-        references: whether to list rules that need human annotations.
-    """
+    """Name -> rule, this package's first; without `references`, only rules that need no human annotations."""
     every = {name: get_rule(name) for name in RULES.all()}
     return {name: rule for name, rule in every.items() if references or not rule.needs_references}

@@ -36,11 +36,7 @@ class Similarity(ABC):
 
     @abstractmethod
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
-        """The similarity of one pair, by its definition.
-
-        Args:
-            candidate, support: annotations of the same translation.
-            length: L, the translation's characters.
+        """The similarity of two annotations of a translation of `length` characters, by its definition.
 
         Raises:
             InputError: a span ends past the translation.
@@ -61,11 +57,8 @@ class Similarity(ABC):
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,).
 
-        Works through blocks of candidates, so that memory does not grow with their number.
-
-        Args:
-            table, rows, columns: as for `matrix`.
-            weights: of the supports, shape (C,), of sum 1.
+        The weights of the supports, shape (C,), have the sum 1. Work is done in blocks of candidates, so that memory
+        does not grow with their number.
         """
         import numpy as np
 
@@ -89,11 +82,7 @@ class Similarity(ABC):
 
 
 class Mean(Similarity):
-    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``; itself a similarity.
-
-    Args:
-        parts: pairs of weight (> 0) and similarity.
-    """
+    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``, of pairs (weight > 0, similarity)."""
 
     def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
         total = sum(weight for weight, _ in parts)

@@ -1,1 +1,1 @@
-"""What people look at: tables, plots, the HTML viewer, and segments in the terminal."""
+"""Tables, plots, the HTML viewer, and segments in the terminal."""

@@ -24,16 +24,16 @@ def test_the_order_of_spans_makes_no_difference() -> None:
                 assert (other, other.spans, hash(other)) == (sound, sound.spans, hash(sound))
 
 
-def test_a_span_has_a_side_which_is_part_of_what_it_is() -> None:
-    here, there = ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "minor", side="source")
-    assert here != there
-    assert here.key != there.key
-    assert repr(here) == "ErrorSpan(start=0, end=3, severity='minor', category=None, confidence=None)"
-    assert repr(there).endswith("confidence=None, side='source')")
-    both = Annotation([there, ErrorSpan(7, 9, "major"), here])
+def test_the_side_is_part_of_a_span() -> None:
+    marked, omitted = ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "minor", side="source")
+    assert marked != omitted
+    assert marked.key != omitted.key
+    assert repr(marked) == "ErrorSpan(start=0, end=3, severity='minor', category=None, confidence=None)"
+    assert repr(omitted).endswith("confidence=None, side='source')")
+    both = Annotation([omitted, ErrorSpan(7, 9, "major"), marked])
     assert [(span.side, span.start) for span in both] == [("translation", 0), ("translation", 7), ("source", 0)]
-    assert both != Annotation([here, ErrorSpan(7, 9, "major")])
-    assert Annotation([{"start": 0, "end": 3, "severity": "minor", "side": "source"}]) == Annotation([there])
+    assert both != Annotation([marked, ErrorSpan(7, 9, "major")])
+    assert Annotation([{"start": 0, "end": 3, "severity": "minor", "side": "source"}]) == Annotation([omitted])
     with pytest.raises(InputError, match="side is 'translation' or 'source', not 'target'"):
         ErrorSpan(0, 3, "minor", side="target")  # type: ignore[arg-type]
 
@@ -84,7 +84,7 @@ def test_scores_count_both_sides_and_what_has_no_place() -> None:
     assert not Annotation().missing(["minor"]).clean
 
 
-def test_a_severity_that_nobody_knows_is_said() -> None:
+def test_a_severity_that_nobody_knows_is_a_warning() -> None:
     """It has no span, as everywhere; "neutral" says so itself."""
     with pytest.warns(UserWarning, match="error span 2 is left out: its severity 'majr' is none of critical, major"):
         spans = Annotation([{"start": 0, "end": 2, "severity": s} for s in ("minor", "majr")])

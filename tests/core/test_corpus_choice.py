@@ -20,10 +20,6 @@ LENGTH = 3
 CONSENSUS = DecisionOptions("consensus-corpus")
 
 
-def as_annotation(option: Option) -> Annotation:
-    return Annotation(ErrorSpan(*key) for key in option.spans)
-
-
 def sums(vector: np.ndarray, items: list[Annotation], weights: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
     """A and B by their definitions."""
     supports = [severity_vector(item, LENGTH) for item in items]
@@ -43,24 +39,26 @@ def test_the_optimum_equals_brute_force() -> None:
             table = AnnotationTable(items, LENGTH)
             segments.append(best_options(table, slice(0, len(items)), weights))
             for option in segments[-1]:
-                a, b = sums(severity_vector(as_annotation(option), LENGTH), items, weights)
-                assert (option.overlap, option.size) == pytest.approx((a, b))
-            every = []
-            for levels in itertools.product(range(4), repeat=LENGTH):
-                every.append(sums(np.array([0.0, 0.5, 1.0, 1.5])[list(levels)], items, weights))
-            brute.append(every)
-        found = maximise_ratio(*([np.array([getattr(o, f) for o in s]) for s in segments] for f in ("overlap", "size")))
+                vector = severity_vector(Annotation(ErrorSpan(*key) for key in option.spans), LENGTH)
+                assert (option.overlap, option.size) == pytest.approx(sums(vector, items, weights))
+            every = itertools.product([0.0, 0.5, 1.0, 1.5], repeat=LENGTH)
+            brute.append([sums(np.array(levels), items, weights) for levels in every])
+        choice = maximise_ratio(
+            *([np.array([getattr(o, f) for o in s]) for s in segments] for f in ("overlap", "size"))
+        )
         best = max((a + c) / (b + d) if b + d else 1.0 for (a, b), (c, d) in itertools.product(*brute))
-        assert found.ratio == pytest.approx(best, abs=1e-9)
+        assert choice.ratio == pytest.approx(best, abs=1e-9)
 
 
 def test_spans_are_as_long_as_candidates_allow() -> None:
     bounds, nowhere, inside = [0, 2, 5, 9], np.zeros(4, dtype=bool), np.array([False, True, True, False])
-    found = [level_spans(bounds, inside, np.array(of)) for of in ([1, 1, 2], [2, 3, 2], [0, 0, 0], [1, 0, 1])]
-    assert found[0] == ((0, 5, "minor"), (5, 9, "major"))
-    assert found[1] == ((0, 9, "major"), (2, 5, "minor"))
-    assert found[2] == ()
-    assert found[3] == ((0, 2, "minor"), (5, 9, "minor"))
+    spans = [level_spans(bounds, inside, np.array(of)) for of in ([1, 1, 2], [2, 3, 2], [0, 0, 0], [1, 0, 1])]
+    assert spans == [
+        ((0, 5, "minor"), (5, 9, "major")),
+        ((0, 9, "major"), (2, 5, "minor")),
+        (),
+        ((0, 2, "minor"), (5, 9, "minor")),
+    ]
     assert level_spans(bounds, nowhere, np.array([1, 1, 0])) == ((0, 2, "minor"), (2, 5, "minor"))
     assert level_spans([], np.zeros(0, dtype=bool), np.zeros(0, dtype=np.intp)) == ()
 
@@ -85,13 +83,13 @@ def test_the_whole_set_is_never_below_mbr_corpus(weights: str) -> None:
     rng = random.Random(2)
     better = 0
     for _ in range(30):
-        given = []
+        segments = []
         for _ in range(rng.randint(1, 6)):
             length = rng.randint(1, 30)
             items = [drawn(rng, length) for _ in range(rng.randint(1, 8))]
-            given.append(([Candidate(str(i), item, -rng.random()) for i, item in enumerate(items)], "x" * length))
-        mbr = decide_corpus(given, DecisionOptions("mbr-corpus", weights=weights))
-        consensus = decide_corpus(given, replace(CONSENSUS, weights=weights))
+            segments.append(([Candidate(str(i), item, -rng.random()) for i, item in enumerate(items)], "x" * length))
+        mbr = decide_corpus(segments, DecisionOptions("mbr-corpus", weights=weights))
+        consensus = decide_corpus(segments, replace(CONSENSUS, weights=weights))
         assert list(consensus.ratios) == sorted(consensus.ratios)
         assert consensus.ratios[-1] >= mbr.ratios[-1] - 1e-12
         better += consensus.ratios[-1] > mbr.ratios[-1] + 1e-9

@@ -1,4 +1,4 @@
-"""What is known of a segment's score before anything is chosen."""
+"""The expected score of a segment, and the weights of its candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_weights_of_mqm_count() -> None:
     assert decide(ITEMS, TEXT, mqm="google", score="expected").mqm == pytest.approx((-5 - 0.1 - 5.1) / 5)
 
 
-def test_supports_given_apart_are_what_the_mean_is_over() -> None:
+def test_the_mean_is_over_supports_apart() -> None:
     decision = decide(ITEMS[:1], TEXT, supports=ITEMS[2:3], score="expected")
     assert (decision.mqm, decision.mqm_sd, decision.annotation.spans) == (-5.0, 0.0, ())
 

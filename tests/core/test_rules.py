@@ -1,4 +1,4 @@
-"""What every decision rule has in common, and rules that answer with no candidate."""
+"""Facts of every decision rule, and rules that answer with no candidate."""
 
 from __future__ import annotations
 

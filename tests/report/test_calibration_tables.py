@@ -71,7 +71,7 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Pa
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_shows_it_where_there_are_ratings(
+def test_the_page_shows_it_beside_ratings(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.html"
@@ -96,6 +96,6 @@ def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
     prediction = Metric(load_card(f"{folder}?candidates={candidates}")).predict(
         [{"src": "s", "mt": TEXT}], progress_bar=False
     )
-    ((found,),) = prediction.metadata.error_spans
-    assert found["confidence"] == pytest.approx(0.375)
+    ((span,),) = prediction.metadata.error_spans
+    assert span["confidence"] == pytest.approx(0.375)
     assert "|cal:" in prediction.metadata.signature

@@ -84,13 +84,13 @@ def test_malformed_output_of_comet_score(tmp_path: Path, data: Any, message: str
 def test_decisions_with_their_candidates(decisions: Path) -> None:
     sheet = read_table([Source(decisions, "MBR"), Source(CANDIDATES)])
     assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
-    found = annotations(sheet, "MBR")
-    assert [len(a) for a in found if a is not None] == [1, 1, 0, 2]
-    said = [d for d in sheet.candidates[0].distributions if d]
-    assert [d.valid for d in said] == [8, 8, 8, 8]
+    chosen = annotations(sheet, "MBR")
+    assert [len(a) for a in chosen if a is not None] == [1, 1, 0, 2]
+    strips = [d for d in sheet.candidates[0].distributions if d]
+    assert [d.valid for d in strips] == [8, 8, 8, 8]
     # A chosen span's confidence is the share of candidates that mark its characters.
-    assert found[0] is not None
-    (span,) = found[0]
+    assert chosen[0] is not None
+    (span,) = chosen[0]
     assert span.confidence == pytest.approx(6 / 8)
 
 
@@ -156,7 +156,7 @@ def test_names_of_inputs(tmp_path: Path) -> None:
     assert Source.parse(str(odd)) == Source(odd)
 
 
-def test_files_of_one_name_keep_names_of_their_own(tmp_path: Path) -> None:
+def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
     texts = {"x/a/mt.txt": [row("eins", 0.5)], "x/b/mt.txt": [row("zwei", 0.5)], "other.txt": [row("drei", 0.5)]}
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -336,13 +336,13 @@ def test_distribution_counts_characters() -> None:
     mt = "abcdefghij"
     spans = [[(2, 5, "major")], [(4, 8, "minor")], [(2, 5, "major"), (3, 4, "minor")], [], [(2, 5, "major")]]
     candidates = [Candidate(annotation=[{"start": s, "end": e, "severity": v} for s, e, v in a]) for a in spans]
-    found = distribution(Text("1", "", "", mt), [*candidates, Candidate("not JSON")], most=2)
-    assert (found.valid, found.distinct, found.invalid) == (5, 4, 1)
+    summary = distribution(Text("1", "", "", mt), [*candidates, Candidate("not JSON")], most=2)
+    assert (summary.valid, summary.distinct, summary.invalid) == (5, 4, 1)
     marked = [sum(any(s <= i < e for s, e, _ in a) for a in spans) for i in range(len(mt))]
     major = [sum(any(s <= i < e and v == "major" for s, e, v in a) for a in spans) for i in range(len(mt))]
-    expanded = [pair for width, *pair in found.runs for _ in range(width)]
+    expanded = [pair for width, *pair in summary.runs for _ in range(width)]
     assert expanded == [list(pair) for pair in zip(marked, major, strict=True)]
-    assert [(said.count, said.logprob) for said in found.annotations] == [(2, None), (1, None)]
+    assert [(strips.count, strips.logprob) for strips in summary.annotations] == [(2, None), (1, None)]
 
 
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,9 +356,9 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest
         write_records(candidates, [replace(record, decision={"location": location})])
         assert main(["decide", str(candidates), "-o", str(out), "--quiet"]) == 0
         sheet = read_table([Source(out), Source(candidates)])
-        (found,) = (d for d in sheet.candidates[0].distributions if d)
-        assert [len(said.annotation) for said in found.annotations] == [words]
-        assert annotations(sheet, "decisions") == [found.annotations[0].annotation]
+        (summary,) = (d for d in sheet.candidates[0].distributions if d)
+        assert [len(strips.annotation) for strips in summary.annotations] == [words]
+        assert annotations(sheet, "decisions") == [summary.annotations[0].annotation]
         assert main(["show", str(candidates)]) == 0
         assert capsys.readouterr().out.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
 

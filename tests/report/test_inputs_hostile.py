@@ -118,15 +118,15 @@ def test_whatever_stands_in_a_line_is_read_or_an_input_error(name: str, tmp_path
     for place in places(value):
         for what, text in HOSTILE.items():
             path.write_text(spoilt(value, place, text) + "\n")
-            said = str(path)
+            message = str(path)
             try:
                 read(path)
             except InputError as error:
-                said = str(error)
+                message = str(error)
             except Exception as error:
                 pytest.fail(f"{what} at {place}: {type(error).__name__}: {error}")
-            if str(path) not in said:
-                pytest.fail(f"{what} at {place}: {said}")
+            if str(path) not in message:
+                pytest.fail(f"{what} at {place}: {message}")
 
 
 @pytest.mark.parametrize("what", ["400 digits", "nested deeply", "NaN", "a key twice"])

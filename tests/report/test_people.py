@@ -39,9 +39,9 @@ def test_systems_are_compared_on_the_mean_of_their_raters(tmp_path: Path) -> Non
     # A's first segment has 80, 90 and 90; the others 81, 80, 81, 80, 81.
     assert [[cell.value for cell in row[:3]] for row in rows] == [["A", 6, 8], ["B", 6, 6]]
     assert rows[0][3].value == (260 / 3 + 81 + 80 + 81 + 80 + 81) / 6
-    found = compared(RATINGS)["A", "B"]
-    assert found.segments == 6
-    assert found.other_segments[1] < 0
+    pair = compared(RATINGS)["A", "B"]
+    assert pair.segments == 6
+    assert pair.other_segments[1] < 0
     pairs = _tables(tmp_path)["systems compared by people"]
     assert pairs.rows[0][-1].value == "A is better"
     assert pairs.notes[0].startswith("signed: mbr-esd-metric ")

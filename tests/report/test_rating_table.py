@@ -28,7 +28,7 @@ def test_layers_meet_by_text_where_they_name_systems_apart() -> None:
 
 @pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
 def test_the_same_text_twice_stays_apart(system: str, step: int) -> None:
-    """Of two systems in any order, of one in the given one."""
+    """Texts of two systems may come in any order, those of one system in one order."""
     both = [Rating(A, MAJOR), Rating(Text("2", system, A.source, A.translation), Annotation())]
     sheet = join([RatingInput("a", both), RatingInput("b", both[::step])])
     assert [text.id for text in sheet.rows] == ["1", "2"]

@@ -117,15 +117,15 @@ def test_tabs_and_line_ends_do_not_break_a_tsv() -> None:
 
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:
-    """As mt-metrics-eval's tables mark it; people are no metric."""
+    """The marks are mt-metrics-eval's; people are no metric."""
     columns = (Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA"))
     rows = [
         (Cell(name), Cell(source), Cell(0.5)) for name, source in (("Ours", "src"), ("ours_2", "src"), ("chrF", "x"))
     ]
     known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline"}
     table = with_status(Table("t", columns, (*rows, (Cell("human"), Cell(), Cell(0.5))), ("n",)), known.__getitem__)
-    said = "*: contrastive submission, or none; _: baseline"
-    assert table.notes == (said, "n")
+    note = "*: contrastive submission, or none; _: baseline"
+    assert table.notes == (note, "n")
     text = render_table(table)
     assert [line.split()[0] for line in text.splitlines()[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
     latex = render_table(table, "latex")

@@ -21,12 +21,12 @@ def test_overlaps_show_the_worse_severity() -> None:
 
 def test_a_segment() -> None:
     text = Text("7", "sys", "the source", "0123456789")
-    said = Distribution(
+    counts = Distribution(
         text, 4, 2, 1, [(10, 0, 0)], [AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None)]
     )
     sheet = join(
         [RatingInput("m", [Rating(text, ANNOTATION, 0.5)]), RatingInput("n", [Rating(text, None, 0.75)])],
-        [CandidateInput("c", [said])],
+        [CandidateInput("c", [counts])],
     )
     assert show(sheet, 0, color=False) == (
         "7 · sys\n"
@@ -46,8 +46,8 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
     text = Text("7", "", "the source", "0123456789")
     missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
     annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).missing(["minor"])
-    said = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
-    sheet = join([RatingInput("m", [Rating(text, annotation)])], [CandidateInput("c", [said])])
+    counts = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
+    sheet = join([RatingInput("m", [Rating(text, annotation)])], [CandidateInput("c", [counts])])
     assert show(sheet, 0, color=False) == (
         "7\n"
         "source  the source\n"
@@ -78,7 +78,7 @@ def test_no_text_drives_the_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tty", "environment", "wanted"),
+    ("tty", "environment", "color"),
     [
         (True, {}, True),
         (False, {}, False),
@@ -87,8 +87,8 @@ def test_no_text_drives_the_terminal() -> None:
         (True, {"TERM": "dumb"}, False),
     ],
 )
-def test_when_there_is_colour(
-    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], wanted: bool
+def test_colour_by_terminal_and_environment(
+    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], color: bool
 ) -> None:
     class Stream:
         def isatty(self) -> bool:
@@ -98,4 +98,4 @@ def test_when_there_is_colour(
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert wants_color(Stream()) is wanted
+    assert wants_color(Stream()) is color

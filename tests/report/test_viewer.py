@@ -39,13 +39,13 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     text = Text(f"id {HOSTILE}", f"system {HOSTILE}", f"source {HOSTILE}", f"translation {HOSTILE}")
     other = Text("2", "other", "source", "translation")
     marked = Annotation([ErrorSpan(0, len(text.translation), "major", f"category {HOSTILE}", 0.5)])
-    said = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(marked, 2, -1.0)])
+    counts = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(marked, 2, -1.0)])
     sheet = join(
         [
             RatingInput(f"human {HOSTILE}", [Rating(text, marked), Rating(other, Annotation())], human=True),
             RatingInput(f"metric {HOSTILE}", [Rating(text, marked), Rating(other, Annotation())]),
         ],
-        [CandidateInput(f"candidates {HOSTILE}", [said])],
+        [CandidateInput(f"candidates {HOSTILE}", [counts])],
     )
     page.open(sheet, f"title {HOSTILE}")
     page.js("document.querySelectorAll('#detail summary').forEach(s => s.click())")
@@ -133,7 +133,7 @@ def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
 
 
 def test_confidence_is_opacity(page: Page) -> None:
-    """Of one severity the surer span is the more opaque one; without a confidence it is as opaque as a sure one."""
+    """The surer of two spans is the more opaque one; without a confidence a span is as opaque as a sure one."""
     spans = [(0, "major", 0.1), (2, "major", 0.6), (4, "major", 1.0), (6, "major", None)]
     spans += [(at + 8, "minor", confidence) for at, _, confidence in spans]
     annotation = Annotation(ErrorSpan(at, at + 1, severity, None, sure) for at, severity, sure in spans)
@@ -209,12 +209,12 @@ def test_everything_has_a_name(page: Page, sheet: RatingTable) -> None:
     assert roles["image"] == ["softf1 by confidence", "f1 by confidence", "softdice by confidence"]
 
 
-def test_what_the_candidates_said(page: Page) -> None:
+def test_candidates(page: Page) -> None:
     text = Text("1", "", "source", "abcdefgh")
     major = Annotation([ErrorSpan(2, 4, "major")])
     counts = [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)]
-    said = Distribution(text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], counts)
-    page.open(join([RatingInput("metric", [Rating(text, major)])], [CandidateInput("samples", [said])]))
+    summary = Distribution(text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], counts)
+    page.open(join([RatingInput("metric", [Rating(text, major)])], [CandidateInput("samples", [summary])]))
     page.js("document.querySelector('#detail .heat span').focus()")
     assert page.texts("#tip div") == ["3 of 4 candidates mark this (75%)", "2 of them as major"]
     assert page.text("#detail .heat") == "abcdefgh"

@@ -16,7 +16,7 @@ from tests.helpers.pages import Page, random_ratings, some_texts
 pytestmark = pytest.mark.browser
 
 
-def kept(annotation: Annotation, threshold: float) -> Annotation:
+def above(annotation: Annotation, threshold: float) -> Annotation:
     """The spans at least as sure; of a person, two on the same characters stay two."""
     return Annotation.of_rater(s for s in annotation if s.confidence is None or s.confidence >= threshold)
 
@@ -34,20 +34,20 @@ def check_numbers(page: Page, sheet: RatingTable, threshold: float) -> None:
                 assert numbers["scores"][at][row] is None
                 assert numbers["agreements"][at][row] is None
                 continue
-            spans = kept(opinion.annotation, threshold)
+            spans = above(opinion.annotation, threshold)
             assert numbers["mqm"][at][row] == pytest.approx(mqm_score(spans), abs=1e-12)
             assert numbers["scores"][at][row] == pytest.approx(unit_score(mqm_score(spans)), abs=1e-12)
             if gold is None:
                 assert numbers["agreements"][at][row] is None
                 continue
-            reference, length = kept(gold.annotation, threshold), len(text.translation)
+            reference, length = above(gold.annotation, threshold), len(text.translation)
             for name, measure in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
                 value = measure(spans, reference, length)
                 assert numbers["agreements"][at][row][name] == pytest.approx(value, abs=1e-12), (column.name, row, name)
                 similar[name].append(value)
         for name, values in similar.items():
             assert numbers["figures"][at][name] == pytest.approx(math.fsum(values) / len(values), abs=1e-9)
-        annotations = [kept(o.annotation, threshold) for o in column.ratings if o is not None]
+        annotations = [above(o.annotation, threshold) for o in column.ratings if o is not None]
         assert numbers["figures"][at]["major"] == sum(a.count("major") for a in annotations)
         assert numbers["figures"][at]["minor"] == sum(a.count("minor") for a in annotations)
 
@@ -110,7 +110,7 @@ def test_sweep_in_the_overview(page: Page, sheet: RatingTable) -> None:
     for column in sheet.columns[1:]:
         for step in range(11):
             values = [
-                soft_f1(kept(o.annotation, step / 10), gold.annotation, len(o.text.translation))
+                soft_f1(above(o.annotation, step / 10), gold.annotation, len(o.text.translation))
                 for o, gold in zip(column.ratings, sheet.columns[0].ratings, strict=True)
             ]
             means.append(sum(values) / len(values))
@@ -165,7 +165,7 @@ def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
 
 def test_sorting_by_system_and_text(page: Page) -> None:
     """Alphabetical, numbers by value; texts by the source, then the translation; what is equal stays as it is."""
-    given = [
+    texts_of_systems = [
         ("system 10", "Zebra", "b"),
         ("system 2", "äpfel", "b"),
         ("System 1", "apple 10", "b"),
@@ -173,7 +173,7 @@ def test_sorting_by_system_and_text(page: Page) -> None:
         ("system 10", "apple 9", "C"),
         ("system 2", "apple 9", "b"),
     ]
-    texts = [Text(str(number), *text) for number, text in enumerate(given, 1)]
+    texts = [Text(str(number), *text) for number, text in enumerate(texts_of_systems, 1)]
     page.open(join([RatingInput("metric", [Rating(text, Annotation()) for text in texts])]))
     for sort, ids in (("system", "324615"), ("text", "246531"), ("order", "123456")):
         page.set("sort", sort)

@@ -26,12 +26,9 @@ def similarity_names() -> list[str]:
 
 
 def get_similarity(expression: str | Similarity) -> Similarity:
-    """The similarity of that name, or a mean of several.
+    """The similarity of a name ("softf1"), or a mean of several ("softf1+scoresim", "0.7*softf1+0.3*scoresim").
 
-    Args:
-        expression: a name ("softf1"), a mean ("softf1+scoresim"), a weighted mean
-            ("0.7*softf1+0.3*scoresim"), or a `Similarity`, which is returned as it is. Weights are divided by
-            their sum.
+    Weights are divided by their sum. A `Similarity` is returned as it is.
 
     Raises:
         OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.

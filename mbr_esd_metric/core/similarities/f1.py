@@ -33,15 +33,7 @@ from mbr_esd_metric.core.similarity import Similarity
 
 
 def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
-    """F1 in [0, 1]; symmetric.
-
-    Args:
-        candidate, support: annotations, or iterables of spans.
-        length: L, the translation's characters.
-
-    Raises:
-        InputError: a span ends past the translation.
-    """
+    """F1 in [0, 1]; symmetric. Arguments and errors as of `soft_f1`."""
     candidate, support = as_annotation(candidate), as_annotation(support)
     credit, size_c, size_s = f1_counts(candidate, support, length)
     size = size_c + size_s

@@ -46,8 +46,7 @@ def mpp(
     severity_penalty: float = 0.0,
     severity_weights: SeverityWeights | None = None,
 ) -> float:
-    """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the
-    same.
+    """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the same.
 
     Args:
         candidate, support: annotations, or iterables of spans.
@@ -62,12 +61,7 @@ def mpp(
 
 @dataclass(frozen=True, slots=True)
 class MppCounts:
-    """The sums behind MPP; those of a corpus are the sums of its segments'.
-
-    Attributes:
-        precision_credit, candidate_mass: numerator and denominator of P.
-        recall_credit, support_mass: numerator and denominator of R.
-    """
+    """The numerator and denominator of P, and those of R; those of a corpus are the sums of its segments'."""
 
     precision_credit: float
     candidate_mass: float
@@ -108,9 +102,15 @@ class Mpp(Similarity):
         if weights is not None and not all(0 <= weights.get(s, -1) < np.inf for s in ("major", "minor")):
             raise OptionError(f"MPP's severity weights need 'major' and 'minor', >= 0; got {dict(weights)!r}")
 
+    @recent(1)
     def counts(self, candidate: Annotation, support: Annotation) -> MppCounts:
         """Credits of the best matching and the denominators."""
-        return _counts(self, candidate, support)
+        spans_c, spans_s = ([span.key for span in side.spans] for side in (candidate, support))
+        mass_c, mass_s = self.mass(spans_c), self.mass(spans_s)
+        if not (mass_c and mass_s):
+            return MppCounts(0.0, mass_c, 0.0, mass_s)
+        precision, recall = _best(self.matchings(spans_c, spans_s), mass_c, mass_s)
+        return MppCounts(precision, mass_c, recall, mass_s)
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return self.counts(candidate, support).f_score
@@ -171,16 +171,6 @@ class Mpp(Similarity):
         return _matchings(edges)
 
 
-@recent(1)
-def _counts(mpp: Mpp, candidate: Annotation, support: Annotation) -> MppCounts:
-    spans_c, spans_s = ([span.key for span in side.spans] for side in (candidate, support))
-    mass_c, mass_s = mpp.mass(spans_c), mpp.mass(spans_s)
-    if not (mass_c and mass_s):
-        return MppCounts(0.0, mass_c, 0.0, mass_s)
-    precision, recall = _best(mpp.matchings(spans_c, spans_s), mass_c, mass_s)
-    return MppCounts(precision, mass_c, recall, mass_s)
-
-
 def _matchings(edges: _Edges) -> list[_Credits]:
     """The sums of credits of the matchings that no other one beats in both; of a tangle, of one matching."""
     last = {at: number for number, row in enumerate(edges) for at, _, _ in row}
@@ -225,7 +215,7 @@ def _front(sums: list[_Credits]) -> list[_Credits]:
 
 
 def _combined(fronts: Sequence[list[_Credits]]) -> list[_Credits]:
-    """The sums of one matching of each."""
+    """The sums of one matching of each front."""
     total = [(0.0, 0.0)]
     for front in fronts:
         total = _front([(a + p, b + r) for a, b in total for p, r in front])

@@ -17,12 +17,7 @@ from mbr_esd_metric.core.similarity import Similarity
 
 
 def score_sim(candidate: AnnotationLike, support: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
-    """ScoreSim in [0, 1]; 1 if the MQM scores are equal.
-
-    Args:
-        candidate, support: annotations, or iterables of spans.
-        weights: MQM weight set, "paper" or "google".
-    """
+    """ScoreSim in [0, 1] of two annotations, or iterables of spans; 1 if the MQM scores by these weights are equal."""
     table = weights_of(weights)
     return 1.0 - abs(mqm_score(candidate, table) - mqm_score(support, table)) / -table.floor
 

@@ -27,15 +27,7 @@ from mbr_esd_metric.core.similarity import Similarity
 
 
 def soft_dice(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
-    """SoftDice in (0, 1]; symmetric, and 1 only for equal severity vectors.
-
-    Args:
-        candidate, support: annotations, or iterables of spans.
-        length: L, the translation's characters.
-
-    Raises:
-        InputError: a span ends past the translation.
-    """
+    """SoftDice in (0, 1]; symmetric, and 1 only for equal severity vectors. Arguments and errors as of `soft_f1`."""
     v_c = severity_vector(as_annotation(candidate), length)
     v_s = severity_vector(as_annotation(support), length)
     return (2 * float(np.minimum(v_c, v_s).sum()) + EPS) / (float(v_c.sum()) + float(v_s.sum()) + EPS)
