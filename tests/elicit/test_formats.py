@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 from dataclasses import replace
@@ -28,6 +30,7 @@ TEXTS = [
     "major <x> minor <y>",
     "e\u0301te\u0301 ✓ 🐉",
 ]
+MT = "Der Hund, der Hund bellt 🐉."
 EVERY = FORMATS.builtin
 BOTH_SIDES = ["json", "compact"]
 BLANK = " \n"
@@ -145,6 +148,14 @@ def test_an_omission_of_the_old_prompt_has_no_place() -> None:
     assert both.parse(said).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])
     wrong = said.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
     assert both.parse(wrong) == Invalid("an error with error_span and omitted_span")
+
+
+def test_prompt_grammar_and_schema_of_json_never_change() -> None:
+    """They are part of the keys of stored candidates."""
+    answers = get_format("json")
+    prompt = load_prompt("v1", answers.templates).render("The big dog barks at night.", MT, "en-de")
+    texts = [prompt, answers.grammar(MT), answers.grammar(MT, True), answers.schema]
+    assert hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16] == "bb73b14417a27052"
 
 
 @pytest.mark.parametrize("name", EVERY)

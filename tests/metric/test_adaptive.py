@@ -115,20 +115,20 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
     assert "|n:auto/64|" in run.signature
 
 
-def test_auto_is_for_mbr_alone() -> None:
-    with pytest.raises(OptionError, match="n=auto is for rule=mbr"):
-        annotate(load_card("mbr-esd-demo?n=auto&rule=majority"), [Segment("a", "b", "c")])
-
-
-def replayed(*arguments: object) -> subprocess.CompletedProcess[str]:
-    script = Path(__file__).parents[2] / "research" / "bench_adaptive.py"
-    return subprocess.run([sys.executable, str(script), *map(str, arguments)], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("options", "kind"), [("rule=majority", "rule=mbr"), ("utility=softf1+scoresim-mean", "utilities that are means")]
+)
+def test_auto_is_for_mbr_and_means_alone(options: str, kind: str) -> None:
+    with pytest.raises(OptionError, match=f"n=auto is for {kind}"):
+        annotate(load_card(f"mbr-esd-demo?n=auto&{options}"), [Segment("a", "b", "c")])
 
 
 def test_the_goal_is_reached_on_candidates_made_from_raters(mqm_folder: Path) -> None:
     """With the tolerance of `n=auto`: at most 40% of the samples, at most 0.001 SoftF1 lost."""
     raters = mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"
-    run = replayed("--raters", raters, "--skip", 300, "--segments", 150, "--tolerance", TOLERANCE)
+    script = Path(__file__).parents[2] / "research" / "bench_adaptive.py"
+    options = f"--skip 300 --segments 150 --tolerance {TOLERANCE}".split()
+    run = subprocess.run([sys.executable, script, "--raters", raters, *options], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     row = next(line for line in run.stdout.splitlines() if line.startswith("auto"))
     _, share, _, lost, _, _ = (float(cell.rstrip("%")) for cell in row.split()[3:])

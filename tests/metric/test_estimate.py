@@ -50,36 +50,34 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
-    found = estimated(load_card(f"{name}?store={tmp_path}/store"))
-    assert found.candidates == 5 * load_card(name).samples
-    assert found.engine == "server"
+    estimate = estimated(load_card(f"{name}?store={tmp_path}/store"))
+    assert (estimate.candidates, estimate.engine) == (5 * load_card(name).samples, "server")
     note = f"{name} does not run here (mbr-esd models --check says why)"
-    assert (note in "\n".join(found.lines())) == (load_card(name).engine == "auto")
+    assert (note in "\n".join(estimate.lines())) == (load_card(name).engine == "auto")
 
 
-def test_a_trial_measures_the_time_and_is_kept(tmp_path: Path, mbr_esd: Command) -> None:
-    for which in ("src", "mt"):
-        (tmp_path / which).write_text("".join(f"Satz {number}\n" for number in range(20)))
+def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr_esd: Command) -> None:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"Satz {number}\n" for number in range(20)))
     score = f"score -s {tmp_path}/src -t {tmp_path}/mt"
     with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options("server")), delay=0.2) as server:
         model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
-        said = mbr_esd(score, "--model", model, "--dry-run").out
-        assert "time                 not known; --dry-run 4 samples" in said
-        said = mbr_esd(score, f"--model mbr-esd-small?store={tmp_path}/small --dry-run").out
-        assert "time                 about 40 s for 1,000" in said
+        output = mbr_esd(score, "--model", model, "--dry-run").out
+        assert "time                 not known; --dry-run 4 samples" in output
+        output = mbr_esd(score, f"--model mbr-esd-small?store={tmp_path}/small --dry-run").out
+        assert "time                 about 40 s for 1,000" in output
         assert not server.bodies
-        shown = mbr_esd(score, "--model", model, "--dry-run 4").out
-        assert "in the store       64" in shown
-        assert "to load the model" not in shown, "the server has loaded it"
+        output = mbr_esd(score, "--model", model, "--dry-run 4").out
+        assert "in the store       64" in output
+        assert "to load the model" not in output, "the server has loaded it"
         assert len(server.bodies) == 4
         segments = [Segment(f"Satz {number}", f"Satz {number}", str(number)) for number in range(20)]
-        (found,) = estimates(load_card(model), segments, 5)
+        (estimate,) = estimates(load_card(model), segments, 5)
         assert len(server.bodies) == 9
-        assert found.timing is not None
-        assert (found.timing.segments, found.timing.candidates) == (4, 64)
+        assert estimate.timing is not None
+        assert (estimate.timing.segments, estimate.timing.candidates) == (4, 64)
         # 11 segments are left, of one request of 0.2 s each.
-        assert found.seconds is not None
-        assert 11 * 0.2 < found.seconds < 11 * 3
+        assert 11 * 0.2 < (estimate.seconds or 0) < 11 * 3
         annotate(load_card(model), segments)
         lines = estimated(load_card(model), segments).lines()
         assert "time                 none for sampling: all candidates are stored" in lines
@@ -93,19 +91,18 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     name = f"mbr-esd-gpt-4.1?server=http://127.0.0.1:9/v1&n=20&store={tmp_path}/store"
     segments = [Segment("a", "b", "1"), Segment("c", "d", "2")]
     assert estimated(load_card(name), segments).cost is None
-    found = estimated(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
-    assert found.requests == 4
-    assert found.cost is not None
-    expected, bound = found.cost
-    assert expected == pytest.approx((found.prompt_tokens * 2 + found.tokens * 8) / 1e6)
-    assert found.tokens == 40 * 64
+    estimate = estimated(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
+    assert (estimate.requests, estimate.tokens) == (4, 40 * 64)
+    assert estimate.cost is not None
+    expected, bound = estimate.cost
+    assert expected == pytest.approx((estimate.prompt_tokens * 2 + estimate.tokens * 8) / 1e6)
     assert expected < bound < (40 * 512 * 8 + 4 * 20_000) / 1e6
-    assert "max_cost           0.0100: the run stops" in "\n".join(found.lines())
+    assert "max_cost           0.0100: the run stops" in "\n".join(estimate.lines())
     with pytest.raises(OptionError, match="max_cost needs the price: add price=PROMPTS/ANSWERS"):
         load_card(f"{name}&max_cost=1")
 
 
-def test_before_anything_is_stored_the_guess_knows_the_answer_format(tmp_path: Path) -> None:
+def test_the_guess_of_tokens_is_the_answer_formats(tmp_path: Path) -> None:
     name = f"mbr-esd-phi4?engine=server&n=10&store={tmp_path}/store&format="
     compact, json = (estimated(load_card(name + form)).tokens for form in ("compact", "json"))
     assert (compact, json) == (50 * 16, 50 * 64)
@@ -117,9 +114,9 @@ def test_before_anything_is_stored_the_guess_knows_the_answer_format(tmp_path: P
 def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
     with FakeServer("another") as server:
         name = f"mbr-esd-phi4?n=2&server={server.url}&store={tmp_path}/store"
-        said = "\n".join(estimated(load_card(name)).lines())
-        assert "note                 as things are, the run would stop" in said
-        assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in said
+        note = estimated(load_card(name)).lines()[-1]
+        assert note.startswith("note                 as things are, the run would stop")
+        assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in note
         assert estimated(load_card(f"{name}&model=another")).note == ""
         annotate(load_card(f"{name}&model=another"), SEGMENTS)
     assert estimated(load_card(f"{name}&model=another&dialect=vllm")).note == "", "all are stored"
@@ -144,14 +141,13 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
 
 def test_hours_on_a_machine_come_from_published_rates() -> None:
     segments = [Segment(f"Source {i}.", f"Ein Satz {i}.", str(i)) for i in range(100)]
-
     name = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"
 
     def line(machine: str, options: str = "") -> str:
         (one,) = estimates(load_card(name + options), segments, machine=Machine.parse(machine))
         return next(line for line in one.lines() if line.startswith("on "))
 
-    (one,) = estimates(load_card(name), segments)
+    one = estimated(load_card(name), segments)
     tokens = one.tokens + one.prompt_characters / 3.5
     hours = 141.1e9 * tokens / 233e12 / 3600
     assert f"{hours:,.2g} GPU-hours" in line("4xH100")

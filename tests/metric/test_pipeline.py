@@ -1,4 +1,4 @@
-"""The run from segments to decisions: what is asked of an engine, what is kept, and what a kill costs."""
+"""The run from segments to decisions: calls of the engine, stored candidates, decisions and predictions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import ClassVar
 import pytest
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import EngineError, NoValidCandidateError, OptionError
+from mbr_esd_metric.errors import EngineError, NoValidCandidateError
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.data_warnings import data_warning, warnings
-from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.metric.data_warnings import warnings
+from mbr_esd_metric.metric.metric import Metric, load_metric
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.sampler import missing
+from tests.helpers.candidates import record
 from tests.helpers.stub_engine import StubEngine, run_instead
 
 CLEAN = '{"errors": []}'
@@ -28,9 +29,9 @@ SEGMENTS = [Segment(f"Source {i}.", f"Translation {i}.", f"sample {i}") for i in
 
 
 class Recorder(StubEngine):
-    """Answers from a list, and keeps what it was asked; what surrounds an engine is tested with it."""
+    """Gives one answer, and notes the calls."""
 
-    asked: ClassVar[list[tuple[str, int, int]]] = []
+    calls: ClassVar[list[tuple[str, int, int]]] = []
     loads: ClassVar[int] = 0
     fail_after: ClassVar[int | None] = None
     text: ClassVar[str] = CLEAN
@@ -42,7 +43,7 @@ class Recorder(StubEngine):
         for number, request in enumerate(requests):
             if number == self.fail_after:
                 raise EngineError(f"{request.label}: out of memory; use a smaller n")
-            self.asked.append((request.translation, request.first, request.n))
+            self.calls.append((request.translation, request.first, request.n))
             for index in range(request.first, request.first + request.n):  # in parts of one
                 yield Generated(request.key, index, (Candidate(self.text, logprob=-1.0 - index, tokens=3),))
 
@@ -51,7 +52,7 @@ class Recorder(StubEngine):
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     monkeypatch.setattr(ENGINES, "get", lambda name: Recorder)
     run_instead(Recorder, monkeypatch)
-    for name, value in (("asked", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
+    for name, value in (("calls", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
         monkeypatch.setattr(Recorder, name, value)
     return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")
 
@@ -68,7 +69,7 @@ def test_data_frames_go_in_and_rows_come_out(card: ModelCard) -> None:
 def test_identical_pairs_are_sampled_once_and_empty_translations_never(card: ModelCard) -> None:
     segments = [*SEGMENTS[:2], SEGMENTS[0], Segment("Source", "", "sample 3")]
     decisions = annotate(card, segments).decisions
-    assert Recorder.asked == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
+    assert Recorder.calls == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
     assert decisions[0] == decisions[2]
     assert (decisions[3].mqm, decisions[3].annotation.spans) == (-25.0, ())
 
@@ -80,44 +81,14 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
     card = with_options(card, {"blank": blank, "rule": rule})
     segments = [SEGMENTS[0], Segment("Source", " \n", "sample 1"), Segment("", "", "sample 2"), SEGMENTS[1]]
     decisions = annotate(card, segments).decisions
-    assert Recorder.asked == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
+    assert Recorder.calls == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
     assert [d.mqm for d in decisions] == pytest.approx([0.0, score, 0.0, 0.0], nan_ok=True)
     assert all(decision.annotation.spans == () for decision in decisions)
     assert annotate(card, segments[1:2]).decisions[0].mqm == pytest.approx(score, nan_ok=True)
     assert f"|blank:{blank}|" in annotate(card, segments).signature
 
 
-@pytest.mark.parametrize(
-    ("source", "translation", "found"),
-    [
-        ("The house", "", "blank translation"),
-        ("The house", "\u3000\t", "blank translation"),
-        ("", "Das Haus", "blank source"),
-        ("", "", "blank source"),
-        ("The house", "The house ", "equal to its source"),
-        ("42", "42", None),
-        ("The house", "das das, Das das", "one word repeated"),
-        ("The house", "die die, die", None),
-        ("no no no no", "nein nein nein nein", None),
-        ("The house", "啊啊啊啊啊", "one word repeated"),
-        ("The house", "Das Haus", None),
-        ("...", "....... ..", None),
-        ("The house is old.", "Das Haus ist alt. Das Haus ist alt.", "said twice"),
-        ("Yes, yes. Yes, yes.", "Ja, ja. Ja, ja.", None),
-        ("The house is old.", "房子很旧。房子很旧。", "said twice"),
-        ("We lost the first game, but we won the second.", "Das erste Spiel.", "much shorter than its source"),
-        ("We lost the first game, but we won the second.", "我们输了第一场，但赢了第二场。", None),
-        ("We lost the first game, but we won the second.", "我们输了。", "much shorter than its source"),
-        ("Hier.", "Here is the address of the hotel that I told you of.", "much longer than its source"),
-        ("We lost the first game, but we won the second.", "最初の試合は負けた。", None),
-        ("Too short to tell.", "Kurz.", None),
-    ],
-)
-def test_what_looks_like_a_mistake_in_the_data(source: str, translation: str, found: str | None) -> None:
-    assert data_warning(source, translation) == found
-
-
-def test_suspects_are_counted_and_not_rescored(card: ModelCard) -> None:
+def test_pairs_that_look_wrong_are_counted_and_not_rescored(card: ModelCard) -> None:
     pairs = [("A house", ""), ("", "Haus"), ("A house", "A house"), ("A house", "Haus"), ("B house", "")]
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
@@ -138,47 +109,42 @@ def test_a_second_run_loads_no_engine_and_a_larger_n_samples_the_difference(card
     first = annotate(card, SEGMENTS)
     assert annotate(card, SEGMENTS) == first
     assert Recorder.loads == 1
-    Recorder.asked.clear()
+    Recorder.calls.clear()
     annotate(replace(card, n=6), SEGMENTS[:1])
-    assert Recorder.asked == [("Translation 0.", 4, 2)]
+    assert Recorder.calls == [("Translation 0.", 4, 2)]
     assert Recorder.loads == 2
 
 
 @pytest.mark.parametrize(
-    ("options", "asked"),
+    ("options", "calls"),
     [
         (["seed=1", "temperature=1", "top_k=5", "max_tokens=9", "lp=en-de", "model=other"], 2),
         (["utility=f1", "rule=map", "invalid=empty", "mqm=google", "concurrency=3", "n=3"], 1),
     ],
 )
-def test_what_can_change_a_candidate_changes_the_key(card: ModelCard, options: list[str], asked: int) -> None:
+def test_options_that_can_change_a_candidate_change_the_key(card: ModelCard, options: list[str], calls: int) -> None:
     for option in options:
-        Recorder.asked.clear()
+        Recorder.calls.clear()
         alone = replace(card, store=f"{card.store}-{option}")
         annotate(alone, SEGMENTS[:1])
         annotate(with_options(alone, dict([option.split("=")])), SEGMENTS[:1])
-        assert len(Recorder.asked) == asked, option
+        assert len(Recorder.calls) == calls, option
 
 
 def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
     for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"temperature": "1"}):
         annotate(with_options(card, {"rule": "greedy", **change}), SEGMENTS[:1])
-    assert len(Recorder.asked) == 1
+    assert len(Recorder.calls) == 1
 
 
-def test_adaptive_sampling_refuses_a_utility_that_is_no_mean(card: ModelCard) -> None:
-    with pytest.raises(OptionError, match="n=auto is for utilities that are means"):
-        annotate(replace(card, n="auto/256", decision=DecisionOptions(utility="softf1+scoresim-mean")), SEGMENTS)
-
-
-def test_what_an_engine_gave_before_it_failed_is_kept(card: ModelCard) -> None:
+def test_candidates_before_a_failure_are_stored(card: ModelCard) -> None:
     Recorder.fail_after = 2
     with pytest.raises(EngineError, match="sample 2: out of memory"):
         annotate(card, SEGMENTS)
     Recorder.fail_after = None
-    Recorder.asked.clear()
+    Recorder.calls.clear()
     annotate(card, SEGMENTS)
-    assert [translation for translation, *_ in Recorder.asked] == ["Translation 2.", "Translation 3."]
+    assert [translation for translation, *_ in Recorder.calls] == ["Translation 2.", "Translation 3."]
 
 
 def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(card: ModelCard) -> None:
@@ -186,7 +152,7 @@ def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(car
     with pytest.raises(NoValidCandidateError, match="sample 0, sample 1, sample 2, sample 3") as caught:
         annotate(card, SEGMENTS)
     assert "max_tokens=4096" in str(caught.value)
-    assert len(Recorder.asked) == 4
+    assert len(Recorder.calls) == 4
 
 
 def test_missing_asks_for_each_gap_once() -> None:
@@ -195,7 +161,7 @@ def test_missing_asks_for_each_gap_once() -> None:
     assert list(missing(request, set(range(6)))) == []
 
 
-def test_a_prompt_that_could_name_the_languages_says_so_once(
+def test_the_note_on_languages_is_printed_once(
     card: ModelCard, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     annotate(card, SEGMENTS[:2], progress=True)
@@ -208,3 +174,23 @@ def test_a_prompt_that_could_name_the_languages_says_so_once(
         assert "note:" not in capsys.readouterr().err
     annotate(card, SEGMENTS[2:], progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_predictions_have_omissions_where_the_answer_format_has_them(tmp_path: Path) -> None:
+    source, translation = "The big dog barks at night.", "Der Hund, der Hund bellt 🐉."
+
+    def predicted(form: str, *texts: str) -> dict[str, object]:
+        path = tmp_path / f"{form}.jsonl"
+        write_records(path, [record(source, translation, *texts, format=form)])
+        metric = load_metric(f"mbr-esd-llama?candidates={path}&n={len(texts)}&score=chosen")
+        return metric.predict([{"src": source, "mt": translation}], progress_bar=False).metadata
+
+    one = predicted("compact", "major <Hund>", "major <Hund>", "none")
+    both = predicted("compact-omissions", *["omitted major <at night>"] * 2, "omitted minor <moon>")
+    assert set(both) - set(one) == {"omissions", "unplaced"}
+    assert "format:compact-omissions" in str(both["signature"])
+    assert both["error_spans"] == [[]]
+    common = {"severity": "major", "confidence": pytest.approx(2 / 3)}
+    assert both["omissions"] == [[{"text": "at night", "start": 18, "end": 26, "category": "omission", **common}]]
+    assert (both["mqm"], both["dropped"], both["unplaced"]) == ([-5.0], [1], [1])
+    assert one["error_spans"] == [[{"text": "Hund", "start": 4, "end": 8, "category": None, **common}]]

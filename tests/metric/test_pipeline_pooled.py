@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -48,16 +49,11 @@ def test_a_pool_is_decided_over_all_candidates(tmp_path: Path, mbr_esd: Command)
     assert (decision.valid, decision.distinct) == (6, 3)
     assert decision.index == 5, "the one that is near to both models"
     first, second = "mbr-esd-llama", "mbr-esd-gemma2"
-    assert run.decisions[0].models == ((first, second), (second,))
-    categories = [span.category for span in decision.annotation]
-    assert categories == [
-        "accuracy/mistranslation (mbr-esd-llama, mbr-esd-gemma2)",
-        "accuracy/mistranslation (mbr-esd-gemma2)",
-    ]
+    assert decision.models == ((first, second), (second,))
+    models = [f"accuracy/mistranslation ({names})" for names in (f"{first}, {second}", second)]
+    assert [span.category for span in decision.annotation] == models
     assert "|n:3|" in run.signature
-    assert "|candidates:" in run.signature
-    assert run.signature.split("|")[1].count("+") == 1
-
+    assert re.search(r"\|candidates:\w+\+\w+\|", run.signature)
     (tmp_path / "src").write_text("The shop.\n")
     (tmp_path / "mt").write_text(f"{TRANSLATION}\n")
     files, out = f"-s {tmp_path}/src -t {tmp_path}/mt --quiet --model", tmp_path / "out"
@@ -89,11 +85,11 @@ def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
 class ByTemperature(StubEngine):
     """Says one thing at temperature 1 and another below."""
 
-    asked: ClassVar[list[tuple[float, int, int]]] = []
+    calls: ClassVar[list[tuple[float, int, int]]] = []
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
-            self.asked.append((sampling.temperature, request.first, request.n))
+            self.calls.append((sampling.temperature, request.first, request.n))
             sample = Candidate(answer("Laden" if sampling.temperature == 1 else "ist"), logprob=-1.0, tokens=3)
             yield Generated(request.key, request.first, (sample,) * request.n)
 
@@ -102,7 +98,7 @@ class ByTemperature(StubEngine):
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Annotated]:
     """Decides over settings of one model, each given as options."""
     run_instead(ByTemperature, monkeypatch)
-    monkeypatch.setattr(ByTemperature, "asked", [])
+    monkeypatch.setattr(ByTemperature, "calls", [])
 
     def run(*options: str) -> Annotated:
         common = f"engine=server&store={tmp_path / 'store.sqlite'}"
@@ -116,18 +112,16 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     """All candidates of one model weigh the same, under whichever setting they were drawn; each has keys of its own."""
     run = settings("n=3&temperature=1&rule=majority", "n=1&temperature=0.5&rule=majority")
     (decision,) = run.decisions
-    assert ByTemperature.asked == [(1.0, 0, 3), (0.5, 0, 1)]
+    assert ByTemperature.calls == [(1.0, 0, 3), (0.5, 0, 1)]
     assert (decision.valid, decision.distinct) == (4, 2)
     assert [(s.start, s.confidence, s.category) for s in decision.annotation] == [(4, 0.75, "accuracy/mistranslation")]
-    assert "|n:3+1|" in run.signature
-    assert "|t:1.0+0.5|" in run.signature
-    assert "|model:microsoft/phi-4|" in run.signature
+    assert {"n:3+1", "t:1.0+0.5", "model:microsoft/phi-4"} <= set(run.signature.split("|"))
     (other,) = settings("n=2&temperature=1&rule=majority", "n=4&temperature=0.5&rule=majority").decisions
-    assert ByTemperature.asked[2:] == [(0.5, 1, 3)], "what is stored is not sampled again"
+    assert ByTemperature.calls[2:] == [(0.5, 1, 3)], "what is stored is not sampled again"
     assert [s.start for s in other.annotation] == [10]
 
 
-def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
+def test_models_of_a_pool_answer_in_different_formats(tmp_path: Path) -> None:
     as_json = file(tmp_path / "json.jsonl", answer("Laden"), answer("Laden"), "no answer", answer("ist"))
     compact = file(tmp_path / "compact.jsonl", "major <Laden>", "none", answer("ist"), "major <Laden>")
     name = f"mbr-esd-llama?n=4&candidates={as_json}+mbr-esd-gemma2?n=4&format=compact&candidates={compact}"
@@ -135,7 +129,7 @@ def test_each_model_says_its_errors_in_its_own_format(tmp_path: Path) -> None:
     (decision,) = run.decisions
     assert (decision.valid, decision.invalid) == (6, 2), "one format is read as the other"
     assert [span.start for span in decision.annotation] == [4]
-    assert run.decisions[0].models == (("mbr-esd-llama", "mbr-esd-gemma2"),)
+    assert decision.models == (("mbr-esd-llama", "mbr-esd-gemma2"),)
     assert "|format:-+compact|" in run.signature
 
 
@@ -163,7 +157,7 @@ def test_the_settings_of_one_model_are_one_and_other_weights_are_numbered() -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("mbr-esd-llama?utility=f1+mbr-esd-gemma2?utility=softf1", "these say utility=f1 and softf1"),
         ("mbr-esd-llama+mbr-esd-gemma2?rule=map", "log-probabilities cannot be compared"),
@@ -171,6 +165,6 @@ def test_the_settings_of_one_model_are_one_and_other_weights_are_numbered() -> N
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
     ],
 )
-def test_what_cannot_be_pooled_is_said(name: str, said: str) -> None:
-    with pytest.raises(OptionError, match=said.replace("?", r"\?")):
+def test_errors_of_a_pool(name: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         load_card(name)

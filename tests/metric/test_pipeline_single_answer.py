@@ -43,15 +43,15 @@ def name(server: FakeServer, folder: Path, *options: str) -> str:
 
 def confidences(name: str) -> list[float]:
     spans = Metric(load_card(name)).predict(SAMPLES, progress_bar=False).metadata.error_spans
-    return [span["confidence"] for found in spans for span in found]
+    return [span["confidence"] for of_sample in spans for span in of_sample]
 
 
 def test_confidence_is_the_probability_of_the_tokens_also_from_the_store(tmp_path: Path) -> None:
     with FakeServer(MODEL, spoil=spelt) as server:
         assert confidences(name(server, tmp_path)) == pytest.approx([PROBABILITY] * 2, rel=1e-6)
-        asked = len(server.bodies)
+        assert len(server.bodies) == 2
         assert confidences(name(server, tmp_path)) == pytest.approx([PROBABILITY] * 2, rel=1e-6)
-        assert len(server.bodies) == asked == 2
+        assert len(server.bodies) == 2
 
 
 def test_a_calibration_is_applied_to_it(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_a_calibration_is_applied_to_it(tmp_path: Path) -> None:
     (folder / "hparams.yaml").write_text(f"class_identifier: mbr_esd_metric\nmodel: {MODEL}\nrule: greedy\n")
     write_recalibration(folder / "calibration.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
     with FakeServer(MODEL, spoil=spelt) as server:
-        found = confidences(f"{folder}?server={server.url}&store={tmp_path}/store")
-    assert found == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
+        halves = confidences(f"{folder}?server={server.url}&store={tmp_path}/store")
+    assert halves == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
 
 
 def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,8 +76,8 @@ def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: py
 
 
 def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Command) -> None:
-    for number, which in enumerate(("src", "mt")):
-        (tmp_path / which).write_text("".join(f"{list(one.values())[number]}\n" for one in SAMPLES))
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{one[file]}\n" for one in SAMPLES))
     with FakeServer(MODEL, spoil=spelt) as server:
         model = name(server, tmp_path)
         mbr_esd(f"sample -s {tmp_path}/src -t {tmp_path}/mt --model {model} -o {tmp_path}/c.jsonl")
@@ -87,4 +87,4 @@ def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Comma
     replayed = f"mbr-esd-llama-distill?candidates={tmp_path}/c.jsonl"
     samples = [{**one, "system": "mt"} for one in SAMPLES]
     spans = Metric(load_card(replayed)).predict(samples).metadata.error_spans
-    assert [found[0]["confidence"] for found in spans] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
+    assert [one["confidence"] for (one,) in spans] == pytest.approx([PROBABILITY] * 2, rel=1e-5)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +23,7 @@ from mbr_esd_metric.metric.sampler import language_note
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12
+MODEL = model_name(load_card("mbr-esd-demo").engine_options("server"))
 
 
 @pytest.fixture
@@ -32,10 +31,6 @@ def texts(tmp_path: Path) -> list[str]:
     for file in ("src", "mt"):
         (tmp_path / file).write_text("".join(f"{file} {i} with words\n" for i in range(SEGMENTS)))
     return ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-
-
-def model() -> str:
-    return model_name(load_card("mbr-esd-demo").engine_options("server"))
 
 
 def start(texts: list[str], url: str, store: Path, out: Path) -> subprocess.Popen[str]:
@@ -48,41 +43,42 @@ def start(texts: list[str], url: str, store: Path, out: Path) -> subprocess.Pope
     )
 
 
-def asked(server: FakeServer) -> int:
+def requested(server: FakeServer) -> int:
     return sum(body["n"] for body in server.bodies)
 
 
-def wait_for(what: Callable[[], bool], said: str) -> None:
+def wait_for_a_request(server: FakeServer) -> None:
     end = time.monotonic() + 300
-    while not what():
-        assert time.monotonic() < end, said
+    while not server.busiest:
+        assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def candidates(path: Path) -> list[object]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def candidates_of_one_run(texts: list[str], url: str, folder: Path) -> str:
+    """The file of an undisturbed run with a store of its own."""
+    start(texts, url, folder / "another store", folder / "alone.jsonl").communicate(timeout=300)
+    return (folder / "alone.jsonl").read_text()
 
 
 def test_of_two_processes_on_one_store_the_second_waits_and_finds_the_candidates(
     tmp_path: Path, texts: list[str]
 ) -> None:
-    with FakeServer(model(), delay=3.0) as server:
+    with FakeServer(MODEL, delay=3.0) as server:
         runs = [start(texts, server.url, tmp_path / "store", tmp_path / f"{i}.jsonl") for i in range(2)]
-        wait_for(lambda: server.busiest > 0, "one asks")
+        wait_for_a_request(server)
         server.delay = 0.0
-        said = [run.communicate(timeout=300)[1] for run in runs]
-        assert [run.returncode for run in runs] == [0, 0], said
-        assert asked(server) == SEGMENTS * N, "each candidate is asked for once"
-        alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
-        alone.communicate(timeout=300)
-    assert candidates(tmp_path / "0.jsonl") == candidates(tmp_path / "1.jsonl") == candidates(tmp_path / "alone.jsonl")
+        output = [run.communicate(timeout=300)[1] for run in runs]
+        assert [run.returncode for run in runs] == [0, 0], output
+        assert requested(server) == SEGMENTS * N, "each candidate is requested once"
+        alone = candidates_of_one_run(texts, server.url, tmp_path)
+    assert (tmp_path / "0.jsonl").read_text() == (tmp_path / "1.jsonl").read_text() == alone
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tmp_path: Path, texts: list[str]) -> None:
-    with FakeServer(model(), delay=3.0) as server:
+    with FakeServer(MODEL, delay=3.0) as server:
         first = start(texts, server.url, tmp_path / "store", tmp_path / "first.jsonl")
-        wait_for(lambda: server.busiest > 0, "the first asks")
+        wait_for_a_request(server)
         second = start(texts, server.url, tmp_path / "store", tmp_path / "second.jsonl")
         assert second.stderr is not None
         while "another process samples mbr-esd-demo into" not in (line := second.stderr.readline()):
@@ -92,27 +88,26 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
         first.communicate()
         second.stderr.read()
         assert second.wait(timeout=300) == 0
-        assert SEGMENTS * N <= asked(server) <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
-        alone = start(texts, server.url, tmp_path / "own store", tmp_path / "alone.jsonl")
-        alone.communicate(timeout=300)
-    assert candidates(tmp_path / "second.jsonl") == candidates(tmp_path / "alone.jsonl")
+        assert SEGMENTS * N <= requested(server) <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
+        alone = candidates_of_one_run(texts, server.url, tmp_path)
+    assert (tmp_path / "second.jsonl").read_text() == alone
 
 
-def test_segments_with_one_source_are_asked_for_together(tmp_path: Path) -> None:
+def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None:
     segments = [Segment(f"source {i % 3}", f"translation {i}", f"segment {i}") for i in range(30)]
     name = f"mbr-esd-demo?engine=server&n=1&invalid=empty&concurrency=1&store={tmp_path}/store&server="
-    with FakeServer(model()) as server:
+    with FakeServer(MODEL) as server:
         annotate(load_card(name + server.url), segments)
-        found = [body["messages"][0]["content"].split("source ")[1][0] for body in server.bodies]
-    assert len(found) == 30
-    assert found == sorted(found)
+        sources = [body["messages"][0]["content"].split("source ")[1][0] for body in server.bodies]
+    assert len(sources) == 30
+    assert sources == sorted(sources)
 
 
-def test_one_segment_that_fails_is_not_asked_for_for_ever(tmp_path: Path) -> None:
+def test_one_segment_that_fails_ends_the_run(tmp_path: Path) -> None:
     """The engine's error ends the run, and the others are stored."""
     segments = [Segment("source", "word " * (2000 if i == 3 else 1), f"segment {i}") for i in range(6)]
     name = f"mbr-esd-demo?engine=server&n=1&concurrency=1&store={tmp_path}/store&server="
-    with FakeServer(model(), context=5000) as server, pytest.raises(EngineError, match="segment 3"):
+    with FakeServer(MODEL, context=5000) as server, pytest.raises(EngineError, match="segment 3"):
         annotate(load_card(name + server.url), segments)
     with CandidateStore(tmp_path / "store") as store:
         keys = [key for (key,) in store._connection.execute("SELECT key FROM request")]
