@@ -22,7 +22,7 @@ from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
 WRONG, BIG = ErrorSpan(4, 8, "minor"), ErrorSpan(4, 7, "minor", side="source")
 NIGHT = ErrorSpan(18, 26, "major", side="source")
-SAID = [[], [WRONG], [BIG], [NIGHT], [NIGHT], [NIGHT, WRONG], [NIGHT, BIG], [ErrorSpan(9, 14, "major")]]
+ANSWERS = [[], [WRONG], [BIG], [NIGHT], [NIGHT], [NIGHT, WRONG], [NIGHT, BIG], [ErrorSpan(9, 14, "major")]]
 
 
 def one_text(spans: list[ErrorSpan]) -> Annotation:
@@ -38,28 +38,28 @@ def one_text(spans: list[ErrorSpan]) -> Annotation:
 )
 @pytest.mark.parametrize("utility", similarity_names())
 def test_both_sides_are_one_text(rule: str, utility: str) -> None:
-    said = SAID[:1] if rule == "greedy" else SAID
+    answers = ANSWERS[:1] if rule == "greedy" else ANSWERS
     options = DecisionOptions(rule, utility)
-    found = decide_segment([Candidate(annotation=s, logprob=-1.0) for s in said], MT, options, source=SRC)
-    whole = decide_segment([Candidate(annotation=one_text(s), logprob=-1.0) for s in said], MT + SRC, options)
-    assert found.annotation.joined(len(MT)) == whole.annotation
-    assert [s.confidence for s in found.annotation] == [s.confidence for s in whole.annotation]
-    assert replace(found, annotation=whole.annotation) == whole
+    both = decide_segment([Candidate(annotation=s, logprob=-1.0) for s in answers], MT, options, source=SRC)
+    whole = decide_segment([Candidate(annotation=one_text(s), logprob=-1.0) for s in answers], MT + SRC, options)
+    assert both.annotation.joined(len(MT)) == whole.annotation
+    assert [s.confidence for s in both.annotation] == [s.confidence for s in whole.annotation]
+    assert replace(both, annotation=whole.annotation) == whole
 
 
 def test_rules_over_the_whole_set_see_one_text_too() -> None:
     for rule in ("mbr-corpus", "consensus-corpus"):
         options = DecisionOptions(rule)
-        pairs = [([Candidate(annotation=s) for s in SAID], MT)] * 2
-        found = decide_corpus(pairs, options, sources=[SRC, SRC])
-        whole = decide_corpus([([Candidate(annotation=one_text(s)) for s in SAID], MT + SRC)] * 2, options)
-        assert found.ratios == whole.ratios
-        for mine, its in zip(found.decisions, whole.decisions, strict=True):
-            assert mine.annotation.joined(len(MT)) == its.annotation
-            assert (mine.expected_utility, mine.mqm) == (its.expected_utility, its.mqm)
+        pairs = [([Candidate(annotation=s) for s in ANSWERS], MT)] * 2
+        both = decide_corpus(pairs, options, sources=[SRC, SRC])
+        whole = decide_corpus([([Candidate(annotation=one_text(s)) for s in ANSWERS], MT + SRC)] * 2, options)
+        assert both.ratios == whole.ratios
+        for decision, expected in zip(both.decisions, whole.decisions, strict=True):
+            assert decision.annotation.joined(len(MT)) == expected.annotation
+            assert (decision.expected_utility, decision.mqm) == (expected.expected_utility, expected.mqm)
 
 
-def said(*omitted: str) -> Candidate:
+def omissions(*omitted: str) -> Candidate:
     errors = [
         {"omitted_span": words, "category": "accuracy", "sub_category": "omission", "severity": "major"}
         for words in omitted
@@ -68,11 +68,11 @@ def said(*omitted: str) -> Candidate:
 
 
 def test_answers_are_read_with_the_source() -> None:
-    decision = decide([said("at night"), said("at night"), said()], MT, source=SRC)
+    decision = decide([omissions("at night"), omissions("at night"), omissions()], MT, source=SRC)
     assert list(decision.annotation) == [ErrorSpan(18, 26, "major", "accuracy/omission", 2 / 3, "source")]
     assert decision.mqm == -5
     with pytest.raises(InputError, match="format=json-omissions say what is left out of the source; give the source"):
-        decide([said()], MT)
+        decide([omissions()], MT)
     with pytest.raises(InputError, match="is in the source; join both sides first"):
         decide([Candidate(annotation=[NIGHT])], MT)
 
@@ -86,14 +86,14 @@ def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
 
 
 def test_unplaced_omissions_count_where_the_option_says_so() -> None:
-    candidates = [said("the moon")] * 3 + [said("at night")]
+    candidates = [omissions("the moon")] * 3 + [omissions("at night")]
     dropped = decide(candidates, MT, source=SRC, rule="majority")
     assert (dropped.mqm, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
     counted = decide(candidates, MT, source=SRC, rule="majority", unplaced="count")
     assert (counted.mqm, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
     assert counted.annotation == Annotation().missing(["major"])
     # Without a count, it is the same hypothesis as "no error".
-    same = [said("the moon"), said()]
+    same = [omissions("the moon"), omissions()]
     assert decide(same, MT, source=SRC).distinct == 1
     assert decide(same, MT, source=SRC, unplaced="count").distinct == 2
 
@@ -101,13 +101,12 @@ def test_unplaced_omissions_count_where_the_option_says_so() -> None:
 def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source() -> None:
     human = Annotation([WRONG, NIGHT])
 
-    def of(source: str | None, spans: list[list[ErrorSpan]]) -> Decision:
-        candidates = [Candidate(annotation=s) for s in spans]
-        return decide_segment(candidates, MT, DecisionOptions("oracle"), source=source, references=[human])
+    def oracle(source: str | None, *spans: list[ErrorSpan]) -> Decision:
+        return decide([Candidate(annotation=s) for s in spans], MT, rule="oracle", source=source, references=[human])
 
-    assert of(None, [[], [WRONG]]).expected_utility == 1.0
-    assert of(SRC, [[], [WRONG], [WRONG, NIGHT]]).annotation == human
-    assert of(SRC, [[], [WRONG]]).expected_utility < 1.0
+    assert oracle(None, [], [WRONG]).expected_utility == 1.0
+    assert oracle(SRC, [], [WRONG], [WRONG, NIGHT]).annotation == human
+    assert oracle(SRC, [], [WRONG]).expected_utility < 1.0
 
 
 def test_a_single_answer_s_omissions_have_confidences() -> None:
@@ -121,8 +120,8 @@ def test_a_single_answer_s_omissions_have_confidences() -> None:
 
 
 def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
-    record = CandidateRecord("1", SRC, MT, CandidateColumns.of([said("at night"), said("at night"), said()]))
-    write_records(tmp_path / "both.jsonl", [record])
+    columns = CandidateColumns.of([omissions("at night"), omissions("at night"), omissions()])
+    write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
     for rule in ("mbr", "mbr-corpus"):
         decide_file(tmp_path / "both.jsonl", tmp_path / f"{rule}.jsonl", DecisionOptions(rule))
         (line,) = read_decisions(tmp_path / f"{rule}.jsonl")
@@ -134,8 +133,8 @@ def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
 
 
 def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
-    record = CandidateRecord("1", SRC, MT, CandidateColumns.of([said("the moon")]))
-    write_records(tmp_path / "both.jsonl", [record])
+    columns = CandidateColumns.of([omissions("the moon")])
+    write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
     decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
     (line,) = read_decisions(tmp_path / "out.jsonl")
     assert (line.mqm, line.annotation) == (-5, Annotation().missing(["major"]))

@@ -33,11 +33,10 @@ def tokens(text: str, rng: random.Random) -> tuple[list[str], TokenLogprobs]:
     return pieces, made
 
 
-def expected(text: str, pieces: list[str], made: TokenLogprobs, *said: str) -> float:
-    """The product over the pieces that hold a character of one of these parts of the text, found character by
-    character."""
+def expected(text: str, pieces: list[str], made: TokenLogprobs, *parts: str) -> float:
+    """The product over the pieces that have a character of one of these parts of the text, by a plain loop."""
     characters = set()
-    for part in said:
+    for part in parts:
         assert text.count(part) == 1, part
         characters |= set(range(text.index(part), text.index(part) + len(part)))
     at, total = 0, 0.0
@@ -66,7 +65,7 @@ def test_what_the_category_costs_is_not_counted() -> None:
     assert span.confidence == 1.0
 
 
-def test_escapes_and_a_span_said_twice() -> None:
+def test_escapes_and_a_repeated_span() -> None:
     mt = 'Er sagt "nein" und "nein".'
     text = json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major"))
     pieces, made = tokens(text, random.Random(1))
@@ -77,10 +76,8 @@ def test_escapes_and_a_span_said_twice() -> None:
     )
     both = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
     pieces, made = tokens(both, random.Random(2))
-    _, here, there = decide(
-        [Candidate(both, token_logprobs=made)], "die Bänke, Bänke", location="successive"
-    ).annotation
-    assert here.confidence != there.confidence
+    annotation = decide([Candidate(both, token_logprobs=made)], "die Bänke, Bänke", location="successive").annotation
+    assert len({span.confidence for span in annotation}) == 3
 
 
 def _severity(text: str, number: int) -> tuple[int, int]:
@@ -107,25 +104,29 @@ def test_compact_and_tags() -> None:
 
 
 @pytest.mark.parametrize("name", ["json", "compact", "tags"])
-def test_whatever_is_read_is_found_where_it_is_said(name: str) -> None:
+def test_every_span_has_its_range(name: str) -> None:
     answers = get_format(name)
-    wanted = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(4, 9, "major"), ErrorSpan(17, 21, "minor")])
-    text, lost = answers.answer(wanted, MT)
+    annotation = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(4, 9, "major"), ErrorSpan(17, 21, "minor")])
+    text, lost = answers.answer(annotation, MT)
     assert not lost
     parser = answers.parser(MT)
-    assert set(parser.ranges(text)) == set(wanted.key)
+    assert set(parser.ranges(text)) == set(annotation.key)
     for broken in (text[:-3], "x", text + "x", "", "\ud800"):
-        assert set(parser.ranges(broken)) <= set(wanted.key)
+        assert set(parser.ranges(broken)) <= set(annotation.key)
 
 
-def test_agreement_stays_where_there_are_several_or_no_tokens() -> None:
+def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence() -> None:
     text = json_answer(("sind", "style", "minor"))
     _, made = tokens(text, random.Random(1))
     one = Candidate(text, token_logprobs=made)
-    assert [span.confidence for span in decide([one, one], MT).annotation] == [1.0]
-    assert [span.confidence for span in decide([Candidate(text)], MT).annotation] == [1.0]
-    assert [span.confidence for span in decide([one], MT, supports=[one, Candidate(json_answer())]).annotation] == [0.5]
-    assert decide([Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])], MT).mqm == 0
+    none = Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])
+    for candidates, supports, confidence in (
+        ([one, one], None, [1.0]),
+        ([Candidate(text)], None, [1.0]),
+        ([one], [one, none], [0.5]),
+        ([none], None, []),
+    ):
+        assert [span.confidence for span in decide(candidates, MT, supports=supports).annotation] == confidence
 
 
 def test_rules_over_a_whole_set_have_them_too() -> None:

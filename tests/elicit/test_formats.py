@@ -32,6 +32,7 @@ TEXTS = [
 ]
 MT = "Der Hund, der Hund bellt 🐉."
 EVERY = FORMATS.builtin
+TAGS = get_format("tags")
 BOTH_SIDES = ["json", "compact"]
 BLANK = " \n"
 
@@ -65,7 +66,7 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_is_said_is_in_the_grammar_and_read_back(name: str, text: str) -> None:
+def test_answers_are_in_the_grammar_and_read_back(name: str, text: str) -> None:
     answers = get_format(name)
     rng = random.Random(len(text))
     for grounded in (False, True):
@@ -84,7 +85,7 @@ def test_what_is_said_is_in_the_grammar_and_read_back(name: str, text: str) -> N
 @pytest.mark.parametrize("one", BOTH_SIDES)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("source", TEXTS)
-def test_what_is_left_out_is_said_and_read_back(one: str, text: str, source: str) -> None:
+def test_omissions_are_in_the_grammar_and_read_back(one: str, text: str, source: str) -> None:
     answers, of_one = get_format(f"{one}-omissions"), get_format(one)
     rng = random.Random(len(text) + 10 * len(source))
     for grounded in (False, True):
@@ -122,31 +123,28 @@ def test_an_omission_that_is_not_in_the_source_is_counted(name: str, omitted: st
     texts = [omitted % "Katze", omitted % "Hund"]
     for unplaced in (False, True):
         parser = get_format(name).parser("The dog, Katze", source="Der Hund", unplaced=unplaced)
-        away, there = (parser.parse(one).annotation for one in texts)
-        assert isinstance(away, Annotation)
-        assert isinstance(there, Annotation)
-        assert away.unplaced == ((severity,) if unplaced else ())
-        assert not away.spans
-        assert [(span.side, span.start, span.end) for span in there] == [("source", 4, 8)]
-        assert [(parser.parse(one).dropped, parser.parse(one).unplaced) for one in texts] == [(1, 1), (0, 0)]
-        assert mqm_score(away) == (0 if not unplaced else -5 if severity == "major" else -1)
+        absent, present = map(parser.parse, texts)
+        assert absent.annotation == Annotation().missing([severity] if unplaced else [])
+        assert [(span.side, span.start, span.end) for span in present.annotation] == [("source", 4, 8)]
+        assert (absent.dropped, absent.unplaced, present.dropped, present.unplaced) == (1, 1, 0, 0)
+        assert mqm_score(absent.annotation) == (0 if not unplaced else -5 if severity == "major" else -1)
 
 
 def test_an_omission_of_the_old_prompt_has_no_place() -> None:
     """GEMBA's way: the words of the source as an error of the translation."""
-    said = (
+    answer = (
         '{"errors": [{"error_span": "Hund", "category": "accuracy", "sub_category": "omission", "severity": "major"}, '
         '{"error_span": "Katze", "category": "accuracy", "sub_category": "addition", "severity": "major"}]}'
     )
     for unplaced in (False, True):
         parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
-        annotation = parser.parse(said).annotation
-        assert annotation == Annotation().missing(["major"] if unplaced else [])
-        assert (parser.parse(said).dropped, parser.parse(said).unplaced) == (2, 1)
+        parsed = parser.parse(answer)
+        assert parsed.annotation == Annotation().missing(["major"] if unplaced else [])
+        assert (parsed.dropped, parsed.unplaced) == (2, 1)
     # Where the model is asked for words of the source, that is what these are.
     both = get_format("json-omissions").parser("The dog", source="Der Hund")
-    assert both.parse(said).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])
-    wrong = said.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
+    assert both.parse(answer).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])
+    wrong = answer.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
     assert both.parse(wrong) == Invalid("an error with error_span and omitted_span")
 
 
@@ -161,9 +159,9 @@ def test_prompt_grammar_and_schema_of_json_never_change() -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_the_prompt_shows_source_and_translation(name: str) -> None:
     prompt = load_prompt("v1", get_format(name).templates)
-    asked = prompt.render("The dog {translation} barks.", "Der Hund {source} bellt.", "en-de")
-    assert "The dog {translation} barks." in asked
-    assert "Der Hund {source} bellt." in asked
+    question = prompt.render("The dog {translation} barks.", "Der Hund {source} bellt.", "en-de")
+    assert "The dog {translation} barks." in question
+    assert "Der Hund {source} bellt." in question
 
 
 NOT_NO_ERROR = [
@@ -251,9 +249,9 @@ def test_a_compact_answer_cannot_go_on_for_ever(name: str, before: str, grounded
     """A span was repeated until the answer was cut."""
     text, answers = "Der Hund bellt.", get_format(name)
     grammar = answers.grammar(text, grounded, "Der Hund bellt.")
-    said = [f"{before}minor <Hund>"] * (MOST + 1)
-    assert re.fullmatch(grammar, " ".join(said[:MOST]))
-    assert not re.fullmatch(grammar, " ".join(said))
+    errors = [f"{before}minor <Hund>"] * (MOST + 1)
+    assert re.fullmatch(grammar, " ".join(errors[:MOST]))
+    assert not re.fullmatch(grammar, " ".join(errors))
     repeated = answers.parser(text, source=text).parse(" ".join(["minor <Hund>"] * MOST))
     assert repeated == Parsed(Annotation([ErrorSpan(4, 8, "minor")])), "a span stands once"
     words = " ".join(f"w{number}." for number in range(40))
@@ -275,13 +273,14 @@ def test_tags_say_places_not_texts() -> None:
 
 
 def test_part_of_a_word_tags_the_word() -> None:
-    tags, text = get_format("tags"), "Sie gehte nach Hause"
-    assert tags.answer(Annotation([ErrorSpan(7, 9, "minor")]), text)[0] == "Sie= gehte- nach= Hause=\nScore: -1"
     # Half a word or more is tagged; less of it only where nothing else would be.
-    assert tags.answer(Annotation([ErrorSpan(4, 11, "major")]), text)[0] == "Sie= gehte+ nach= Hause=\nScore: -5"
-    assert tags.answer(Annotation([ErrorSpan(3, 4, "major")]), text) == ("Sie= gehte= nach= Hause=\nScore: -5", 1)
-    both = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")])
-    assert tags.answer(both, text)[0] == "Sie+ gehte= nach= Hause=\nScore: -6"
+    for spans, answer, lost in (
+        ([ErrorSpan(7, 9, "minor")], "Sie= gehte- nach= Hause=\nScore: -1", 0),
+        ([ErrorSpan(4, 11, "major")], "Sie= gehte+ nach= Hause=\nScore: -5", 0),
+        ([ErrorSpan(3, 4, "major")], "Sie= gehte= nach= Hause=\nScore: -5", 1),
+        ([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")], "Sie+ gehte= nach= Hause=\nScore: -6", 0),
+    ):
+        assert TAGS.answer(Annotation(spans), "Sie gehte nach Hause") == (answer, lost)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -293,9 +292,6 @@ def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
     assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG
 
 
-TAGS = get_format("tags")
-
-
 def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
     source, translation = "It rains, again.", "Es regnet."
     errors = Annotation([ErrorSpan(3, 9, "minor"), ErrorSpan(8, 15, "major", side="source")])
@@ -303,12 +299,8 @@ def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
     answer, lost = TAGS.answer(errors, translation, source)
     assert (answer, lost) == (f"{tagged}\nScore: -6", 0)
     parser = TAGS.parser(translation, source=source)
-    for text, stated in (
-        (tagged, None),
-        (answer, -6.0),
-        (f"{tagged}\nScore: -2.5000", -2.5),
-        (f"{tagged}\nScore: -99", -25.0),
-    ):
+    for score, stated in (("", None), ("\nScore: -6", -6.0), ("\nScore: -2.5000", -2.5), ("\nScore: -99", -25.0)):
+        text = tagged + score
         assert re.fullmatch(TAGS.grammar(translation, source=source), text)
         parsed = parser.parse(text)
         assert isinstance(parsed, Parsed)
@@ -316,21 +308,18 @@ def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
         assert set(parsed.ranges or ()) == {span.key for span in errors}
 
 
-def test_an_answer_without_the_source_is_no_answer_about_both() -> None:
-    parser = TAGS.parser("Es regnet.", source="It rains.")
-    assert isinstance(parser.parse("Es= regnet=.="), Invalid)
-    assert isinstance(parser.parse("Es= regnet=.=\nSource: It= rains=.= now="), Invalid)
-    assert isinstance(TAGS.parser("Es regnet.").parse("Es= regnet=.=\nSource: It= rains=.="), Invalid)
+@pytest.mark.parametrize(("source", "more"), [("It rains.", ""), ("It rains.", " It= rains=.= now="), ("", " It=")])
+def test_tags_of_another_source_are_invalid(source: str, more: str) -> None:
+    answer = "Es= regnet=.=" + (f"\nSource:{more}" if more else "")
+    assert isinstance(TAGS.parser("Es regnet.", source=source).parse(answer), Invalid)
 
 
 def test_a_span_ends_where_the_translation_ends() -> None:
     """The last word of the translation and the first of the source are no neighbours."""
     annotation = Annotation([ErrorSpan(3, 10, "major"), ErrorSpan(0, 2, "major", side="source")])
-    said, _ = TAGS.answer(annotation, "Es regnet.", "It rains.")
-    assert TAGS.parser("Es regnet.", source="It rains.").parse(said).annotation == annotation
-
-
-def test_a_source_without_words_adds_nothing() -> None:
+    answer, _ = TAGS.answer(annotation, "Es regnet.", "It rains.")
+    assert TAGS.parser("Es regnet.", source="It rains.").parse(answer).annotation == annotation
+    # A source without words adds nothing.
     assert TAGS.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.=\nScore: 0"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.elicit.prompt import PLACEHOLDERS, TEMPLATES, load_prompt
+from mbr_esd_metric.elicit.prompt import PLACEHOLDERS, load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 
 
@@ -15,10 +15,6 @@ def template(tmp_path: Path, text: str) -> str:
     path = tmp_path / "prompt.txt"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def test_a_released_text_never_changes() -> None:
-    assert hashlib.sha256(TEMPLATES["v1"].encode()).hexdigest()[:16] == "ed1df7a41bee46a9"
 
 
 @pytest.mark.parametrize(
@@ -53,27 +49,26 @@ def test_the_version_of_a_file_is_its_text(tmp_path: Path) -> None:
     assert load_prompt().version == "v1"
 
 
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        ("{source}", "translation"),
-        ("{target_seg}", "source"),
-        ("nothing", "source"),
-        ("{source_lang} {source}", "translation"),
-    ],
-)
+@pytest.mark.parametrize(("text", "missing"), [("{target_lang} {source}", "translation"), ("{target_seg}", "source")])
 def test_a_file_that_hides_the_segment_is_refused(tmp_path: Path, text: str, missing: str) -> None:
     with pytest.raises(InputError, match=f"has no {{{missing}}}; the model would never see the {missing}"):
         load_prompt(template(tmp_path, text))
 
 
-def test_what_is_no_prompt(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"no/such.txt: there is no such prompt file"):
-        load_prompt("no/such.txt")
-    with pytest.raises(OptionError, match=r"prompt.txt: there is no such prompt file"):
-        load_prompt("prompt.txt")
-    with pytest.raises(OptionError, match=r"unknown prompt 'v2'.*'v1'.*, or the path of a template file"):
-        load_prompt("v2")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no/such.txt", "no/such.txt: there is no such prompt file"),
+        ("prompt.txt", "prompt.txt: there is no such prompt file"),
+        ("v2", "unknown prompt 'v2'.*'v1'.*, or the path of a template file"),
+    ],
+)
+def test_an_unknown_prompt_is_refused(name: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load_prompt(name)
+
+
+def test_a_prompt_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "latin.txt"
     path.write_bytes("{source} {translation} ü".encode("latin-1"))
     with pytest.raises(InputError, match=r"is not UTF-8 \(byte 23\)"):

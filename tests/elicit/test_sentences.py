@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric.elicit.sentences import LONGEST, Cut, PairCosts, align, cheapest_path, parts, sentences
-from mbr_esd_metric.elicit.words import word_count
 
 #: What texts are made of: stops, quotes, blank lines, emoji, combining marks, scripts without spaces.
 PIECES = [
@@ -27,24 +26,25 @@ SHORT = st.lists(st.text("abc 7É", min_size=1, max_size=30), min_size=1, max_si
 @given(st.one_of(TEXTS, st.text()), st.sampled_from(["", "de", "zh", "th", "xx"]))
 @settings(max_examples=300, deadline=None)
 def test_sentences_join_to_the_very_text(text: str, language: str) -> None:
-    found = sentences(text, language)
-    assert "".join(found) == text
-    assert all(piece.strip() for piece in found) or not text.strip()
-    assert all(len(piece.strip()) <= LONGEST + 50 for piece in found)
+    cut = sentences(text, language)
+    assert "".join(cut) == text
+    assert all(piece.strip() for piece in cut) or not text.strip()
+    assert all(len(piece.strip()) <= LONGEST + 50 for piece in cut)
 
 
 @given(TEXTS, TEXTS, st.sampled_from([None, "en-de", "zh-en_US"]))
 @settings(max_examples=200, deadline=None)
 def test_parts_cover_both_texts_but_for_white_space(source: str, translation: str, lp: str | None) -> None:
     """A plain loop over the parts comes by every character that is no white space, once and in order."""
-    found = parts(source, translation, lp)
-    for text, places in ((translation, [(p.start, p.end) for p in found]),
-                         (source, [(p.source_start, p.source_end) for p in found])):  # fmt: skip
+    pairs = parts(source, translation, lp)
+    of_translation = [(part.start, part.end) for part in pairs]
+    of_source = [(part.source_start, part.source_end) for part in pairs]
+    for text, places in ((translation, of_translation), (source, of_source)):
         at = 0
         for start, end in places:
             assert at <= start <= end
             assert not text[at:start].strip()
-            assert len(found) == 1 or text[start:end] == text[start:end].strip() != ""
+            assert len(pairs) == 1 or text[start:end] == text[start:end].strip() != ""
             at = end
         assert not text[at:].strip()
 
@@ -108,8 +108,8 @@ TRANSLATION = (
 
 
 def pairs(translation: str) -> list[tuple[str, str]]:
-    found = parts(SOURCE, translation, "en-de")
-    return [(SOURCE[p.source_start : p.source_end], translation[p.start : p.end]) for p in found]
+    every = parts(SOURCE, translation, "en-de")
+    return [(SOURCE[p.source_start : p.source_end], translation[p.start : p.end]) for p in every]
 
 
 def test_sentences_are_aligned_one_to_one() -> None:
@@ -137,10 +137,3 @@ def test_long_pieces_are_cut_at_spaces_and_at_stops_inside_quotes() -> None:
     assert all(piece.endswith(" ") and len(piece) <= LONGEST + 1 for piece in sentences(thai, "th"))
     quoted = "他说：“" + "这是一个很长的句子，没有别的。" * 60 + "”"
     assert all(piece.endswith(("。", "。”")) for piece in sentences(quoted, "zh"))
-
-
-def test_words_of_every_script_are_counted() -> None:
-    assert word_count("") == word_count(" \n… —") == 0
-    assert word_count("Zwei Wörter, drei-fach!") == 3
-    assert word_count("한국어 문장은 띄어쓰기가 있다") == 4
-    assert word_count("私はGoogleで働く") == 3

@@ -1,4 +1,4 @@
-"""Examples in the question: which are shown, how, and what that changes."""
+"""Examples in the question: their choice, their messages, and their place in keys and signatures."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
         ("", "has no example"),
     ],
 )
-def test_a_file_that_is_none_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_an_error_names_the_line(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "shots.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
         Shots.read(str(path), get_format("json"))
 
 
-def test_what_takes_no_examples_says_so(file: Path) -> None:
+def test_tags_take_no_examples(file: Path) -> None:
     with pytest.raises(OptionError, match="answers of format=tags take no examples"):
         Shots.read(str(file), get_format("tags"))

@@ -1,4 +1,4 @@
-"""What a run says at its end where the scores tell little."""
+"""The summary of a run, and its advice where the scores tell little."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, Prediction
+from mbr_esd_metric.metric.summary import summary
 from tests.helpers.candidates import answer, record
 
 CLEAN = answer()
@@ -22,16 +23,15 @@ def predicted(
     path = folder / "candidates.jsonl"
     records = [record(f"Source {i}.", mt, *texts[i]) for i, mt in enumerate(TRANSLATIONS)]
     if cut:
-        truncated = [replace(one.columns, truncated=tuple(which)) for one, which in zip(records, cut, strict=True)]
-        records = [replace(one, columns=columns) for one, columns in zip(records, truncated, strict=True)]
+        columns = [replace(one.columns, truncated=tuple(flags)) for one, flags in zip(records, cut, strict=True)]
+        records = [replace(one, columns=some) for one, some in zip(records, columns, strict=True)]
     write_records(path, records)
     card = load_card(f"mbr-esd-phi4?candidates={path}&n={len(texts[0])}{options}")
     samples = [{"src": f"Source {i}.", "mt": mt} for i, mt in enumerate(TRANSLATIONS)]
     return Metric(card).predict(samples, progress_bar=False)
 
 
-def test_where_every_score_is_the_same_it_says_what_tells_the_segments_apart(tmp_path: Path) -> None:
-    """All were 1.0000, and nothing was said."""
+def test_equal_scores_get_advice_that_tells_the_segments_apart(tmp_path: Path) -> None:
     texts = [
         [CLEAN] * 3 + [answer("Hund")],
         [CLEAN] * 2 + [answer("Katze"), answer("Milch", severity="minor")],
@@ -43,15 +43,13 @@ def test_where_every_score_is_the_same_it_says_what_tells_the_segments_apart(tmp
     assert "all 3 segments have the score 1.0000: 3 answers mark no error, and neither do 9 of 12 candidates" in line
     assert "score=expected takes the mean over the candidates, which mark 0.00 to 0.50 error spans a segment" in line
     assert len(set(predicted(tmp_path, texts, options="&score=expected").scores)) == 3
-
-
-def test_where_no_candidate_marks_anything_the_expected_score_is_not_advised(tmp_path: Path) -> None:
+    # The expected score is no help where no candidate marks anything.
     (line,) = predicted(tmp_path, [[CLEAN] * 4] * 3).metadata.advice
     assert "score=expected" not in line
     assert "take a larger one" in line
 
 
-def test_where_most_spans_are_dropped_it_says_so_with_the_denominator(tmp_path: Path) -> None:
+def test_most_spans_dropped(tmp_path: Path) -> None:
     texts = [
         [answer("Hund")] * 2 + [answer("Wolf", "Fuchs")] * 2,
         [answer("Katze", severity="minor")] * 3 + [answer("Maus")],
@@ -66,9 +64,9 @@ def test_where_most_spans_are_dropped_it_says_so_with_the_denominator(tmp_path: 
     assert "grounded=true" in line
 
 
-def test_candidates_that_were_cut_are_counted_as_cut_with_the_fix(tmp_path: Path) -> None:
+def test_most_candidates_cut(tmp_path: Path) -> None:
     texts = [[CLEAN, answer("Hund"), "{", "{"], [answer("Milch"), "{", "{", "{"], [CLEAN, "{", "{", "{"]]
-    cut = [[text == "{" for text in mine] for mine in texts]
+    cut = [[text == "{" for text in row] for row in texts]
     run = predicted(tmp_path, texts, cut)
     assert run.metadata.summary.startswith("of 12 candidates 8 cut at max_tokens, 0 could not be read;")
     (line,) = run.metadata.advice
@@ -84,8 +82,6 @@ def test_scores_that_differ_need_no_advice(tmp_path: Path) -> None:
 
 
 def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: Path) -> None:
-    from mbr_esd_metric.metric.summary import summary
-
     prompt = tmp_path / "authors.txt"
     prompt.write_text("{source_seg} {target_seg}", encoding="utf-8")
     advice = [

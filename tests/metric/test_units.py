@@ -1,4 +1,4 @@
-"""Paragraphs judged sentence by sentence: what is asked, what the answers become, and that one sentence is as ever."""
+"""Paragraphs judged sentence by sentence: the requests, the joined decisions, and a single sentence as before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.sentences import parts
 from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.engine import Candidate, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Candidate, Generated, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.pipeline import annotate, sample
@@ -37,18 +37,16 @@ PAPERS = ("mbr-esd-llama", "mbr-esd-gemma2", "mbr-esd-phi4", "mbr-esd-mistral", 
 
 
 class Marking(StubEngine):
-    """Marks the first word of what it is asked about, and says that of the source as well left out, where it may."""
+    """Marks the first word of the translation and, where the grammar has omissions, that of the source."""
 
-    prompts: ClassVar[list[Request]] = []
+    requests: ClassVar[list[Request]] = []
     fail_after: ClassVar[int | None] = None
-
-    def __init__(self, options: EngineOptions) -> None: ...
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for number, one in enumerate(requests):
             if number == self.fail_after:
                 raise EngineError("killed")
-            self.prompts.append(one)
+            self.requests.append(one)
             first = one.translation.split()[0]
             text = answer(first, severity="minor")
             if "omitted" in one.grammar:
@@ -63,17 +61,17 @@ def same_beginning(texts: Sequence[str]) -> str:
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     run_instead(Marking, monkeypatch)
-    monkeypatch.setattr(Marking, "prompts", [])
+    monkeypatch.setattr(Marking, "requests", [])
     monkeypatch.setattr(Marking, "fail_after", None)
     return load_card(f"mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence&store={tmp_path / 'store'}")
 
 
-def test_a_single_sentence_is_asked_and_keyed_and_scored_as_ever(card: ModelCard) -> None:
+def test_a_single_sentence_has_the_request_and_the_score_of_a_segment(card: ModelCard) -> None:
     blank = Segment("Source.", " ", "line 3")
     whole = replace(card, unit="segment")
     for unit in ("sentence", "auto"):
-        asked = plan(card, units_of(replace(card, unit=unit), [ONE, blank]).units)
-        assert asked.requests == plan(whole, [ONE, blank]).requests
+        units = units_of(replace(card, unit=unit), [ONE, blank]).units
+        assert plan(card, units).requests == plan(whole, [ONE, blank]).requests
     # NaN, the utility of a blank one, equals nothing.
     assert repr(annotate(card, [ONE, blank]).decisions) == repr(annotate(whole, [ONE, blank]).decisions)
 
@@ -89,36 +87,35 @@ def test_the_papers_cards_judge_segments_and_others_paragraphs_by_sentences() ->
 
 def test_the_whole_text_stands_first_and_the_sentence_last(card: ModelCard) -> None:
     annotate(card, [TEXT])
-    Marking.prompts.sort(key=lambda one: one.label)
-    assert [one.translation for one in Marking.prompts] == [
+    Marking.requests.sort(key=lambda one: one.label)
+    assert [one.translation for one in Marking.requests] == [
         TRANSLATION[p.start : p.end] for p in parts(SOURCE, TRANSLATION, "en-de")
     ]
-    third = Marking.prompts[2]
+    third = Marking.requests[2]
     assert "Source in English:\n[1] Good morning, dear friends.\n[2] I came from Paris in 1987.\n[3] It" in third.prompt
     assert third.prompt.index("[6] Niemand") < third.prompt.index("You check translations")
     assert third.prompt.rindex(third.translation) > third.prompt.index("Answer in JSON only")
     assert "This is part 3 of the text above." in third.prompt.rsplit("\n", 1)[1]
     assert third.label == "line 2, sentence 3"
-    shared = len(same_beginning([one.prompt for one in Marking.prompts]))
-    own = max(len(one.source) + len(one.translation) for one in Marking.prompts)
-    assert all(len(one.prompt) - shared < own + 250 for one in Marking.prompts)
+    shared = len(same_beginning([one.prompt for one in Marking.requests]))
+    longest = max(len(one.source) + len(one.translation) for one in Marking.requests)
+    assert all(len(one.prompt) - shared < longest + 250 for one in Marking.requests)
 
 
 def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> None:
     card = with_options(card, {"format": "compact-omissions", "score": "chosen"})
     (decision,) = annotate(card, [TEXT]).decisions
-    found = parts(SOURCE, TRANSLATION, "en-de")
-    assert [s.start for s in decision.annotation.on("translation")] == [p.start for p in found]
-    assert [s.start for s in decision.annotation.on("source")] == [p.source_start for p in found]
+    places = parts(SOURCE, TRANSLATION, "en-de")
+    assert [s.start for s in decision.annotation.on("translation")] == [p.start for p in places]
+    assert [s.start for s in decision.annotation.on("source")] == [p.source_start for p in places]
     assert (decision.mqm, decision.score) == (-6.0, pytest.approx(0.76))
-    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, 0.76) for p in found]
+    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, 0.76) for p in places]
     assert (decision.valid, decision.located, decision.index) == (12, 24, None)
 
 
 @pytest.mark.parametrize("form", ["json", "compact", "json-omissions", "compact-omissions", "esa", "gemba-mqm"])
 @pytest.mark.parametrize("grounded", ["true", "false"])
 def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, grounded: str) -> None:
-    """Its grammar and its prompt are those of the sentence and the source sentences that belong to it."""
     card = with_options(card, {"format": form, "grounded": grounded})
     units = units_of(card, [TEXT]).units
     for unit, request in zip(units, plan(card, units).requests.values(), strict=True):
@@ -144,7 +141,7 @@ def test_examples_are_those_of_the_whole_text(card: ModelCard, tmp_path: Path) -
     rows = [{"src": src, "mt": "x", "spans": []} for src in ("We left.", "Berlin, Paris, friends")]
     shots.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     annotate(with_options(card, {"shots": f"{shots}:1"}), [TEXT])
-    assert len({one.turns for one in Marking.prompts}) == 1
+    assert len({one.turns for one in Marking.requests}) == 1
 
 
 def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
@@ -153,7 +150,7 @@ def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
     segments = [Segment(text, text.upper(), f"line {i}", document="d") for i, text in enumerate(texts)]
     other = Segment("Another text.", "EIN ANDERER TEXT.", "line 9", document="e")
     annotate(card, [segments[0], other, *segments[1:]])
-    prompts = {one.translation: one.prompt for one in Marking.prompts}
+    prompts = {one.translation: one.prompt for one in Marking.requests}
     assert "Below is" not in prompts["THE DOG BARKS."] + prompts["EIN ANDERER TEXT."]
     assert "[1] THE DOG BARKS." in prompts["HE IS LOUD."]
     assert "[4] IT ENDS." in prompts["IT ENDS."]
@@ -169,8 +166,7 @@ def test_a_file_of_candidates_has_whole_segments(card: ModelCard) -> None:
     assert units_of(stored, [TEXT]).units == units_of(replace(card, others=(stored,)), [TEXT]).units == [TEXT]
     with pytest.raises(OptionError, match="whole segments"):
         list(sample(card, [TEXT]))
-    (found,) = sample(replace(card, unit="auto"), [TEXT])
-    assert found[0] == TEXT
+    assert [segment for segment, _ in sample(replace(card, unit="auto"), [TEXT])] == [TEXT]
 
 
 def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
@@ -188,7 +184,7 @@ def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard, monkey
         annotate(card, [TEXT])
     monkeypatch.setattr(Marking, "fail_after", None)
     (decision,) = annotate(card, [TEXT]).decisions
-    assert len(Marking.prompts) == len({one.key for one in Marking.prompts}) == 6
+    assert len(Marking.requests) == len({one.key for one in Marking.requests}) == 6
     assert len(decision.parts) == 6
 
 
@@ -207,17 +203,9 @@ def test_score_writes_the_sentences_and_show_shows_them(
     assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in shown
 
 
-class Bad(Marking):
-    """Finds six major errors wherever it looks."""
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        for one in requests:
-            text = answer(*(one.translation[i : i + 9] for i in range(6)))
-            yield Generated(one.key, one.first, (Candidate(text, logprob=-1.0),) * one.n)
-
-
-def test_a_floor_that_was_reached_is_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_instead(Bad, monkeypatch)
+def test_lowest_scores_are_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    everywhere = answer("b", "a", "e", "t", "n", "l")
+    monkeypatch.setattr(f"{__name__}.answer", lambda word, severity: everywhere)
     segments = [TEXT, Segment("Source.", "", "line 2"), replace(ONE, label="line 3")]
     line = annotate(replace(card, unit="segment"), segments).summary.line
     assert line.endswith("; 2 of 2 segments reached the lowest score; unit=sentence")
@@ -244,14 +232,14 @@ def judged(draw: st.DrawFn) -> tuple[str, str, list[Decision]]:
 @settings(max_examples=200, deadline=None)
 def test_joined_spans_are_those_of_a_plain_loop(case: tuple[str, str, list[Decision]]) -> None:
     source, translation, decisions = case
-    found = parts(source, translation)
-    wanted = []
-    for part, decision in zip(found, decisions, strict=True):
+    places = parts(source, translation)
+    expected = []
+    for part, decision in zip(places, decisions, strict=True):
         mt, src = translation[part.start : part.end], source[part.source_start : part.source_end]
         for span in decision.annotation:
             text = mt if span.side == "translation" else src
-            wanted.append((span.side, span.severity, text[span.start : span.end]))
-    joined = join_parts(decisions, found).annotation
+            expected.append((span.side, span.severity, text[span.start : span.end]))
+    joined = join_parts(decisions, places).annotation
     texts = {"translation": translation, "source": source}
-    assert sorted((s.side, s.severity, texts[s.side][s.start : s.end]) for s in joined) == sorted(wanted)
+    assert sorted((s.side, s.severity, texts[s.side][s.start : s.end]) for s in joined) == sorted(expected)
     assert joined.spans == Annotation(joined.spans).spans
