@@ -85,6 +85,14 @@ def ted_pairs(mqm_folder: Path) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the working directory, with a store of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+    return tmp_path
+
+
+@pytest.fixture
 def mbr_esd(capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `mbr-esd WORDS`, which ends with that status; what it prints. Texts are divided as by a shell."""
 

@@ -31,9 +31,8 @@ def _error(text: str, words: str, severity: str, confidence: float) -> dict[str,
 
 
 @pytest.fixture
-def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What `mbr-esd score --to_json` writes; system B has two spans a segment but in the last, A none."""
-    monkeypatch.chdir(tmp_path)
+def scored(workdir: Path) -> None:
+    """The file of `mbr-esd score --to_json`; system B has two spans a segment but in the last, A none."""
     errors = [
         [_error(text, "Orte", "major", 0.9), _error(text, "nördlich davon", "minor", 0.3)] if n < 5 else []
         for n, text in enumerate(B)
@@ -42,9 +41,7 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "A.txt": [{"src": s, "mt": t, "COMET": 1.0, "errors": []} for s, t in zip(SOURCES, A, strict=True)],
         "B.txt": [{"src": s, "mt": t, "COMET": 0.5, "errors": e} for s, t, e in zip(SOURCES, B, errors, strict=True)],
     }
-    path = tmp_path / "out.json"
-    path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    return path
+    Path("out.json").write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
 
 
 def _export(words: str = "") -> dict[str, Any]:
@@ -57,7 +54,7 @@ def _screens(made: dict[str, Any]) -> list[list[dict[str, Any]]]:
     return [screen for task in made["data"] for screen in task]
 
 
-def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: Path) -> None:
+def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: None) -> None:
     made = _export()
     assert "A.txt" not in json.dumps([made["data"], made["info"]])
     assert '"A"' not in json.dumps(made["data"])
@@ -71,12 +68,14 @@ def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: Path) -> None:
     assert len({tuple(screen[0]["tgt"]) for screen in _screens(made)}) == 2
 
 
-def test_only_sure_spans_are_marked(scored: Path) -> None:
+def test_fewer_spans_are_marked(scored: None) -> None:
+    """Those of low confidence are not, nor any in half of the documents."""
     spans = [s for screen in _screens(_export("--min-confidence 0.5")) for s in screen[0]["error_spans"].values()]
     assert sum(len(each) for each in spans) == 5
+    assert sum("error_spans" not in screen[0] for screen in _screens(_export("--bare 0.5"))) == 3
 
 
-def test_documents_keep_together_and_annotators_take_turns(scored: Path) -> None:
+def test_documents_keep_together_and_annotators_take_turns(scored: None) -> None:
     Path("docs.txt").write_text("news\tone\nnews\tone\nnews\ttwo\nnews\ttwo\nnews\tthree\nnews\tthree\n")
     made = _export("--documents docs.txt --annotators anna ben --each 2")
     assert made["info"]["users"] == ["anna", "ben"]
@@ -84,7 +83,7 @@ def test_documents_keep_together_and_annotators_take_turns(scored: Path) -> None
     assert [next(item["document"] for item in screen) for screen in made["data"][1]] == ["one", "two", "three"]
 
 
-def test_an_attention_check_is_another_screen_with_an_error(scored: Path) -> None:
+def test_an_attention_check_is_another_screen_with_an_error(scored: None) -> None:
     made = _export("--annotators 2 --checks 1")
     checks = [screen for screen in _screens(made) if "validation" in screen[0]]
     assert len(checks) == 2
@@ -94,14 +93,9 @@ def test_an_attention_check_is_another_screen_with_an_error(scored: Path) -> Non
         n = SOURCES.index(item["src"])
         assert item["tgt"][code] not in (A[n], B[n])
         assert not item["error_spans"][code]
-        (wanted,) = rule["error_spans"]
-        last, start = wanted["start_i"][1], wanted["end_i"][0]
+        (place,) = rule["error_spans"]
+        last, start = place["start_i"][1], place["end_i"][0]
         assert 0 <= start <= last < utf16_units(item["tgt"][code], len(item["tgt"][code]))
-
-
-def test_a_share_of_the_documents_has_no_spans(scored: Path) -> None:
-    bare = [screen for screen in _screens(_export("--bare 0.5")) if "error_spans" not in screen[0]]
-    assert len(bare) == 3
 
 
 def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path, mbr_esd: Command) -> None:
@@ -118,8 +112,8 @@ def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path, 
     assert sum(len(spans) for item in items for spans in item["error_spans"].values()) > SEGMENTS
 
 
-def test_messages(scored: Path, mbr_esd: Command) -> None:
-    for words, said in {
+def test_messages(scored: None, mbr_esd: Command) -> None:
+    for words, message in {
         "--prefill other": "unknown input with error spans 'other'",
         "--each 2": "each document has 2 annotators, and there are 1",
         "--checks 99": "attention checks are wanted",
@@ -127,14 +121,14 @@ def test_messages(scored: Path, mbr_esd: Command) -> None:
         "--prefill none --min-confidence 0.5": "changes nothing where no span is marked",
         "--test-set wmt24": "give files with translations, or --test-set",
     }.items():
-        assert said in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
+        assert message in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
     _export()
-    for wrong, said in {"round1.json": "the campaign alone", "out.json": "no campaign of Pearmut"}.items():
-        assert said in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
+    for wrong, message in {"round1.json": "the campaign alone", "out.json": "no campaign of Pearmut"}.items():
+        assert message in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 
 @pytest.fixture
-def people(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Any]]:
+def people(scored: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Any]]:
     _export("--annotators anna ben --each 2 --checks 1")
     server = Server(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
     driver = browser(tmp_path_factory.mktemp("profile"))
@@ -184,21 +178,21 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
             assert person.next() == (turn < 6)
     assert done == {"anna": 7, "ben": 7}
 
-    said = mbr_esd("annotate import", server.folder, "-o ratings.jsonl").out
-    assert "24 ratings of 2 annotators" in said
-    assert "anna passed 0 of 1 attention check" in said
-    assert "ben passed 1 of 1 attention check" in said
-    found = {
+    output = mbr_esd("annotate import", server.folder, "-o ratings.jsonl").out
+    assert "24 ratings of 2 annotators" in output
+    assert "anna passed 0 of 1 attention check" in output
+    assert "ben passed 1 of 1 attention check" in output
+    ratings = {
         (one.rating.rater, one.rating.system, int(one.rating.segment) - 1): one
         for one in read_person_ratings("ratings.jsonl")
     }
-    assert len(found) == 24
+    assert len(ratings) == 24
 
     def words(one: PersonRating) -> list[tuple[str, str]]:
         text = one.rating.target
         return [(text[e.start : e.end] if e.side == "target" else "[missing]", e.severity) for e in one.rating.errors]
 
-    for (name, system, number), one in found.items():
+    for (name, system, number), one in ratings.items():
         assert one.score == (50 if system == "A" else 40) + number
         assert one.rating.target == (A if system == "A" else B)[number]
         assert one.seconds > 0
@@ -208,13 +202,13 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
             marked = [("Orte", "major"), ("nördlich davon", "minor")] if system == "B" and number < 5 else []
             assert words(one) == marked
             assert [s.fate for s in one.suggested or ()] == ["kept"] * len(marked)
-    assert words(found["anna", "B", 0]) == [("Orte", "major")]
-    assert [s.fate for s in found["anna", "B", 0].suggested or ()] == ["kept", "deleted"]
-    assert words(found["anna", "A", 0]) == [("überflutete", "minor")]
-    assert found["anna", "A", 0].added == 1
-    assert [s.fate for s in found["anna", "B", 1].suggested or ()] == ["changed", "kept"]
-    assert words(found["anna", "A", 1]) == [("[missing]", "major")]
-    assert words(found["anna", "A", 2]) == [("😀", "major")]
+    assert words(ratings["anna", "B", 0]) == [("Orte", "major")]
+    assert [s.fate for s in ratings["anna", "B", 0].suggested or ()] == ["kept", "deleted"]
+    assert words(ratings["anna", "A", 0]) == [("überflutete", "minor")]
+    assert ratings["anna", "A", 0].added == 1
+    assert [s.fate for s in ratings["anna", "B", 1].suggested or ()] == ["changed", "kept"]
+    assert words(ratings["anna", "A", 1]) == [("[missing]", "major")]
+    assert words(ratings["anna", "A", 2]) == [("😀", "major")]
 
     # The two downloads say the same as the folder.
     for kind in ("annotations", "campaigns"):
@@ -225,16 +219,16 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
 
     # Every verb for ratings of people reads them.
     assert len(read_mqm("ratings.jsonl").ratings) == 24
-    told = mbr_esd("annotate report ratings.jsonl").out
-    assert "A is better" in told
-    assert "signed: mbr-esd-metric" in told
+    output = mbr_esd("annotate report ratings.jsonl").out
+    assert "A is better" in output
+    assert "signed: mbr-esd-metric" in output
     mbr_esd("calibrate out.json ratings.jsonl --save c.json")
     mbr_esd("report out.json ratings.jsonl -o report.html")
     mbr_esd("wmt import ratings.jsonl --test-set data/mine")
     assert list(Path("data").rglob("en-de.esa.seg.score"))  # people's scores, not penalties of their errors
 
 
-def test_a_budget_takes_the_same_segments_at_random(scored: Path) -> None:
+def test_a_budget_takes_the_same_segments_at_random(scored: None) -> None:
     first, again = ([one["segment"] for screen in _screens(_export("--budget 2")) for one in screen] for _ in range(2))
     assert first == again
     assert len(first) == 2
@@ -251,5 +245,5 @@ def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, mbr_esd: Command) 
         for at, screen in enumerate(made["data"][0])
     ]
     (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
-    said = mbr_esd("annotate import", tmp_path / "c.json", tmp_path / "a.json", "-o", tmp_path / "r.jsonl").out
-    assert "  \u241b[31m passed 0 of 1 attention check\n" in said
+    output = mbr_esd("annotate import", tmp_path / "c.json", tmp_path / "a.json", "-o", tmp_path / "r.jsonl").out
+    assert "  \u241b[31m passed 0 of 1 attention check\n" in output

@@ -17,20 +17,20 @@ from tests.helpers.wmt_folder import write_folder
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def files(workdir: Path) -> None:
     """A metric's output, and ratings in which errors are rarer the higher its score is."""
-    monkeypatch.chdir(tmp_path)
     rng = random.Random(0)
     rows: list[dict[str, Any]] = []
     ratings: list[dict[str, Any]] = []
     for number in range(200):
         text, score = f"Satz {number} " + "wort " * (number % 9), rng.random()
         clean = rng.random() < score
-        found = [] if clean or rng.random() < 0.5 else [{"start": 0, "end": 4, "severity": "major", "confidence": 0.8}]
-        rows.append({"src": f"s {number}", "mt": text, "COMET": score, "errors": found})
-        given = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
-        errors = [] if clean else [{"start": 0, "end": 4, "severity": "minor", "category": "style"}]
-        ratings.append({**given, "src": f"s {number}", "mt": text, "errors": errors})
+        span = {"start": 0, "end": 4, "severity": "major", "confidence": 0.8}
+        marked = [] if clean or rng.random() < 0.5 else [span]
+        rows.append({"src": f"s {number}", "mt": text, "COMET": score, "errors": marked})
+        rating = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
+        errors = [] if clean else [{**span, "category": "style"}]
+        ratings.append({**rating, "src": f"s {number}", "mt": text, "errors": errors})
     Path("out.json").write_text(json.dumps({"out": rows}), encoding="utf-8")
     Path("mqm.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ratings), encoding="utf-8")
     more = {"seconds": 1.0, "suggested": None, "added": 0, "checks": [0, 0]}
@@ -41,26 +41,26 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
-    told = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
-    assert "of 200 rated translations are without error" in told.out
-    assert "e.json: learnt on 200 translations of out.json" in told.err
+    result = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
+    assert "of 200 rated translations are without error" in result.out
+    assert "e.json: learnt on 200 translations of out.json" in result.err
     assert read_error_free("e.json").aim == "mcc"
     again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
     # 84 of 100 is not without error, although nothing is marked.
-    first = int(told.out.split(" of 200 rated")[0].split()[-1])
+    first = int(result.out.split(" of 200 rated")[0].split()[-1])
     clean = json.loads(Path("mqm.jsonl").read_text().splitlines()[0])["errors"] == []
     assert f"{first - clean} of 200 rated translations" in again.out
 
 
 @pytest.mark.usefixtures("files")
 def test_messages(mbr_esd: Command) -> None:
-    for words, said in (
+    for words, message in (
         ("out.json --error-free", "give a metric's files and --error-free RATINGS"),
         ("out.json --error-free mqm.jsonl --precision 2", "--precision 2.0: give a share"),
         ("out.json mqm.jsonl --precision 0.9", "--precision 0.9 changes nothing"),
     ):
-        assert said in mbr_esd("calibrate", words, status=1).err
+        assert message in mbr_esd("calibrate", words, status=1).err
 
 
 @pytest.mark.usefixtures("files")
@@ -70,12 +70,12 @@ def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
     Path("mt.txt").write_text("eins\nzwei\n\n")
     write_records("c.jsonl", [record("one", "eins", answer()), record("two", "zwei", answer("zwei"))])
     score = "score -s src.txt -t mt.txt --only_system --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
-    told = mbr_esd(score, "--error-free e.json --fail-share 0.3 --to_json o.json")
-    assert "mt.txt\twithout error: 0.3333" in told.out
-    assert f"|error-free:{read_error_free('e.json').digest}" in told.err
+    result = mbr_esd(score, "--error-free e.json --fail-share 0.3 --to_json o.json")
+    assert "mt.txt\twithout error: 0.3333" in result.out
+    assert f"|error-free:{read_error_free('e.json').digest}" in result.err
     assert [row["error_free"] for row in json.loads(Path("o.json").read_text())["mt.txt"]] == [True, False, False]
-    said = mbr_esd(score, "--error-free e.json --fail-share 0.9", status=3).err
-    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in said
+    message = mbr_esd(score, "--error-free e.json --fail-share 0.9", status=3).err
+    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in message
     assert "give a share from 0 to 1, and --error-free FILE" in mbr_esd(score, "--fail-share 0.9", status=1).err
 
 
@@ -85,10 +85,10 @@ def test_a_test_set_teaches_task_3(tmp_path: Path, mbr_esd: Command) -> None:
     file, out = tmp_path / "e.json", tmp_path / "t3.jsonl"
     assert "by" in mbr_esd("calibrate", where, "--metric spans --error-free --save", file).out
     submit = f"wmt submit {where} --task wmt26 --metric spans -o {out} --error-free"
-    told, by_score = [], []
-    for by, rows in ((file, told), (90, by_score)):
+    rows = []
+    for by in (file, 90):
         mbr_esd(submit, by)
-        rows += [json.loads(line)["task3_pred"] for line in out.read_text().splitlines()]
-    assert [list(one) for one in told] == [list(one) for one in by_score]
-    assert {value for one in told for value in one.values()} == {0, 1}
+        rows.append([json.loads(line)["task3_pred"] for line in out.read_text().splitlines()])
+    assert [list(one) for one in rows[0]] == [list(one) for one in rows[1]]
+    assert {value for one in rows[0] for value in one.values()} == {0, 1}
     assert "none.json: " in mbr_esd(submit, "none.json", status=1).err

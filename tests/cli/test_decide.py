@@ -21,7 +21,6 @@ from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -36,12 +35,8 @@ def records(n: int, seed: int = 0) -> list[CandidateRecord]:
         words = [rng.choice(WORDS) for _ in range(rng.randint(3, 12))]
         texts = []
         for _ in range(rng.randint(1, 12)):
-            errors = [
-                {"error_span": rng.choice(words), "category": "style", "sub_category": "awkward"}
-                | {"severity": rng.choice(["major", "minor"])}
-                for _ in range(rng.choice([0, 1, 1, 2]))
-            ]
-            texts.append(render_answer(errors))
+            marked = rng.choices(words, k=rng.choice([0, 1, 1, 2]))
+            texts.append(answer(*marked, severity=rng.choice(["major", "minor"])))
         logprobs = tuple(-rng.random() * 9 for _ in texts)
         columns = CandidateColumns(tuple(texts), logprobs, (False,) * len(texts))
         made.append(CandidateRecord(str(number), "src", " ".join(words), columns, "A"))
@@ -86,10 +81,9 @@ def test_each_line_is_the_decision_for_its_segment(
     assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, out.name]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 1 << 14)
-    peaks, path = [], tmp_path / f"candidates.{ending}"
+    peaks, path = [], tmp_path / "candidates.jsonl.gz"
     for n in (100, 1000):
         write_records(path, records(n))
         tracemalloc.start()
@@ -169,21 +163,21 @@ def test_malformed_lines(tmp_path: Path, workers: int, out: Path, run: Command) 
     good = [json.dumps(one.to_json()) for one in records(3)]
     hopeless = json.dumps(record("s", "m", "?", number="x").to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
-    said = run(path, "--workers", workers, status=1).err
-    assert 'c.jsonl, line 3: no "src"' in said
-    assert "--skip-invalid" in said
+    message = run(path, "--workers", workers, status=1).err
+    assert 'c.jsonl, line 3: no "src"' in message
+    assert "--skip-invalid" in message
     assert not out.exists()
-    said = run(path, "--skip-invalid --workers", workers).err
+    message = run(path, "--skip-invalid --workers", workers).err
     assert [row["id"] for row in rows(out)] == ["0", "1", "2"]
-    assert "3 segments decided, 2 lines left out" in said
-    assert "line 3: no" in said
-    assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in said
+    assert "3 segments decided, 2 lines left out" in message
+    assert "line 3: no" in message
+    assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in message
 
 
 def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Command) -> None:
     path = tmp_path / "c.jsonl"
-    comma = {"error_span": ",", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
-    write_records(path, [record("s", "a, b", render_answer([comma]), "?", "?")])
+    comma = answer(",", severity="minor").replace("accuracy", "fluency").replace("mistranslation", "punctuation")
+    write_records(path, [record("s", "a, b", comma, "?", "?")])
     run(path, "--mqm google")
     assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
     run(path, "--invalid empty")
@@ -201,7 +195,7 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("--rule mrb", "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'"),
         ("--rule oracle", "--rule oracle needs human annotations"),
@@ -212,9 +206,9 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
         ("--workers 0", "error: "),
     ],
 )
-def test_options_that_are_refused_leave_nothing(source: Path, out: Path, words: str, said: str, run: Command) -> None:
+def test_wrong_options_leave_nothing(source: Path, out: Path, words: str, message: str, run: Command) -> None:
     error = run(source, words, status=1).err
-    assert said in error
+    assert message in error
     assert "mrb" not in words or "oracle" not in error
     assert [path.name for path in out.parent.iterdir()] == [source.name]
 
@@ -235,10 +229,10 @@ def test_blank_translations(tmp_path: Path, rule: str, out: Path, run: Command) 
     write_records(path, [*records(2), blank])
     scores = {}
     for mode in ("worst", "perfect", "skip"):
-        said = run(path, "--rule", rule, "--blank", mode).err
+        message = run(path, "--rule", rule, "--blank", mode).err
         scores[mode] = [row["mqm"] for row in rows(out)]
-        assert ("blank translations: 1 (--blank worst)" in said) == (mode == "worst")
-        assert ("segment 'b': a blank translation" in said) == (mode == "skip")
+        assert ("blank translations: 1 (--blank worst)" in message) == (mode == "worst")
+        assert ("segment 'b': a blank translation" in message) == (mode == "skip")
     assert scores["worst"][2] == -25
     assert scores["perfect"] == [*scores["worst"][:2], 0]
     assert scores["skip"] == scores["worst"][:2]
@@ -251,8 +245,8 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, run: Comma
     candidates = tmp_path / "candidates.jsonl"
     line = '{"id": "1", "src": "a", "mt": "und so", "candidates": [{"text": "minor <so>", "logprob": -1.0}]}'
     candidates.write_text(line + "\n", encoding="utf-8")
-    said = run(candidates, status=1).err
-    assert "they are in the format compact, and were read as json: say so with --format compact" in said
+    message = run(candidates, status=1).err
+    assert "they are in the format compact, and were read as json: say so with --format compact" in message
     run(candidates, "--format compact")
 
 

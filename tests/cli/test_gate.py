@@ -24,46 +24,44 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(workdir: Path) -> None:
     """Twenty segments: the old system has one error in two, the new one in eighteen, the same as the old."""
-    monkeypatch.chdir(tmp_path)
     for name, wrong in (("old", range(2)), ("new", range(18)), ("same", range(1, 4))):
         texts = [answer("one") if number in wrong else answer() for number in range(20)]
         records = [record(f"source {n}", "one two", *[texts[n]] * 3, number=n, system=name) for n in range(20)]
         write_records(f"{name}.jsonl", records)
     Path("src.txt").write_text("".join(f"source {n}\n" for n in range(20)))
     Path("mt.txt").write_text("one two\n" * 20)
-    return tmp_path
 
 
 MODEL = "mbr-esd-demo?engine=replay&candidates=new.jsonl&n=3"
 SCORE = f"score -s src.txt -t mt.txt --model {MODEL} --quiet --only_system"
 
 
-def test_a_score_below_the_limit_ends_with_3(files: Path, mbr_esd: Command) -> None:
+def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> None:
     mbr_esd(SCORE, "--fail-under 0.8 --summary out.md --junit out.xml")
     assert "✅ mt.txt" in Path("out.md").read_text(encoding="utf-8")
-    said = mbr_esd(SCORE, "--fail-under 0.83 --summary out.md --junit out.xml", status=3).err
-    assert said == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
+    message = mbr_esd(SCORE, "--fail-under 0.83 --summary out.md --junit out.xml", status=3).err
+    assert message == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
     summary = Path("out.md").read_text(encoding="utf-8")
     assert "❌ mt.txt scores 0.8200, less than 0.83" in summary
     assert re.search(r"\| +0\.8200 \|", summary)
     suite = ElementTree.parse("out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
-    said = mbr_esd(SCORE, "--junit out.xml", status=1).err
-    assert "--junit out.xml changes nothing with a run without a gate" in said
+    message = mbr_esd(SCORE, "--junit out.xml", status=1).err
+    assert "--junit out.xml changes nothing with a run without a gate" in message
 
 
-def test_a_row_without_a_translation_does_not_pass(files: Path, mbr_esd: Command) -> None:
+def test_a_row_without_a_translation_does_not_pass(files: None, mbr_esd: Command) -> None:
     Path("some.csv").write_text("source,target\nsource 0,one two\nsource 1,\n")
-    said = mbr_esd(f"score some.csv --lp en-de --model {MODEL} --quiet -o out.csv --fail-under 0.5", status=3).err
-    assert "gate: some.csv scores 0.4000" in said
+    message = mbr_esd(f"score some.csv --lp en-de --model {MODEL} --quiet -o out.csv --fail-under 0.5", status=3).err
+    assert "gate: some.csv scores 0.4000" in message
     assert Path("out.csv").read_text().splitlines()[2] == "source 1,,0.0,[]"
 
 
-def test_a_worse_system_ends_with_3(files: Path, mbr_esd: Command) -> None:
-    said = mbr_esd("compare old.jsonl new.jsonl --fail-if-worse --summary out.md --junit o.xml", status=3).err
-    assert "gate: new is worse than old by 0.1600 (p = " in said
+def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
+    message = mbr_esd("compare old.jsonl new.jsonl --fail-if-worse --summary out.md --junit o.xml", status=3).err
+    assert "gate: new is worse than old by 0.1600 (p = " in message
     assert "new is worse" in Path("out.md").read_text(encoding="utf-8")
     mbr_esd("compare new.jsonl old.jsonl --fail-if-worse")
     mbr_esd("compare old.jsonl same.jsonl --fail-if-worse")
@@ -72,13 +70,13 @@ def test_a_worse_system_ends_with_3(files: Path, mbr_esd: Command) -> None:
     assert "a level between 0 and 1" in mbr_esd("compare old.jsonl new.jsonl --fail-if-worse 5", status=1).err
     blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
     Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")
-    said = mbr_esd("compare old.jsonl blank.jsonl --fail-if-worse", status=3)
-    assert "gate: blank is worse than old by 0.9800" in said.err
+    message = mbr_esd("compare old.jsonl blank.jsonl --fail-if-worse", status=3).err
+    assert "gate: blank is worse than old by 0.9800" in message
     Path("empty.jsonl").touch()
     assert "empty.jsonl: the file is empty" in mbr_esd("compare empty.jsonl", status=1).err
 
 
-def test_a_limit_is_a_score(files: Path, mbr_esd: Command) -> None:
+def test_a_limit_is_a_score(files: None, mbr_esd: Command) -> None:
     assert "--fail-under -1: give a score in [0, 1]" in mbr_esd(SCORE, "--fail-under -1", status=1).err
     assert "y is given twice" in mbr_esd(SCORE, "--fail-under 0.5 --to_json y --junit y", status=1).err
     assert not Path("y").exists()
@@ -91,30 +89,30 @@ def test_a_score_at_the_limit_passes(count: int) -> None:
     assert _checks({"mt.txt": math.nan}, 0.0, "")[0].problem
 
 
-def test_what_score_wrote_is_compared(files: Path, mbr_esd: Command) -> None:
+def test_what_score_wrote_is_compared(files: None, mbr_esd: Command) -> None:
     """Systems of one name are told apart by their files."""
     for name in ("old", "new"):
         mbr_esd(SCORE.replace("new.jsonl", f"{name}.jsonl"), f"--to_json {name}.json")
         mbr_esd(f"decide {name}.jsonl -o {name}.decided.jsonl --quiet")
     for ending in ("json", "jsonl", "decided.jsonl"):
-        said = mbr_esd(f"compare old.{ending} new.{ending} --fail-if-worse --table json", status=3).out
-        systems, pairs = json.loads(said)
-        found = {row["system"]: (row["score"], row["mqm"]) for row in systems["rows"]}
-        assert found == {"old": (pytest.approx(0.98), -0.5), "new": (pytest.approx(0.82), -4.5)}, ending
+        output = mbr_esd(f"compare old.{ending} new.{ending} --fail-if-worse --table json", status=3).out
+        systems, pairs = json.loads(output)
+        scores = {row["system"]: (row["score"], row["mqm"]) for row in systems["rows"]}
+        assert scores == {"old": (pytest.approx(0.98), -0.5), "new": (pytest.approx(0.82), -4.5)}, ending
         assert pairs["rows"][0]["difference"] == pytest.approx(-0.16)
 
 
-def test_a_gate_over_some_segments_says_so(files: Path, mbr_esd: Command) -> None:
+def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:
     """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
     new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')
     Path("spaces.jsonl").write_text(new.replace('", "mt"', ' ", "mt"'), encoding="utf-8")
     mbr_esd("compare old.jsonl spaces.jsonl --fail-if-worse")
     Path("other.jsonl").write_text(new.replace("source 1", "quelle 1"), encoding="utf-8")
-    said = mbr_esd("compare old.jsonl other.jsonl --fail-if-worse", status=3)
-    assert "9 common scored segments, of 20 of old and 20 of next" in said.err
+    result = mbr_esd("compare old.jsonl other.jsonl --fail-if-worse", status=3)
+    assert "9 common scored segments, of 20 of old and 20 of next" in result.err
 
 
-def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: Path) -> None:
+def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: None) -> None:
     """The reader ends at once, and the verb prints more than a pipe holds."""
     source = "".join(f"source {n}\n" for n in range(20)) * 200
     Path("src.txt").write_text(source)

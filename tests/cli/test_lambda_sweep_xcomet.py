@@ -1,4 +1,4 @@
-"""What `comet-score --to_json` writes for the real XCOMET class, with random weights, swept and calibrated as it is."""
+"""A sweep and a calibration of the JSON that `comet-score` writes for the real XCOMET class, with random weights."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ WHERE = ["--test-set", "data/made", "--lp", "en-de"]
 
 
 @pytest.mark.comet
-def test_a_sweep_and_a_calibration_of_comets_own_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+def test_a_sweep_and_a_calibration_of_comets_file(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")
-    monkeypatch.chdir(tmp_path)
-    write_folder(tmp_path / "data")
-    test_set = load_test_set(tmp_path / "data", "made", "en-de")
+    write_folder(workdir / "data")
+    test_set = load_test_set(workdir / "data", "made", "en-de")
     systems = [f"{system}.txt" for system in test_set.systems]
     texts = [test_set.sources, *([text or "" for text in test_set.outputs[system]] for system in test_set.systems)]
     for name, lines in zip(["src.txt", *systems], texts, strict=True):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    checkpoint = make_xcomet_checkpoint(workdir / "toy")
     command = (
         f"comet-score -s src.txt -t {' '.join(systems)} --to_json xcomet.json --model {checkpoint} --gpus 0 --quiet"
     )
@@ -45,9 +44,9 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
     assert len(set(confidences)) > 20
 
     rows = json.loads(mbr_esd("lambda-sweep --metric xcomet.json", *WHERE, "--table json").out)["rows"]
-    kept = [row["en-de"]["major"] + row["en-de"]["minor"] for row in rows]
-    assert kept == [sum(confidence >= threshold for confidence in confidences) for threshold in LAMBDAS]
-    assert len(set(kept)) > 2
+    counts = [row["en-de"]["major"] + row["en-de"]["minor"] for row in rows]
+    assert counts == [sum(confidence >= threshold for confidence in confidences) for threshold in LAMBDAS]
+    assert len(set(counts)) > 2
 
     table, *_ = json.loads(mbr_esd("calibrate xcomet.json", *WHERE, "--metric spans-src --table json").out)
     (row,) = (row for row in table["rows"] if (row["metric"], row["level"]) == ("xcomet", "span"))

@@ -72,8 +72,8 @@ def test_stored_scores_are_score_e_of_the_stored_spans(test_set: TestSet) -> Non
 def test_the_leaderboard_as_printed(data: Path, mbr_esd: Command) -> None:
     lines = board(data, mbr_esd, "--metric", *RULES, "BLEU chrF empty --against map,majority").splitlines()
     end = next(i for i, line in enumerate(lines) if line.startswith("leaderboard|"))
-    shown, wanted = ([one.split() for one in of if not one.startswith("--")] for of in (lines[:end], GOLDEN["printed"]))
-    assert shown == wanted
+    shown, golden = ([one.split() for one in of if not one.startswith("--")] for of in (lines[:end], GOLDEN["printed"]))
+    assert shown == golden
     signatures = dict(line.split(": ", 1) for line in lines[end:] if ": " in line)
     for rule in RULES:
         rule_name = rule if rule in ("map", "majority") else "mbr"
@@ -82,12 +82,12 @@ def test_the_leaderboard_as_printed(data: Path, mbr_esd: Command) -> None:
 
 
 def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, mbr_esd: Command) -> None:
-    found = json.loads(board(data, mbr_esd, "--table json --measures softf1 mpp-corpus"))
-    comparisons = found["comparisons"][LP]
+    table = json.loads(board(data, mbr_esd, "--table json --measures softf1 mpp-corpus"))
+    comparisons = table["comparisons"][LP]
     assert set(comparisons) == {"spa", "acc_eq", "softf1", "mpp-corpus"}
     softf1 = comparisons["softf1"]
     assert set(softf1["metrics"]) == {f"{name}-src" for name in (*RULES, "empty")}
-    rows = {row["metric"]: row[LP] for row in found["rows"]}
+    rows = {row["metric"]: row[LP] for row in table["rows"]}
     for i, better in enumerate(softf1["metrics"]):
         row = rows[better.removesuffix("-src")]
         assert row["softf1_low"] <= row["softf1"] <= row["softf1_high"]

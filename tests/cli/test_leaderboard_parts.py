@@ -40,24 +40,24 @@ def text(data: Path, mbr_esd: Command, verb: str, *words: str) -> str:
 
 
 def rows(data: Path, mbr_esd: Command, verb: str, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text(data, mbr_esd, verb, *words, "--table json"))["rows"]
-    return found
+    table: list[dict[str, Any]] = json.loads(text(data, mbr_esd, verb, *words, "--table json"))["rows"]
+    return table
 
 
 def test_precision_recall(data: Path, test_set: TestSet, mbr_esd: Command, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plot = tmp_path / "curve.png"
-    found = {row["metric"]: row for row in rows(data, mbr_esd, f"lambda-sweep --precision-recall --plot {plot}")}
+    areas = {row["metric"]: row for row in rows(data, mbr_esd, f"lambda-sweep --precision-recall --plot {plot}")}
     metric = test_set.metric("spans-src").ratings
     assert metric is not None
     predicted = metric.of(test_set.systems, test_set.segments)
     human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
     curve = precision_recall_curve(predicted, human, test_set.lengths)
-    row = found["spans (src)"]
+    row = areas["spans (src)"]
     assert row["area"] == curve.area
     assert row["all spans"]["all_recall"] == curve.points[-1].recall
     assert row["the best threshold"]["best_value"] == curve.best.value
-    assert found["flat (src)"]["area"] == 0.0
+    assert areas["flat (src)"]["area"] == 0.0
     assert plot.is_file()
     assert plot.with_suffix(".svg").is_file()
 
@@ -66,24 +66,24 @@ def test_curves_of_metrics_without_a_span_are_no_picture(data: Path, mbr_esd: Co
     pytest.importorskip("matplotlib")
     plot = tmp_path / "none.png"
     where = ["--test-set", f"{data}/wmt23", "--lp", "en-de"]
-    said = mbr_esd("lambda-sweep", *where, "--precision-recall --metric flat --plot", plot, status=1)
-    assert "flat (src)" in said.out
-    assert "no metric marks a span on a rated translation, so there is no curve to plot" in said.err
-    assert "Warning" not in said.err
+    result = mbr_esd("lambda-sweep", *where, "--precision-recall --metric flat --plot", plot, status=1)
+    assert "flat (src)" in result.out
+    assert "no metric marks a span on a rated translation, so there is no curve to plot" in result.err
+    assert "Warning" not in result.err
     assert not plot.is_file()
 
 
 def test_error_free(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
-    found = {(row["metric"], row["by"]): row for row in rows(data, mbr_esd, "leaderboard --tasks error-free")}
+    board = {(row["metric"], row["by"]): row for row in rows(data, mbr_esd, "leaderboard --tasks error-free")}
     (ratings,) = test_set.human_ratings()
     marked = [[bool(a) for a in row] for row in ratings.of(test_set.systems, test_set.segments)]
     labels = np.where(np.isnan(test_set.gold), np.nan, ~np.array(marked))
     scores = test_set.metric("noise-refA").scores
-    best = found["noise (src+ref)", "score, best"]
+    best = board["noise (src+ref)", "score, best"]
     assert best["mcc"] == error_free(labels, (scores >= best["threshold"]).astype(float)).mcc
     assert best["mcc"] >= error_free(labels, (scores >= -1).astype(float)).mcc
-    assert found["none without error", None]["accuracy"] == 1 - np.nanmean(labels)
-    assert found["flat (src)", "no span"]["recall"] == 1.0
+    assert board["none without error", None]["accuracy"] == 1 - np.nanmean(labels)
+    assert board["flat (src)", "no span"]["recall"] == 1.0
     assert "gold score of at least 0" in text(data, mbr_esd, "leaderboard --tasks error-free")
 
 
@@ -116,8 +116,8 @@ def length_names(test_set: TestSet) -> list[str]:
 
 
 def omission_board(data: Path, mbr_esd: Command) -> dict[str, dict[str, Any]]:
-    said = mbr_esd(f"leaderboard --tasks spans --test-set {data}/made --lp en-de --table json").out
-    return {row["metric"]: row for row in json.loads(said)["rows"]}
+    output = mbr_esd(f"leaderboard --tasks spans --test-set {data}/made --lp en-de --table json").out
+    return {row["metric"]: row for row in json.loads(output)["rows"]}
 
 
 def test_omissions_are_a_part_of_the_board_of_spans(tmp_path: Path, mbr_esd: Command) -> None:
@@ -136,15 +136,14 @@ def test_omissions_are_a_part_of_the_board_of_spans(tmp_path: Path, mbr_esd: Com
     # People's omissions alone change nothing.
     assert omission_board(tmp_path, mbr_esd) == before
     number = [line.split("\t")[0] for line in lines[:place]].count(system)
-    said = {s: [Annotation()] * SEGMENTS for s in SYSTEMS}
+    marked = {s: [Annotation()] * SEGMENTS for s in SYSTEMS}
     spans = [ErrorSpan(start, end, "minor", side="source") for start, end in ((1, 3), (3, 4))]
-    said[system][number] = Annotation(spans)
+    marked[system][number] = Annotation(spans)
     write_scores(layout.metric_scores("both-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    write_ratings(layout.metric_rating("both-src"), said, {s: [None] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_rating("both-src"), marked, {s: [None] * SEGMENTS for s in SYSTEMS})
     after = omission_board(tmp_path, mbr_esd)
-    mine = after["both"]
+    both = after.pop("both")
     names = ["omissions", "omission_precision", "omission_recall", "omission_f1"]
-    assert [mine[name] for name in names] == [2, 0.5, 1.0, pytest.approx(2 / 3)]
-    assert (mine["major"], mine["minor"]) == (0, 0)  # spans of the translation
-    del after["both"]
+    assert [both[name] for name in names] == [2, 0.5, 1.0, pytest.approx(2 / 3)]
+    assert (both["major"], both["minor"]) == (0, 0)  # spans of the translation
     assert {name: {k: v for k, v in row.items() if k not in names} for name, row in after.items()} == before

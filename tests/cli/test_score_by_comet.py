@@ -16,12 +16,11 @@ TRANSLATIONS = ("Das Ufer schloss.", "Er ging.", "Guten Morgen!")
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(workdir: Path) -> Path:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    monkeypatch.chdir(tmp_path)
     for name, lines in (("src.txt", SOURCES), ("mt.txt", TRANSLATIONS), ("ref.txt", TRANSLATIONS)):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path
+    return workdir
 
 
 @pytest.mark.parametrize("kind", ["xcomet", "unified", "regression"])
@@ -89,5 +88,5 @@ def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, mbr_esd: Comm
     for name in ("mt.txt", "ref.txt"):
         Path(name).write_text(f"{word * 600}\nUfer.\n", encoding="utf-8")
     references = "-r ref.txt" if kind == "regression" else ""
-    said = mbr_esd(f"score -s src.txt -t mt.txt --model {checkpoint.name}?gpus=0", references).err
-    assert "COMET cut 1 of 2 segments there" in said
+    message = mbr_esd(f"score -s src.txt -t mt.txt --model {checkpoint.name}?gpus=0", references).err
+    assert "COMET cut 1 of 2 segments there" in message

@@ -21,30 +21,29 @@ PAIRS = [("The bank closed.", "Das Ufer schloss.", ["Ufer"]), ("He left.", "Er g
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def project(workdir: Path) -> str:
     """Returns the model."""
-    monkeypatch.chdir(tmp_path)
     Path("project.xlf").write_text(XLIFF, encoding="utf-8")
     write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
     return "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=1"
 
 
 def test_a_file_comes_back_with_its_errors(project: str, mbr_esd: Command) -> None:
-    told = mbr_esd("score project.xlf -o checked.xlf --to_csv e.csv --model", project)
-    assert told.out.splitlines() == [
+    result = mbr_esd("score project.xlf -o checked.xlf --to_csv e.csv --model", project)
+    assert result.out.splitlines() == [
         "project.xlf\tSegment o/a\tscore: 0.8000",
         "project.xlf\tSegment o/b\tscore: 1.0000",
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]
-    assert "note: project.xlf: 1 unit left out (1 without source or translation), such as o/c" in told.err
-    said = Path("checked.xlf").read_text(encoding="utf-8")
-    assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in said
+    assert "note: project.xlf: 1 unit left out (1 without source or translation), such as o/c" in result.err
+    checked = Path("checked.xlf").read_text(encoding="utf-8")
+    assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in checked
     (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
     assert (row["id"], row["severity"], row["text"], row["start"]) == ("o/a", "major", "Ufer", "4")
     # Scored again, the marked file gives itself.
     mbr_esd("score checked.xlf -o again.xlf --model", project, "--quiet")
-    assert Path("again.xlf").read_text(encoding="utf-8") == said
+    assert Path("again.xlf").read_text(encoding="utf-8") == checked
 
 
 def test_no_terminal_obeys_a_units_name(project: str, mbr_esd: Command) -> None:
@@ -55,7 +54,7 @@ def test_no_terminal_obeys_a_units_name(project: str, mbr_esd: Command) -> None:
 def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -> None:
     Path("qq.xlf").write_text(XLIFF.replace('"de"', '"qq"'), encoding="utf-8")
     Path("bare.xlf").write_text(XLIFF.replace(' target-language="de"', ""), encoding="utf-8")
-    for words, said in (
+    for words, message in (
         ("project.xlf --lp en-fr", "unit o/a is en-de, not en-fr"),
         ("project.xlf -s x -t y", "has both texts; leave -s and -t out"),
         ("-s x", "give a source file with -s and translations with -t"),
@@ -66,7 +65,7 @@ def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -
         ("bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
         ("qq.xlf", "qq.xlf, unit o/a: language pair 'en-qq': unknown language code 'qq'"),
     ):
-        assert said in mbr_esd("score", words, "--model", project, status=1).err
+        assert message in mbr_esd("score", words, "--model", project, status=1).err
     mbr_esd("score bare.xlf --lp en-de --model", project, "--quiet")
     # A prompt that names no languages needs none, nor one pair of them.
     Path("prompt.txt").write_text("{source}\n{translation}", encoding="utf-8")
@@ -79,9 +78,9 @@ def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -
 
 def test_units_that_are_not_ready_are_counted(project: str, mbr_esd: Command) -> None:
     Path("project.xlf").write_text(XLIFF.replace("<target>Er", '<target state="new">Er'), encoding="utf-8")
-    told = mbr_esd("score project.xlf --model", project, "--only_system")
-    assert '2 units left out (1 without source or translation, 1 state="new")' in told.err
-    assert told.out == "project.xlf\tscore: 0.8000\n"
+    result = mbr_esd("score project.xlf --model", project, "--only_system")
+    assert '2 units left out (1 without source or translation, 1 state="new")' in result.err
+    assert result.out == "project.xlf\tscore: 0.8000\n"
     assert mbr_esd("score project.xlf --model", project, "--only_system --all").out == "project.xlf\tscore: 0.9000\n"
 
 

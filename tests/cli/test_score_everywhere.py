@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import random
-import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from tests.helpers.candidates import record
 from tests.helpers.command import Command
+from tests.helpers.pages import page_data
 
 N = 6
 ODD = [
@@ -55,11 +52,9 @@ def records(decision: dict[str, str], two_sided: bool = False) -> list[Candidate
             texts.append(render_answer(errors))
         if number == 5:
             texts[0] = "no JSON"
+        pair = f"source {number - 1} left out", f"{ODD[(number - 1) % len(ODD)]} {number - 1}" if number % 10 else ""
         form = "json-omissions" if two_sided else None
-        columns = CandidateColumns(tuple(texts), (-1.0,) * N, (False,) * N, format=form)
-        translation = f"{ODD[(number - 1) % len(ODD)]} {number - 1}" if number % 10 else ""
-        source = f"source {number - 1} left out"
-        made.append(CandidateRecord(str(number), source, translation, columns, "mt", decision))
+        made.append(record(*pair, *texts, number=number, format=form, system="mt", decision=decision))
     return made
 
 
@@ -68,13 +63,6 @@ def write(folder: Path, made: list[CandidateRecord]) -> None:
     write_records(folder / "c.jsonl", made)
     for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-
-
-def page_scores(path: Path) -> list[float]:
-    """The scores of the page's first column, stored or not."""
-    (data,) = re.findall(r"H4sI[\w+/=]{99,}", path.read_text(encoding="utf-8"))
-    column: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(data)))["columns"][0]
-    return list(column["own"])
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
@@ -86,20 +74,16 @@ def page_scores(path: Path) -> list[float]:
         {"rule": "majority", "blank": "skip"},
     ],
 )
-def test_one_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command, decision: dict[str, str], two_sided: bool
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
+def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], two_sided: bool) -> None:
     made = records(decision, two_sided)
-    write(tmp_path, made)
+    write(workdir, made)
     model = f"mbr-esd-llama?engine=replay&candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 
     expected: list[float | None] = []
     for one in made:
-        found = decide(one.candidates, one.mt, options, source=one.src)
-        expected.append(None if one.mt == "" and options.blank == "skip" else found.score)
+        decision_of = decide(one.candidates, one.mt, options, source=one.src)
+        expected.append(None if one.mt == "" and options.blank == "skip" else decision_of.score)
     numbers = [score for score in expected if score is not None]
     mean = sum(numbers) / len(numbers)
     close = [None if score is None else pytest.approx(score, abs=1e-12) for score in expected]
@@ -108,8 +92,8 @@ def test_one_score(
     assert [None if score != score else score for score in prediction.scores] == close
     assert prediction.system_score == pytest.approx(mean)
 
-    said = mbr_esd("score -s src.txt -t mt.txt --model", model, "--to_json o.json --quiet").out
-    assert f"mt.txt\tscore: {mean:.4f}\n" in said
+    output = mbr_esd("score -s src.txt -t mt.txt --model", model, "--to_json o.json --quiet").out
+    assert f"mt.txt\tscore: {mean:.4f}\n" in output
     assert [row["COMET"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))["mt.txt"]] == close
 
     mbr_esd("decide c.jsonl -o d.jsonl --quiet")
@@ -125,7 +109,7 @@ def test_one_score(
 
     for inputs in (["o.json"], ["c.jsonl"], ["d.jsonl", "c.jsonl"]):
         mbr_esd("report", *inputs, "-o page.html")
-        scores = page_scores(Path("page.html"))
+        scores = page_data(Path("page.html"))["columns"][0]["own"]
         if inputs[0] == "d.jsonl":  # decisions have no line of what is left out
             assert [score for score in scores if score is not None] == pytest.approx(numbers)
         else:

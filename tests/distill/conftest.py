@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -19,16 +18,12 @@ CHAT_TEMPLATE = (
 SENTENCE = "Der schnelle Fuchs springt über den faulen Hund."
 
 
-def _need_training() -> None:
-    for package in ("torch", "transformers", "trl", "peft", "datasets"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-new.txt has it")
-
-
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A two-layer Llama of random weights and a small byte-level tokenizer."""
-    _need_training()
+    for package in ("torch", "transformers", "trl", "peft", "datasets"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-new.txt has it")
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -70,19 +65,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def answer(word: str | None, severity: str = "major") -> str:
-    """An answer with one error, or none."""
-    error = {"error_span": word or "", "category": "accuracy", "sub_category": "x", "severity": severity}
-    return render_answer([error] if word else [])
-
-
 @pytest.fixture
 def candidates(tmp_path: Path) -> Path:
     """Candidates of a dozen segments, in three language pairs, each with a pair."""
-    texts = (*(answer(word) for word in ("Fuchs", "Hund", "faulen")), answer(None), answer(None))
-    columns = CandidateColumns(texts, (None,) * 5, (False,) * 5)
+    texts = (answer("Fuchs"), answer("Hund"), answer("faulen"), answer(), answer())
     lps = ("en-de", "ja-de", "zh-de")
-    records = [CandidateRecord(str(i), f"source {i}", SENTENCE, columns, lp=lps[i % 3]) for i in range(12)]
+    records = [record(f"source {i}", SENTENCE, *texts, number=i, lp=lps[i % 3]) for i in range(12)]
     path = tmp_path / "candidates.jsonl"
     write_records(path, records)
     return path

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,30 +34,20 @@ MT = "Der schnelle Fuchs springt über den faulen Hund."
 
 
 def answer(*spans: tuple[str, str]) -> str:
-    return render_answer(
-        [{"error_span": t, "category": "accuracy", "sub_category": "x", "severity": s} for t, s in spans]
+    kind = {"category": "accuracy", "sub_category": "x"}
+    return render_answer([{"error_span": text, **kind, "severity": severity} for text, severity in spans])
+
+
+def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool] = ()) -> CandidateRecord:
+    columns = CandidateColumns(
+        texts, tuple(logprobs) or (None,) * len(texts), tuple(truncated) or (False,) * len(texts)
     )
+    return CandidateRecord("1", "source 1", MT, columns)
 
 
-def record(
-    *texts: str,
-    logprobs: tuple[float | None, ...] | None = None,
-    name: str = "1",
-    mt: str = MT,
-    truncated: tuple[bool, ...] | None = None,
-) -> CandidateRecord:
-    columns = CandidateColumns(texts, logprobs or (None,) * len(texts), truncated or (False,) * len(texts))
-    return CandidateRecord(name, f"source {name}", mt, columns)
-
-
-def one(item: CandidateRecord) -> PreferencePair | str:
+def pair_of(item: CandidateRecord) -> Any:
+    """The pair, or the reason why there is none."""
     return preference(item, load_prompt(), CARD)
-
-
-def pair_of(item: CandidateRecord) -> PreferencePair:
-    pair = one(item)
-    assert isinstance(pair, PreferencePair)
-    return pair
 
 
 def spans(text: str, mt: str) -> Annotation:
@@ -88,13 +80,13 @@ def test_pairs_are_those_of_the_paper_read_plainly() -> None:
     rng = random.Random(5)
     words = MT.rstrip(".").split()
     some = 0
-    for number in range(120):
+    for _ in range(120):
         texts = [
             answer(*((w, rng.choice(("major", "minor"))) for w in rng.sample(words, rng.choice((0, 1, 1, 2)))))
             for _ in range(rng.randint(1, 9))
         ]
-        item = record(*texts, logprobs=tuple(rng.choice((-1.0, -2.0, -3.0)) for _ in texts), name=str(number))
-        pair, expected = one(item), plain_reading(item)
+        item = record(*texts, logprobs=[rng.choice((-1.0, -2.0, -3.0)) for _ in texts])
+        pair, expected = pair_of(item), plain_reading(item)
         if expected is None:
             assert pair in (ONE_ANNOTATION, EQUAL_UTILITY)
             continue
@@ -108,17 +100,17 @@ def test_pairs_are_those_of_the_paper_read_plainly() -> None:
 
 def test_ties_go_to_the_likelier_then_to_the_first() -> None:
     a, b = answer(("Fuchs", "major")), answer(("Hund", "major"))
-    reworded = answer(("Fuchs", "major")).replace('"x"', '"y"')  # the same annotation in other words
+    reworded = a.replace("accuracy", "style")  # the same annotation in other words
     assert pair_of(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0))).rejected == reworded
     assert pair_of(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0))).rejected == a
 
 
 def test_segments_without_a_preference_say_why() -> None:
     a = answer(("Fuchs", "major"))
-    assert one(record(a, a, a)) == ONE_ANNOTATION
+    assert pair_of(record(a, a, a)) == ONE_ANNOTATION
     # Two different annotations have the same mean similarity to each other and themselves.
-    assert one(record(a, answer(("Hund.", "major")))) == EQUAL_UTILITY
-    assert one(record("no JSON", a, truncated=(False, True))) == NO_VALID
+    assert pair_of(record(a, answer(("Hund.", "major")))) == EQUAL_UTILITY
+    assert pair_of(record("no JSON", a, truncated=(False, True))) == NO_VALID
 
 
 def test_invalid_candidates_are_neither_chosen_nor_rejected() -> None:
@@ -133,8 +125,7 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
     for source in range(sources):
         for system in range(systems):
             texts = [answer((w, "major")) for w in rng.sample(MT.rstrip(".").split(), 3)] + [answer()] * 2
-            name, none = f"{source}-{system}", (None,) * 5
-            items.append(CandidateRecord(name, f"s{source}", MT, CandidateColumns(tuple(texts), none, (False,) * 5)))
+            items.append(replace(record(*texts), id=f"{source}-{system}", src=f"s{source}"))
     return items
 
 
@@ -142,9 +133,7 @@ def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
     sources = [record.src for record in corpus()]
     held = held_out(sources, "source")
     assert held.count(True) == 8
-    assert not {s for s, h in zip(sources, held, strict=True) if h} & {
-        s for s, h in zip(sources, held, strict=True) if not h
-    }
+    assert len(set(zip(sources, held, strict=True))) == len(set(sources))
     assert held_out(sources[::-1], "source") == held[::-1]
     assert held_out(sources, "random").count(True) == 8
     assert held_out(["a", "a"], "random").count(True) == 1
@@ -179,7 +168,7 @@ def test_no_pairs_is_an_error_with_the_reason() -> None:
             make_pairs([record(a, answer())], load_card(name))
 
 
-def test_a_row_is_a_conversation_with_the_question_that_was_asked() -> None:
+def test_a_row_is_a_conversation_with_the_question() -> None:
     pair = pair_of(replace(corpus()[0], lp="en-de"))
     row = pair.row().content
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]

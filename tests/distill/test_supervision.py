@@ -61,8 +61,8 @@ def test_selection_is_mostly_erroneous_and_deterministic() -> None:
     limits = Limits(examples=100, clean_share=0.2)
     chosen = select(items, CARD, limits)
     assert len(chosen.rows) == 100
-    said = [row.content["completion"][0]["content"] for row in chosen.rows]
-    assert chosen.clean == 20 == said.count('{"errors": []}')
+    answers = [row.content["completion"][0]["content"] for row in chosen.rows]
+    assert chosen.clean == 20 == answers.count('{"errors": []}')
     assert chosen == select(items[::-1], CARD, limits)
     assert len(select(items[200:], CARD, Limits(clean_share=None)).rows) == 200
     row = chosen.rows[0].content
@@ -91,10 +91,10 @@ def record(number: int, *annotations: Annotation) -> CandidateRecord:
 
 def test_what_the_rule_chooses_is_learnt() -> None:
     records = [record(0, ERROR, ERROR, NONE), record(1), *(record(i, NONE, NONE, ERROR) for i in range(2, 9))]
-    found = choices(records, CARD)
-    assert [item.source for item in found] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
-    assert [len(item.annotation) for item in found] == [1] + [0] * 7
-    assert found[0].lp == "en-de"
+    chosen = choices(records, CARD)
+    assert [item.source for item in chosen] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
+    assert [len(item.annotation) for item in chosen] == [1] + [0] * 7
+    assert chosen[0].lp == "en-de"
     assert choices([record(0, ERROR, NONE, NONE)], load_card("mbr-esd-llama?rule=majority"))[0].annotation == NONE
     with pytest.raises(InputError, match="no segment has a valid candidate; segment '1'"):
         choices([record(1)], CARD)

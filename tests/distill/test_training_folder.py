@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from mbr_esd_metric import load_metric
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.files.records import read_candidates, write_records
 from mbr_esd_metric.metric.cards import load_card
@@ -44,9 +48,7 @@ def pairs(tiny_model: Path, candidates: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def parsed(method: str, config: Path, *arguments: str) -> Any:
-    """What TRL's own script reads from the configuration: of the script, the trainer, the model, the mixture."""
-    import importlib
-
+    """TRL's own script, and what it reads from the configuration: of script, trainer, model and mixture."""
     script = importlib.import_module(f"trl.scripts.{method}")
     return script, script.make_parser().parse_args_and_config(["--config", str(config), *arguments])
 
@@ -122,8 +124,6 @@ def test_no_answer_is_cut(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["dpo", "dpo-lora"])
 def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs: Path, name: str) -> None:
-    import shutil
-
     import torch
     from safetensors.torch import load_file
 
@@ -141,8 +141,6 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs
     trl("dpo", config, *more, "--resume_from_checkpoint", str(result / "checkpoint-5"))
     for key, value in load_file(weights).items():
         torch.testing.assert_close(value, whole[key])
-    from mbr_esd_metric import load_metric
-
     card = f"{result}?engine=transformers&store={pairs / 's.sqlite'}&max_tokens=8&invalid=empty"
     assert len(load_metric(card).predict([{"src": "a", "mt": "Der Hund"}], progress_bar=False).scores) == 1
 
@@ -179,11 +177,9 @@ def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Pat
     assert lines(folder / "train.jsonl")[0]["prompt"][0]["content"].startswith("source ")
 
 
-def test_language_pairs_are_those_of_the_files_or_given(
+def test_language_pairs_are_those_of_the_files_or_of_the_option(
     candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dataclasses import replace
-
     plain = tmp_path / "plain.jsonl"
     write_records(plain, [replace(record, lp=None, src=f"b {record.src}") for record in read_candidates(candidates)])
     folder = tmp_path / "pairs"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import random
+import re
 import shutil
 import time
 from pathlib import Path
@@ -22,6 +25,13 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--js-flags=--expose-gc", "--enable-precise-memory-info"),
 )
+
+
+def page_data(path: Path) -> dict[str, Any]:
+    """The data in a page of `mbr-esd report`."""
+    (packed,) = re.findall(r"H4sI[\w+/=]{99,}", path.read_text(encoding="utf-8"))
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))
+    return data
 
 
 def browser(profile: Path) -> Any:

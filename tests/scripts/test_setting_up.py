@@ -29,7 +29,7 @@ def chosen(folder: Path, lowest: int, highest: int, **environment: str) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("there", "bounds", "environment", "expected", "said"),
+    ("there", "bounds", "environment", "expected", "message"),
     [
         ({"bin/python3": 13}, (10, 14), {}, "python3", ""),
         ({"bin/python3": 13, "bin/python3.12": 12}, (10, 12), {}, "python3.12", "as python3 is no Python 3.10 to 3.12"),
@@ -44,14 +44,14 @@ def test_an_interpreter_that_fits_is_taken_or_a_line_says_what_to_do(
     bounds: tuple[int, int],
     environment: dict[str, str],
     expected: str,
-    said: str | None,
+    message: str | None,
 ) -> None:
     names = ["bin/python3", *(f"bin/python3.{minor}" for minor in range(10, 15))]  # hides the machine's own
     for name, minor in (dict.fromkeys(names, 9) | there).items():
         interpreter(tmp_path, name, f"3.{minor}")
     status, python, line = chosen(tmp_path, *bounds, **environment)
     assert (status, python) == (0 if expected else 3, expected.format(tmp_path))
-    assert said is None or (said in line if said else line == "")
+    assert message is None or (message in line if message else line == "")
     assert len(line.splitlines()) <= 1
 
 
