@@ -145,7 +145,7 @@ def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASU
 
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.scored import missing_notes, stored_metrics
+    from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of, missing_notes
     from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 
@@ -161,7 +161,7 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     )
     sets = []
     for test_set in test_sets:
-        metrics = stored_metrics(test_set, names, args.raters)
+        metrics = metric_set_of(test_set, names, args.raters)
         sets.append(replace(metrics, notes=(*metrics.notes, *missing_notes(test_set))))
     with progress_bar("testing", bar_format="{l_bar}{bar}| {elapsed}, {remaining} left", delay=0.1) as bar:
 
@@ -174,7 +174,7 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 
 def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
+    from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
     from mbr_esd_metric.metaeval.score_statistics import evaluate, score_statistic
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.leaderboard_table import correlation_table
@@ -182,7 +182,7 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
     statistic_names = args.statistics or _STATISTICS
     exact = args.spa == "exact" and "spa" in statistic_names
     statistics = [score_statistic(name) for name in statistic_names]
-    sets = [scored(test_set, names) for test_set in test_sets]
+    sets = [scored_set_of(test_set, names) for test_set in test_sets]
     notes: list[str] = exact_notes(exact)
     for test_set, one in zip(test_sets, sets, strict=True):
         notes += one.notes
@@ -197,12 +197,12 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
 
 
 def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.scored import missing_notes, scored
+    from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
     from mbr_esd_metric.metaeval.score_statistics import clusters, overall, testable, wmt_tasks
     from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.leaderboard_table import overall_table
 
-    sets = [scored(test_set, names) for test_set in test_sets]
+    sets = [scored_set_of(test_set, names) for test_set in test_sets]
     tasks = wmt_tasks(year, sets)
     exact = args.spa == "exact"
     notes = [note for one in sets for note in one.notes]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.scored import missing_notes
+from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.evaluation import (

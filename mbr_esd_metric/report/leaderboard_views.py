@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.scored import stored_metrics
+from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.elicit.words import word_count
@@ -187,7 +187,7 @@ def breakdown_table(
     Statistics of scores come before the measures of error spans; metrics by full or base names, none for all.
     """
     names = [*statistics, *measuring.measures]
-    data = stored_metrics(test_set, metrics, measuring.raters)
+    data = metric_set_of(test_set, metrics, measuring.raters)
     if by == "length":
         labels = length_labels(words_of_translations(test_set))
     else:

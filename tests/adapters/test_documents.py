@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric.adapters.documents import Checked, Document, read_document
+from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
 from mbr_esd_metric.adapters.documents.markup import Content
 from mbr_esd_metric.adapters.documents.table import write_errors
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -80,24 +80,21 @@ def _mark(document: Document, output: Path, *annotations: Annotation, **words: s
 
 
 def test_texts_are_without_markup(tmp_path: Path) -> None:
-    one = _read(tmp_path, "p.xlf", ONE)
-    assert [(unit.id, unit.source, unit.translation) for unit in one.units] == [
-        ("a.html/1", "Click the button & go", "Klick auf den Knöpf <& ab"),
-        ("a.html/4", "Yes", "Ja"),
-    ]
+    one, pair = _read(tmp_path, "p.xlf", ONE), ("en", "de")
+    assert one.units == (
+        TranslationUnit("a.html/1", "Click the button & go", "Klick auf den Knöpf <& ab", ("en-US", "de-DE"), "a.html"),
+        TranslationUnit("a.html/4", "Yes", "Ja", ("en-US", "de-DE"), "a.html"),
+    )
     assert one.empty == ("a.html/2", "a.html/3")
-    assert one.units[0].languages == ("en-US", "de-DE")
-    two = _read(tmp_path, "p.xliff", TWO)
-    assert [(unit.id, unit.translation) for unit in two.units] == [("f1/u1/s1", "Eins zwei."), ("f1/u1/s2", "Drei.")]
-    assert two.units[0].languages == ("en", "de")
-    tmx = _read(tmp_path, "m.tmx", TMX)
-    assert [(unit.source, unit.translation) for unit in tmx.units] == [("The house", "Das Haus")]
-    assert tmx.units[0].languages == ("en", "de")
-    table = _read(tmp_path, "t.tsv", TSV)
-    assert [(u.id, u.source, u.translation, u.languages) for u in table.units] == [
-        ("7", "A dog", "Ein Hund", ("en", "de")),
-        ("8", "A cat", "", ("en", "de")),
-    ]
+    assert _read(tmp_path, "p.xliff", TWO).units == (
+        TranslationUnit("f1/u1/s1", "One two.", "Eins zwei.", pair, "f1"),
+        TranslationUnit("f1/u1/s2", "Three.", "Drei.", pair, "f1"),
+    )
+    assert _read(tmp_path, "m.tmx", TMX).units == (TranslationUnit("a", "The house", "Das Haus", pair),)
+    assert _read(tmp_path, "t.tsv", TSV).units == (
+        TranslationUnit("7", "A dog", "Ein Hund", pair),
+        TranslationUnit("8", "A cat", "", pair),
+    )
     assert _read(tmp_path, "t.csv", "source,target\n,Ein Hund\nA dog,Ein Hund\n").empty == ("1",)
 
 

@@ -112,12 +112,6 @@ def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
     ]
 
 
-def test_neutral_and_unknown_severities_have_no_penalty(tmp_path: Path) -> None:
-    data = read(tmp_path, *(f"A|d|1|1|r1|s|<v>t</v>|Style|{severity}" for severity in ("Neutral", "Trivial")))
-    assert (data.ratings[0].score(), len(data.ratings[0].annotation)) == (0, 0)
-    assert [item.reason for item in data.left_out] == ["severity 'trivial': has no penalty"]
-
-
 @pytest.mark.parametrize(
     ("category", "severity", "score"),
     [
@@ -125,10 +119,15 @@ def test_neutral_and_unknown_severities_have_no_penalty(tmp_path: Path) -> None:
         ("Fluency/Punctuation", "Major", -5),
         ("Non-translation!", "Major", -25),
         ("Accuracy/Addition", "critical", -5),
+        ("Style", "Neutral", 0),
+        ("Style", "Trivial", 0),
     ],
 )
 def test_gold_scores_weigh_as_google_does(tmp_path: Path, category: str, severity: str, score: float) -> None:
-    assert read(tmp_path, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}").ratings[0].score() == score
+    data = read(tmp_path, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}")
+    assert (data.ratings[0].score(), len(data.ratings[0].annotation)) == (score, score != 0)
+    notes = ["severity 'trivial': has no penalty"] if severity == "Trivial" else []
+    assert [item.reason for item in data.left_out] == notes
 
 
 def test_gold_scores_have_no_floor_and_count_every_row(tmp_path: Path) -> None:

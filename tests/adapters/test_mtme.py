@@ -16,8 +16,8 @@ from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metri
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
@@ -129,7 +129,7 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
         files.write_scores(layout.metric_scores(name, "seg"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
-    sets = (stored_metrics(load_test_set(tmp_path, "wmt24", "en-de")), metrics_of(EvalSet()))
+    sets = (metric_set_of(load_test_set(tmp_path, "wmt24", "en-de")), metrics_of(EvalSet()))
     stored, bridged = (compute_leaderboard("wmt24", [one], LeaderboardSettings(draws=20)) for one in sets)
     assert stored.rows == bridged.rows
     assert stored.human == bridged.human

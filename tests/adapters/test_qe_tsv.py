@@ -54,12 +54,6 @@ def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     assert "3 ratings" in report
 
 
-def test_seven_fields_say_their_language_pair(tmp_path: Path) -> None:
-    (only,) = read_qe(write(tmp_path, "test.tsv.gz", LAST))
-    assert (only.lp, only.segment, only.source) == ("en-ru", "0", "dog")
-    assert only.annotation.key == ((0, 3, "minor"),)
-
-
 def test_other_files_are_not_taken_for_these(tmp_path: Path) -> None:
     assert is_qe(HEADER)
     assert is_qe(LAST[0])
@@ -109,8 +103,11 @@ def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str
         read_qe(path)
 
 
-def test_rows_of_one_of_several_language_pairs(tmp_path: Path) -> None:
+def test_seven_fields_say_their_language_pair(tmp_path: Path) -> None:
     path = write(tmp_path, "two-en-ru.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
+    (first, second) = read_qe(path)
+    assert (first.lp, first.segment, first.source) == ("en-ru", "0", "dog")
+    assert (first.annotation.key, second.lp) == (((0, 3, "minor"),), "en-de")
     data = read_qe(path, "en-de")
     assert [rating.lp for rating in data] == ["en-de"]
     assert [note.reason for note in data.left_out] == ["row of another language pair"]

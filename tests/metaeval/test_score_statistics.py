@@ -112,13 +112,13 @@ def test_what_cannot_be_computed_is_refused() -> None:
 
 def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.scored import scored
+    from mbr_esd_metric.adapters.wmt.metric_sets import scored_set_of
 
     folder = os.environ.get("MBR_ESD_WMT")
     if folder is None or not (Path(folder) / "wmt23").is_dir():
         pytest.skip("needs WMT23's data of mt-metrics-eval; name the folder of its test sets in MBR_ESD_WMT")
     names = sorted({name.removesuffix("[noref]") for name in GOLDEN["metrics"]})
-    lps = [scored(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
+    lps = [scored_set_of(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
     scores = overall(wmt_tasks("wmt23", lps), lps)
     assert len(scores.overall) == len(GOLDEN["metrics"])
     for (name, uses_reference), value in scores.overall.items():

@@ -43,15 +43,13 @@ def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
         capsys.readouterr()
         status = 0
         try:
-            getattr(module, f"{name}_command")()
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 1
-        except BaseException as error:
             try:
+                getattr(module, f"{name}_command")()
+            except (Exception, KeyboardInterrupt) as error:
                 sys.excepthook(type(error), error, error.__traceback__)
                 status = 1
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else 1
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
         written = capsys.readouterr()
         return Outcome(status, written.out, written.err)
 

@@ -81,16 +81,12 @@ def test_fates() -> None:
         assert rating.added == added
 
 
-def test_times_of_all_visits_count_and_a_pause_at_most_a_minute() -> None:
+def test_times_of_all_visits_since_a_reset_count_and_a_pause_at_most_a_minute() -> None:
     made = _made()
     again = ratings_of(made, _log(made, [], 2.0, 1000.0), _log(made, [], 5.0, score=30))
     (rating,) = again.ratings
     assert (rating.seconds, rating.score) == (2.0 + 61.0 + 5.0, 30)
     assert again.left_out == {"answer that the same person gave anew: the last one counts": 1}
-
-
-def test_a_reset_forgets() -> None:
-    made = _made()
     reset = {"user_id": "anna", "annotation": "__RESET__"}
     assert ratings_of(made, _log(made, [], 2.0), reset).ratings == ()
     (rating,) = ratings_of(made, _log(made, [], 2.0), reset, _log(made, [], 3.0)).ratings

@@ -220,13 +220,6 @@ def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Pa
     assert sum(len(a or ()) for s in test_set.systems for a in merged.annotations[s]) == 3811
 
 
-def test_real_biomedical_set_imports(bio_mqm: Path, tmp_path: Path) -> None:
-    done, test_set = imported(tmp_path, *read_mqm(bio_mqm), rename={"reference": "refA"})
-    assert "refA" in done.references
-    assert test_set.segments == done.segments
-    assert np.isfinite(test_set.gold).sum() > 4000
-
-
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
     row = {"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "src": "A dog barks.", "errors": []}
     path = tmp_path / "r.jsonl"

@@ -14,8 +14,8 @@ from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, loa
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.meta_info import ESA_TEST_SETS, SystemChoice, info_of, preferred_gold
+from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.scored import stored_metrics
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from tests.helpers.wmt_folder import write_texts
@@ -250,7 +250,7 @@ def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     test_set = load(folder, reference="refB")
     assert test_set.metric_names() == ("good-src",)
     assert test_set.left_out()["BLEU-refA"].startswith("BLEU-refA is left out in en-de: it uses refA")
-    notes = stored_metrics(load(folder, reference="refB", choice=SystemChoice(human="none"))).notes
+    notes = metric_set_of(load(folder, reference="refB", choice=SystemChoice(human="none"))).notes
     assert any("it uses refA, and the standard reference is refB" in note for note in notes)
     assert any("old-src is left out" in note for note in notes)
 

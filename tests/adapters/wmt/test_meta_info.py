@@ -11,15 +11,10 @@ from mbr_esd_metric.adapters.wmt.meta_info import Status, metric_status
     ("test_set", "name", "status"),
     [
         ("wmt24", "XCOMET", "primary"),
-        ("wmt24", "BLEU", "baseline"),
         ("wmt24", "MetricX-24", "contrastive"),
-        ("wmt25", "spBLEU", "baseline"),
         ("wmt23.sent", "COMET", "baseline"),
         # Before wmt23 the task does not tell baselines from primary submissions.
-        ("wmt22", "BLEU", "primary"),
-        ("wmt21.tedtalks", "cushLEPOR(LM)", "primary"),
-        ("wmt21.news", "RoBLEURT", "primary"),
-        ("made", "BLEU", None),
+        ("wmt21.tedtalks", "BLEU", "primary"),
         ("wmt26", "BLEU", None),
     ],
 )

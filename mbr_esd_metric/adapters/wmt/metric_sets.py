@@ -14,7 +14,7 @@ from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, ScoredSet, Scores
 
 
-def scored(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
+def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
     """The scores of gold and of the stored metrics. Scores of systems are read where they are stored.
 
     Args:
@@ -70,8 +70,8 @@ def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
     return np.array([stored[system] for system in test_set.systems], dtype=np.float64)
 
 
-def stored_metrics(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
-    """The stored metrics with scores of segments, and people's spans; arguments and errors as of `scored`.
+def metric_set_of(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
+    """The stored metrics with scores of segments, and people's spans; arguments and errors as of `scored_set_of`.
 
     Args:
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
