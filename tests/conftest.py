@@ -36,7 +36,6 @@ SLOW = {
     "test_faults_lose_and_double_nothing",
     "test_miniature.py",
     "test_model_class.py",
-    "test_transformers_resume.py",
 }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterable
+from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats.json import output_grammar, output_schema
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
+from tests.helpers.chat_server import FakeServer
 
 MODEL = "test-model"
 QUICK = RetryPolicy(timeout=4.0, first_wait=0.01, longest_wait=0.05, tries=12)
@@ -30,12 +32,21 @@ def engine(*urls: str, model: str = MODEL, concurrency: int = 16, policy: RetryP
 
 def collect(parts: Iterable[Generated]) -> dict[tuple[str, int], Candidate]:
     """Every sample by key and index; fails on one that comes twice."""
-    found: dict[tuple[str, int], Candidate] = {}
+    samples: dict[tuple[str, int], Candidate] = {}
     for part in parts:
         for index, sample in enumerate(part.samples, part.first):
-            assert (part.key, index) not in found, "a candidate came twice"
-            found[part.key, index] = sample
-    return found
+            assert (part.key, index) not in samples, "a candidate came twice"
+            samples[part.key, index] = sample
+    return samples
+
+
+def sampled(
+    server: FakeServer, *of: int, url: str = "", policy: RetryPolicy = QUICK, **options: Any
+) -> dict[tuple[str, int], Candidate]:
+    """The samples of `requests(*of)` from a server in its dialect, asked at another address if one is given."""
+    place: dict[str, Any] = {"server": (url or server.url,), "dialect": server.dialect, "concurrency": 8}
+    asking = ServerEngine(EngineOptions(server.model, **place | options), policy)
+    return collect(asking.generate(requests(*of), Sampling()))
 
 
 def closed_port() -> str:

@@ -7,6 +7,7 @@ has none gives new candidates each time.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import itertools
 import json
@@ -15,7 +16,8 @@ import re
 import threading
 import time
 from collections import Counter
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -59,11 +61,21 @@ def refused(dialect: str, body: dict[str, Any]) -> str | None:
     if dialect in ("openai", "plain") and body.get("reasoning_effort") not in (None, "none") and "temperature" in body:
         return "Unsupported parameter: 'temperature' is not supported with this model."
     if dialect == "openai":
-        asked = body["response_format"]
-        if asked["type"] != "json_schema" or asked["json_schema"]["strict"] is not True:
+        form = body["response_format"]
+        if form["type"] != "json_schema" or form["json_schema"]["strict"] is not True:
             return "Invalid parameter: response_format"
-        return _not_strict(asked["json_schema"]["schema"])
+        return _not_strict(form["json_schema"]["schema"])
     return None
+
+
+def first_two(change: Callable[[dict[str, Any]], object]) -> Callable[[Any, int], None]:
+    """The function for `FakeServer.spoil` that changes the first two replies."""
+
+    def spoil(reply: Any, number: int) -> None:
+        if number <= 2:
+            change(reply)
+
+    return spoil
 
 
 def _not_strict(schema: dict[str, Any]) -> str | None:
@@ -74,7 +86,7 @@ def _not_strict(schema: dict[str, Any]) -> str | None:
         return None
     if schema.get("additionalProperties") is not False or sorted(schema["required"]) != sorted(schema["properties"]):
         return "Invalid schema for response_format: every key is required, and no other allowed"
-    return next((said for inner in schema["properties"].values() if (said := _not_strict(inner))), None)
+    return next(filter(None, map(_not_strict, schema["properties"].values())), None)
 
 
 class _Server(ThreadingHTTPServer):
@@ -136,8 +148,7 @@ class FakeServer(LocalServer):
         delay: seconds that a reply takes.
         turned_away: requests that are answered with 429 first.
         retry_after: what such an answer says of the time to wait, if anything.
-        spoil: changes a reply before it is sent, given the number of the request.
-        headers: of every reply to a request for candidates.
+        spoil: changes a reply before it is sent, given the number of the request, or returns another one.
         slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
         bodies, arrivals: of each request for candidates, and the time when it came.
         keys: what each request of any kind had as Authorization.
@@ -157,7 +168,6 @@ class FakeServer(LocalServer):
     turned_away: int = 0
     retry_after: str | None = None
     spoil: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
     slots: int | None = None
 
     def __post_init__(self) -> None:
@@ -195,8 +205,8 @@ class FakeServer(LocalServer):
                     return self.reply(429, {"error": {"message": "slow down"}}, wait)
                 status, value = outer.complete(body)
                 if outer.spoil is not None:
-                    value = outer.spoil(value, number)
-                self.reply(status, value, outer.headers)
+                    value = outer.spoil(value, number) or value
+                self.reply(status, value)
 
         self.listen(Handler)
 
@@ -220,14 +230,13 @@ class FakeServer(LocalServer):
         self.bodies.append(body)
         if body["model"] != self.model:
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
-        if said := refused(self.dialect, body):
-            return 400, {"error": {"message": said, "type": "invalid_request_error", "param": None, "code": None}}
-        if self.refuse:
-            return 400, {"error": {"message": self.refuse, "code": 400}}
+        message = refused(self.dialect, body) or self.refuse
         if len(prompt) > self.context:
-            return 400, {"error": {"message": f"This model's maximum context length is {self.context} tokens."}}
+            message = f"This model's maximum context length is {self.context} tokens."
         if n > self.most:
-            return 400, {"error": {"message": f"n must be at most {self.most}, got {n}"}}
+            message = f"n must be at most {self.most}, got {n}"
+        if message:
+            return 400, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
         seed = body.get("options", body).get("seed")
         drawn = [answer(prompt, next(self._drawn) if seed is None else seed + i) for i in range(min(n, self.short))]
         tokens = sum(len(logprobs) for _, logprobs, _ in drawn)
@@ -235,16 +244,11 @@ class FakeServer(LocalServer):
             ((text, _, cut),) = drawn
             return 200, {
                 "model": self.model,
-                "created_at": "2026-11-22T08:00:00.000000000Z",
                 "message": {"role": "assistant", "content": self._written(text)},
                 "done": True,
                 "done_reason": "length" if cut else "stop",
-                "total_duration": 400,
-                "load_duration": 100,
                 "prompt_eval_count": len(prompt) // 4,
-                "prompt_eval_duration": 100,
                 "eval_count": tokens,
-                "eval_duration": 200,
             }
         choices = []
         for index, (text, logprobs, cut) in enumerate(drawn):
@@ -257,18 +261,8 @@ class FakeServer(LocalServer):
                     "finish_reason": "length" if cut else "stop",
                 }
             )
-        return 200, {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": self.model,
-            "choices": choices,
-            "usage": {
-                "prompt_tokens": len(prompt) // 4,
-                "completion_tokens": tokens,
-                "total_tokens": len(prompt) // 4 + tokens,
-            },
-        }
+        usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": tokens}
+        return 200, {"object": "chat.completion", "model": self.model, "choices": choices, "usage": usage}
 
     def _written(self, text: str) -> str:
         """A text as a server of the dialect spells it."""
@@ -285,7 +279,8 @@ class FaultyProxy(LocalServer):
     Faults: the connection dropped before the request is passed on, dropped after the server has done the work, 500, 429
     with Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), HTML with the
     status 200, a stall, a reply that drips for longer than the client waits. They take turns, so that nine faults are
-    one of each. Two that end a run come only where they are named: a "redirect" to another host, and a "flood".
+    one of each. Those that end a run come only where they are named: a "redirect" to another host, a "flood", and a
+    "packed" reply.
     """
 
     FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "html", "stall", "drip")
@@ -319,6 +314,8 @@ class FaultyProxy(LocalServer):
                     self.reply(200, b"<html><body>Please log in</body></html>", {"Content-Type": "text/html"})
                 elif fault == "redirect":
                     self.reply(307, b"", {"Location": "http://elsewhere.example/v1/chat/completions"})
+                elif fault == "packed":
+                    self.reply(200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"})
                 elif fault == "flood":
                     self.flood()
                 else:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
@@ -19,7 +18,9 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment
+from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests, sampled
 from tests.helpers.chat_server import FakeServer
 
 
@@ -38,15 +39,13 @@ def test_every_setting_is_sent() -> None:
 def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
     left = threading.Event()
 
-    def spoil(value: Any, number: int) -> Any:
+    def spoil(value: Any, number: int) -> None:
         if number > 16:  # at most 16 more are sent after the first 16
             left.wait(60)
-        return value
 
     with FakeServer(MODEL, spoil=spoil) as server:
-        running = engine(server.url, policy=dataclasses.replace(QUICK, timeout=60)).generate(
-            requests(20, 32), Sampling()
-        )
+        patient = engine(server.url, policy=dataclasses.replace(QUICK, timeout=60))
+        running = patient.generate(requests(20, 32), Sampling())
         first = next(running)
         running.close()
         left.set()
@@ -57,11 +56,11 @@ def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
 
 def test_a_server_that_takes_or_gives_few_samples_is_asked_for_the_rest() -> None:
     with FakeServer(MODEL) as server:
-        whole = collect(engine(server.url).generate(requests(2, 20), Sampling()))
+        whole = sampled(server, 2, 20)
     with FakeServer(MODEL, most=3) as server:
-        assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
+        assert sampled(server, 2, 20) == whole
     with FakeServer(MODEL, short=6) as server:
-        assert collect(engine(server.url).generate(requests(2, 20), Sampling())) == whole
+        assert sampled(server, 2, 20) == whole
         assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
 
 
@@ -74,86 +73,73 @@ def test_a_server_gets_what_it_can_work_on_or_what_the_run_says(
 ) -> None:
     """One sample a request, so that each is stored when it is done; one request may wait, and no more."""
     with FakeServer(MODEL, dialect="llamacpp", slots=slots, delay=0.05) as server:
-        options = EngineOptions(model=MODEL, server=(server.url,), dialect="llamacpp", concurrency=concurrency)
-        found = collect(ServerEngine(options, QUICK).generate(requests(12, 20), Sampling()))
-        assert len(found) == 240
+        samples = sampled(server, 12, 20, concurrency=concurrency)
         assert max(body["n"] for body in server.bodies) == n
         assert server.busiest in busiest
-        plain = collect(engine(server.url).generate(requests(12, 20), Sampling()))
-    assert {key: sample.text for key, sample in found.items()} == {key: sample.text for key, sample in plain.items()}
+        plain = sampled(server, 12, 20, concurrency=16)
+    assert len(samples) == 240
+    assert {key: one.text for key, one in samples.items()} == {key: one.text for key, one in plain.items()}
 
 
-def test_each_further_try_waits_twice_as_long() -> None:
+@pytest.mark.parametrize(
+    ("retry_after", "least"), [(None, (0.05, 0.1, 0.2, 0.2, 0.2)), ("soon", (0.05,)), ("0.4", (0.4,))]
+)
+def test_each_further_try_waits_twice_as_long_or_as_the_server_says(
+    retry_after: str | None, least: tuple[float, ...]
+) -> None:
     policy = RetryPolicy(timeout=4.0, first_wait=0.1, longest_wait=0.4, tries=12)
-    with FakeServer(MODEL, turned_away=5) as server:
-        list(engine(server.url, policy=policy).generate(requests(1, 1), Sampling()))
-    waits = [later - earlier for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)]
-    for failures, (wait, most) in enumerate(zip(waits, (0.1, 0.2, 0.4, 0.4, 0.4), strict=True), 1):
-        assert most / 2 <= wait < most + 2, "a slow machine may add to it"
-        assert most / 2 <= policy.wait(failures) <= most
-
-
-@pytest.mark.parametrize(("said", "waited"), [("0.4", 0.4), ("soon", 0.0)])
-def test_a_server_that_says_when_to_come_back_is_asked_then(said: str, waited: float) -> None:
-    """An answer that is no number is as none."""
-    with FakeServer(MODEL, turned_away=1, retry_after=said) as server:
-        list(engine(server.url).generate(requests(1, 1), Sampling()))
-    first, second = server.arrivals
-    assert waited <= second - first < waited + 2
+    with FakeServer(MODEL, turned_away=len(least), retry_after=retry_after) as server:
+        sampled(server, 1, 1, policy=policy)
+    waits = np.diff(server.arrivals)
+    assert np.all(waits >= least)
+    assert np.all(waits < np.multiply(least, 2) + 2), "a slow machine may add to it"
 
 
 @pytest.mark.parametrize("how", ["option", "environment"])
-def test_the_address_is_taken_from_option_and_environment(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for file in ("src", "mt"):
-        (tmp_path / file).write_text("".join(f"{file} {i}\n" for i in range(12)))
+def test_the_address_is_taken_from_option_and_environment(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_name(load_card("mbr-esd-demo").engine_options("server"))
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store"))
     with FakeServer(model) as one, FakeServer(model) as two:
         both = f"{one.url}, {two.url}"
         monkeypatch.setenv("MBR_ESD_SERVER", both if how == "environment" else closed_port())
-        given = f"&server={both.replace(' ', '')}" if how == "option" else ""
-        files = ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-        assert main(["score", *files, "--model", f"mbr-esd-demo?engine=server{given}", "--quiet"]) == 0
+        name = "mbr-esd-demo?engine=server&store=:memory:" + (f"&server={both}" if how == "option" else "")
+        annotate(load_card(name), [Segment(f"src {i}", f"mt {i}", f"segment {i}") for i in range(12)])
     assert min(len(one.bodies), len(two.bodies)) > 0
     assert len(one.bodies) + len(two.bodies) == 12
 
 
-def test_a_wrong_model_name_lists_what_is_served() -> None:
-    with FakeServer("org/right-model") as server:
-        with pytest.raises(EngineError, match=r"does not serve 'org/wrong'; it serves 'org/right-model'.*model=NAME"):
-            engine(server.url, model="org/wrong")
-        options = EngineOptions(model="org/wrong", server=(server.url,))
-        assert "org/right-model" in str(ServerEngine.problem(options))
-        assert ServerEngine.problem(dataclasses.replace(options, model="org/right-model")) is None
-
-
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         ("Invalid grammar: structured_outputs.regex", "refuses the grammar .*mbr-esd serve sets a backend"),
         ("logit_bias is wrong", "refuses the request .*logit_bias is wrong"),
     ],
 )
-def test_what_a_server_refuses_is_said(said: str, expected: str) -> None:
-    with FakeServer(MODEL, refuse=said) as server, pytest.raises(EngineError, match=expected):
-        list(engine(server.url).generate(requests(200, 1), Sampling()))
+def test_a_servers_refusal_is_quoted(message: str, expected: str) -> None:
+    with FakeServer(MODEL, refuse=message) as server, pytest.raises(EngineError, match=expected):
+        sampled(server, 200, 1)
     assert len(server.bodies) < 200, "goes on though nothing can succeed"
 
 
-def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EngineError, match="MBR_ESD_SERVER"):
-        engine()
-    with pytest.raises(EngineError, match="'localhost:8000' is no server address"):
-        engine("localhost:8000")
-    with FakeServer(MODEL) as server, pytest.raises(EngineError, match="mostly ends in /v1"):
-        engine(server.url.removesuffix("/v1"))
-    with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
-        engine(closed_port())
+@pytest.mark.parametrize(
+    ("url", "model", "message"),
+    [
+        ("", MODEL, "no server is named: .*MBR_ESD_SERVER"),
+        ("localhost:8000", MODEL, "'localhost:8000' is no server address"),
+        ("{1}", MODEL, "mostly ends in /v1"),
+        (closed_port(), MODEL, "no server answers at .*; start the server, or fix the address"),
+        ("{0}/v1", MODEL, "the key .*MBR_ESD_API_KEY"),
+        ("{1}/v1", "org/wrong", "does not serve 'org/wrong'; it serves 'test-model'.*model=NAME"),
+    ],
+)
+def test_a_server_that_cannot_be_asked(url: str, model: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
-    with FakeServer(MODEL, key="secret") as server, pytest.raises(EngineError, match="the key .*MBR_ESD_API_KEY"):
-        engine(server.url)
+    with FakeServer(MODEL, key="secret") as locked, FakeServer(MODEL) as free:
+        addresses = [one.url.removesuffix("/v1") for one in (locked, free)]
+        options = EngineOptions(model, server=(url.format(*addresses),) if url else ())
+        with pytest.raises(EngineError, match=message) as raised:
+            ServerEngine(options)
+        assert ServerEngine.problem(options) == str(raised.value)
+        assert ServerEngine.problem(EngineOptions(MODEL, server=(free.url,))) is None
 
 
 def test_a_dead_server_is_given_up_with_the_fix() -> None:

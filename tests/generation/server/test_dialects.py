@@ -7,7 +7,6 @@ cannot be had here; vLLM, llama.cpp and `transformers serve` are asked for real 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import time
 import tracemalloc
@@ -27,16 +26,15 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.gbnf import gbnf
-from mbr_esd_metric.generation.server.replies import final_answer, read_reply
+from mbr_esd_metric.generation.server.replies import Usage, final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
-from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
-from tests.helpers.chat_server import FakeServer, FaultyProxy
+from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
+from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
 
 ALL = list(DIALECTS)
-SEEDED = [name for name in ALL if DIALECTS[name].seed]
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +42,9 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
 
 
-def texts(found: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], tuple[str, float | None]]:
+def texts(samples: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], tuple[str | None, float | None]]:
     """Without the tokens, of which some servers count no more than the sum over a reply."""
-    return {key: (sample.text, sample.logprob) for key, sample in found.items()}
+    return {key: (sample.text, sample.logprob) for key, sample in samples.items()}
 
 
 def options(url: str, dialect: str, **more: Any) -> EngineOptions:
@@ -54,24 +52,24 @@ def options(url: str, dialect: str, **more: Any) -> EngineOptions:
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "openai"])
-def test_a_server_is_asked_what_it_speaks(name: str) -> None:
+def test_a_server_says_what_it_speaks(name: str) -> None:
     with FakeServer(MODEL, dialect=name) as server:
-        found = ServerEngine.identity(options(server.url, "auto"))
-    assert found.get("dialect", "vllm") == name
+        identity = ServerEngine.identity(options(server.url, "auto"))
+    assert identity.get("dialect", "vllm") == name
     detection.forget()
-    # The server is down now, and what is stored is found all the same.
-    assert ServerEngine.identity(options(server.url, "auto")) == found
+    # The server is down now, and candidates are found in the store all the same.
+    assert ServerEngine.identity(options(server.url, "auto")) == identity
 
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    calls = []
     ask = detection._dialects_of
     monkeypatch.setattr(detection, "PROBE_SECONDS", 0.5)
-    monkeypatch.setattr(detection, "_dialects_of", lambda addresses: asked.append(1) or ask(addresses))
+    monkeypatch.setattr(detection, "_dialects_of", lambda addresses: calls.append(1) or ask(addresses))
     server = FakeServer(MODEL, dialect="llamacpp")
     for _ in range(5):
         assert "dialect" not in ServerEngine.identity(options(server.url, "auto"))
-    assert len(asked) <= 1
+    assert len(calls) == 1
     with server, pytest.raises(EngineError, match=r"taken for dialect=vllm; it is dialect=llamacpp: run the same"):
         ServerEngine(options(server.url, "auto"), QUICK)
 
@@ -90,29 +88,21 @@ def test_servers_of_two_dialects_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_samples_come_once_each_and_parse(name: str) -> None:
+def test_samples_come_once_each_and_parse_and_more_are_new_ones(name: str) -> None:
     with FakeServer(MODEL, dialect=name) as server:
-        found = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(3, 20), Sampling()))
+        whole = sampled(server, 3, 24)
+        first, rest = sampled(server, 3, 7), sampled(server, 3, 17, 7)
         sent = server.bodies[0]
-    assert len(found) == 60
-    assert {sample.truncated for sample in found.values()} == {True, False}
-    for sample in found.values():
-        if not sample.truncated:
-            assert re.fullmatch(output_grammar(), sample.text)
+    assert len(whole) == 72
+    assert {sample.truncated for sample in whole.values()} == {True, False}
+    assert all(sample.truncated or re.fullmatch(output_grammar(), sample.text or "") for sample in whole.values())
     can = DIALECTS[name]
     assert ("seed" in sent.get("options", sent)) is can.seed
     assert (sent.get("n", 1) > 1) is can.n
-    assert all((sample.logprob is not None) is can.logprobs for sample in found.values())
-    assert sum(sample.tokens for sample in found.values()) > 60
-
-
-@pytest.mark.parametrize("name", SEEDED)
-def test_more_samples_are_new_ones(name: str) -> None:
-    with FakeServer(MODEL, dialect=name) as server:
-        whole = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 24), Sampling()))
-        first = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 7), Sampling()))
-        rest = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 17, 7), Sampling()))
-    assert texts({**first, **rest}) == texts(whole)
+    assert all((sample.logprob is not None) is can.logprobs for sample in whole.values())
+    assert sum(sample.tokens for sample in whole.values()) > 72
+    if can.seed:
+        assert texts({**first, **rest}) == texts(whole)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -121,16 +111,16 @@ def test_faults_lose_and_double_nothing(name: str) -> None:
     count, share = (60, 0.3) if DIALECTS[name].n else (10, 0.15)
     policy = dataclasses.replace(QUICK, timeout=2.5)
     with FakeServer(MODEL, dialect=name) as server:
-        clean = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(count, 16), Sampling()))
+        clean = sampled(server, count, 16)
         with FaultyProxy(server.url, share, stall=3.0) as proxy:
-            faulty = ServerEngine(options(proxy.url, name), policy)
-            spoilt = collect(faulty.generate(requests(count, 16), Sampling()))
+            spoilt = sampled(server, count, 16, url=proxy.url, policy=policy)
     assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert set(spoilt) == set(clean)
-    if name in SEEDED:
+    if DIALECTS[name].seed:
         assert texts(spoilt) == texts(clean)
 
 
+#: In the first two replies: too many candidates, too few or none.
 COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "no choices": lambda reply: reply.update(choices=[]),
     "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 16}),
@@ -151,36 +141,28 @@ OLLAMA_COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
     [(name, count) for name in ALL for count in (OLLAMA_COUNTS if name == "ollama" else COUNTS)],
 )
 def test_wrong_counts_lose_and_double_nothing(name: str, count: str) -> None:
-    """The first two replies have too many candidates, too few or none."""
-    change = {**COUNTS, **OLLAMA_COUNTS}[count]
-
-    def spoil(value: Any, number: int) -> Any:
-        if number <= 2:
-            change(value)
-        return value
-
-    with FakeServer(MODEL, dialect=name, spoil=spoil) as server:
-        found = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 16), Sampling()))
-        asked = len(server.bodies)
-    assert len(found) == 32
+    with FakeServer(MODEL, dialect=name, spoil=first_two({**COUNTS, **OLLAMA_COUNTS}[count])) as server:
+        samples = sampled(server, 2, 16)
+    assert len(samples) == 32
     alone = not DIALECTS[name].n
     if not (alone and count == "only the first"):
-        assert asked > (32 if alone else 2)
-    if name in SEEDED:
+        assert len(server.bodies) > (32 if alone else 2)
+    if DIALECTS[name].seed:
         with FakeServer(MODEL, dialect=name) as server:
-            clean = collect(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 16), Sampling()))
-        assert texts(found) == texts(clean)
+            assert texts(samples) == texts(sampled(server, 2, 16))
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(("fault", "said"), [("redirect", "sends its callers on"), ("flood", "more than")])
-def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("redirect", "sends its callers on"), ("flood", "more than"), ("packed", "packs its replies")],
+)
+def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, message: str) -> None:
     with FakeServer(MODEL, dialect=name) as server, FaultyProxy(server.url, 1.0, stall=1.0, faults=(fault,)) as proxy:
-        asking = ServerEngine(options(proxy.url, name), QUICK)
         tracemalloc.start()
         try:
-            with pytest.raises(EngineError, match=said):
-                list(asking.generate(requests(1, 1), Sampling()))
+            with pytest.raises(EngineError, match=message):
+                sampled(server, 1, 1, url=proxy.url)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -189,17 +171,15 @@ def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, said: str) -
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if DIALECTS[name].guidance != "none"])
-def test_guidance_that_is_ignored_is_found_out(name: str) -> None:
+def test_guidance_that_is_ignored_is_an_error(name: str) -> None:
     field = DIALECTS[name].guide
     with FakeServer(MODEL, dialect=name, plain=True) as server:
-        with pytest.raises(
-            EngineError, match=rf"does not obey the field {field}: it answered 'no JSON'.*dialect=plain"
-        ):
-            list(ServerEngine(options(server.url, name), QUICK).generate(requests(2, 4), Sampling()))
+        with pytest.raises(EngineError, match=f"does not obey the field {field}: it answered 'no JSON'.*dialect=plain"):
+            sampled(server, 2, 4)
         assert field in server.bodies[0]
 
 
-def test_what_is_plain_and_no_answer_is_kept_and_counted(tmp_path: Path) -> None:
+def test_what_is_plain_and_no_answer_is_counted(tmp_path: Path) -> None:
     with FakeServer("small", dialect="plain", plain=True) as server:
         name = f"mbr-esd-llama?model=small&n=4&invalid=empty&server={server.url}&store={tmp_path / 'store'}"
         (decision,) = annotate(load_card(name), [Segment("a", "b", "segment 1")]).decisions
@@ -207,30 +187,24 @@ def test_what_is_plain_and_no_answer_is_kept_and_counted(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_left_out_is_said_once_and_is_in_key_and_signature(
+def test_what_is_left_out_is_printed_once_and_is_in_key_and_signature(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with FakeServer("served", dialect=name) as server:
-        card = load_card(
-            f"mbr-esd-llama?model=served&n=4&dialect={name}&server={server.url}&store={tmp_path / 'store'}"
-        )
+        options = f"model=served&n=4&dialect={name}&server={server.url}&store={tmp_path / 'store'}"
+        card = load_card(f"mbr-esd-llama?{options}")
         first = annotate(card, [Segment("a", "ein Satz", "segment 1")])
         annotate(card, [Segment("b", "ein Satz", "segment 1")])
         sent = len(server.bodies)
         assert annotate(card, [Segment("a", "ein Satz", "segment 1")]) == first
         assert len(server.bodies) == sent, "asks for stored candidates again"
-    said = capfd.readouterr().err
+    printed = capfd.readouterr().err
     can = DIALECTS[name]
-    assert said.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1)
-    assert ("top_k=10" in said) is not can.top_k
+    assert printed.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1)
+    assert ("top_k=10" in printed) is not can.top_k
     assert ("|k:-|" in first.signature) is not can.top_k
     assert ("|seed:-|" in first.signature) is not can.seed
     assert (f"|dialect:{name}|" in first.signature) is (name != "vllm")
-
-
-def test_candidates_of_different_dialects_do_not_share_a_key() -> None:
-    found = {json.dumps(dict(ServerEngine.identity(options("http://h/v1", name))), sort_keys=True) for name in ALL}
-    assert len(found) == len(ALL)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "vllm"])
@@ -246,32 +220,24 @@ def test_what_needs_log_probabilities_or_a_grammar_is_refused(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["openai", "plain"])
-def test_a_model_that_reasons_is_asked_without_temperature_and_its_thoughts_are_dropped(name: str) -> None:
-    def think(value: Any, number: int) -> Any:
+def test_a_model_that_reasons_takes_no_temperature_and_its_thoughts_are_dropped(name: str) -> None:
+    def think(value: Any, number: int) -> None:
         message = value["choices"][0]["message"]
         message["content"] = "<think>Let me {see}.\n</think>\n" + message["content"]
         value["usage"]["completion_tokens"] += 1000
-        return value
 
     with FakeServer(MODEL, dialect=name, spoil=think) as server:
-        asking = ServerEngine(options(server.url, name, reasoning_effort="low"), QUICK)
-        found = collect(asking.generate(requests(1, 1), Sampling()))
+        (sample,) = sampled(server, 1, 1, reasoning_effort="low").values()
         (body,) = server.bodies
     assert body["reasoning_effort"] == "low"
     assert not {"temperature", "top_k"} & set(body)
-    assert "<think>" not in found["key0", 0].text
-    assert '{"errors": [' in found["key0", 0].text
-    assert found["key0", 0].tokens > 1000
+    assert "<think>" not in (sample.text or "")
+    assert '{"errors": [' in (sample.text or "")
+    assert sample.tokens > 1000
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
-    assert "|reasoning_effort:low|" in signature([plan(dataclasses.replace(card, engine="server"), [])])
-    assert "|t:-|k:-|" in signature([plan(dataclasses.replace(card, engine="server"), [])])
-
-
-@pytest.mark.parametrize("name", ["openai", "plain"])
-def test_a_model_that_is_told_not_to_reason_takes_the_temperature(name: str) -> None:
-    (request,) = requests(1, 1)
-    dialect = dataclasses.replace(DIALECTS[name], reasoning_effort="none")
-    body = dialect.body(Query(request, MODEL, Sampling()))
+    assert "|t:-|k:-|" in signature([plan(card, [])])
+    assert "|reasoning_effort:low|" in signature([plan(card, [])])
+    body = dataclasses.replace(DIALECTS[name], reasoning_effort="none").body(Query(*requests(1, 1), MODEL, Sampling()))
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
 
@@ -317,13 +283,10 @@ def test_thoughts_are_dropped_up_to_their_first_end() -> None:
 
 
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:
-    def full(value: Any, number: int) -> Any:
-        value["prompt_eval_count"] = 4096
-        return value
-
+    full = first_two(lambda reply: reply.update(prompt_eval_count=4096))
     with FakeServer(MODEL, dialect="ollama", spoil=full) as server:
         with pytest.raises(EngineError, match=r"segment 0: too long for the context of 4096 tokens; split the segment"):
-            list(ServerEngine(options(server.url, "ollama"), QUICK).generate(requests(1, 1), Sampling()))
+            sampled(server, 1, 1)
         assert server.bodies[0]["options"]["num_ctx"] == 4096
 
 
@@ -351,25 +314,14 @@ def test_what_gbnf_cannot_say_is_an_error(expression: str) -> None:
 
 
 def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
-    """As its server answers: 11 are the tokens of the first of three choices."""
+    """In its server's answers 11 are the tokens of the first of three choices."""
     contents = ("Animals are: animals, sea animals, birds.", "Dogs, cats, and fish", "Animals that could fit into this")
-    choices = [
-        {"finish_reason": "stop", "index": index, "message": {"role": "assistant", "content": text}}
-        for index, text in enumerate(contents)
-    ]
-    reply: dict[str, Any] = {
-        "choices": choices,
-        "model": MODEL,
-        "usage": {"completion_tokens": 11, "prompt_tokens": 34, "total_tokens": 45},
-        "timings": {"prompt_n": 34, "predicted_n": 11},
-    }
-    dialect = DIALECTS["llamacpp"]
-    (request,) = requests(1, 3)
-    query = Query(request, MODEL, Sampling())
-    assert 23 <= sum(sample.tokens for sample in read_reply(dialect, reply, query).samples) <= 26
-    # A server that counts all of them is believed.
-    reply["usage"]["completion_tokens"] = 25
-    read = read_reply(dialect, reply, query)
-    assert sum(sample.tokens for sample in read.samples) == 25
-    assert read.usage is not None
-    assert read.usage.completion == 25
+    messages = [{"role": "assistant", "content": text} for text in contents]
+    choices = [{"finish_reason": "stop", "index": index, "message": one} for index, one in enumerate(messages)]
+    query = Query(*requests(1, 3), MODEL, Sampling())
+    for counted in (11, 25):  # a server that counts all of them is believed
+        usage = {"completion_tokens": counted, "prompt_tokens": 34}
+        reply = {"choices": choices, "model": MODEL, "usage": usage, "timings": {"predicted_n": 11}}
+        read = read_reply(DIALECTS["llamacpp"], reply, query)
+        assert sum(sample.tokens for sample in read.samples) == 25
+        assert read.usage == Usage(34, 25)

@@ -17,24 +17,24 @@ from mbr_esd_metric.generation.server.failures import (
     Response,
     classify,
     retry_after,
+    token_count,
 )
 from mbr_esd_metric.generation.server.replies import total_logprob
 
 
 def refusal(body: object, status: int = 422) -> RequestRejected:
-    answer = Response(status, {}, json.dumps(body).encode())
-    found = classify(answer, Address.parse("http://127.0.0.1:8000/v1"), "m")
-    assert isinstance(found, RequestRejected)
-    return found
+    error = classify(Response(status, {}, json.dumps(body).encode()), Address.parse("http://127.0.0.1:8000/v1"), "m")
+    assert isinstance(error, RequestRejected)
+    return error
 
 
 def test_a_refused_temperature_is_named_with_the_fix() -> None:
-    """As Mistral's API says it, and as OpenAI's does."""
+    """In the words of Mistral's API and of OpenAI's."""
     detail = {"type": "less_than_equal", "loc": ["body", "temperature"], "msg": "Input should be at most 1.5"}
     for body in ({"object": "error", "message": {"detail": [detail]}}, {"detail": [detail]}):
         assert "(422 temperature: Input should be at most 1.5); give one that it takes" in str(refusal(body))
-    said = {"error": {"message": "Unsupported value: 'temperature' does not support 2 with this model."}}
-    assert str(refusal(said, 400)).endswith("such as temperature=1")
+    body = {"error": {"message": "Unsupported value: 'temperature' does not support 2 with this model."}}
+    assert str(refusal(body, 400)).endswith("such as temperature=1")
     assert "temperature" not in str(refusal({"detail": [{"loc": ["body", "n"], "msg": "Input should be 1"}]}))
 
 
@@ -49,6 +49,11 @@ def test_what_is_no_log_probability(value: object) -> None:
         with pytest.raises(InvalidResponse, match="not a finite number"):
             total_logprob(content(*values), "text")
     assert total_logprob(content(-9999, 1e-4), "text") == (-9999 + 1e-4, 2)
+
+
+@pytest.mark.parametrize("value", [10**30, 10**400, -1, 1.5, True, "7"])
+def test_what_is_no_count_of_tokens(value: object) -> None:
+    assert token_count(value) is None
 
 
 @pytest.mark.parametrize(
