@@ -42,5 +42,5 @@ def test_threads_sleep_while_they_wait() -> None:
     assert threads == 1
 
 
-def test_a_policy_that_the_user_chose_is_kept() -> None:
+def test_a_policy_of_the_users_is_left() -> None:
     assert outcome(OMP_WAIT_POLICY="active")[1] == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +52,14 @@ def test_the_automaton_admits_every_spelling_and_nothing_else(make: Callable[[],
     width = len(tokenizer) + 3
     grammar = vocabulary.grammar("(der|die) 好", width, "cpu")
 
-    def spellings(state: int, tokens: tuple[int, ...] = ()) -> set[tuple[int, ...]]:
-        found = set()
+    def spellings(state: int, tokens: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
         for token in (~grammar.forbidden([state])[0]).nonzero()[:, 0].tolist():
             if token == grammar.eos:
-                found.add(tokens)
+                yield tokens
             else:
-                found |= spellings(grammar.after(state, token), (*tokens, token))
-        return found
+                yield from spellings(grammar.after(state, token), (*tokens, token))
 
-    every = spellings(grammar.start)
+    every = set(spellings(grammar.start))
     assert {vocabulary.text(tokens) for tokens in every} == {"der 好", "die 好"}
     usual = tuple(tokenizer("der 好", add_special_tokens=False)["input_ids"])
     assert usual in every

@@ -29,7 +29,7 @@ class RealServer:
 
     Args:
         command: of the server, given its port.
-        log: file of what it says.
+        log: file of its output.
         environment: its variables; None takes those of the tests.
 
     Attributes:
@@ -80,52 +80,57 @@ class RealServer:
 
 
 def comet_score_goes_on_after_kills(
-    server: RealServer, model: str, pairs: Sequence[tuple[str, str]], n: int, folder: Path
+    model: str,
+    pairs: Sequence[tuple[str, str]],
+    n: int,
+    folder: Path,
+    server: RealServer | None = None,
+    command: Sequence[str] = (str(Path(sys.executable).parent / "comet-score"),),
+    environment: Mapping[str, str] | None = None,
 ) -> None:
-    """The stock command is killed and started again, then the server is, while the command waits.
+    """The stock command is killed and started again; then the server is, while the command waits.
 
     Args:
-        server: is running, and runs again afterwards.
         model: the model's name with options, `server`, `n`, `concurrency` and `store` apart.
         pairs: source and translation of each segment.
         n: candidates of each.
         folder: an empty one.
+        server: is running, and runs again afterwards; None if the model runs in the command's process.
+        command, environment: how the command is called, and its variables.
     """
     pytest.importorskip("comet")
-    for name, texts in (("src", [source for source, _ in pairs]), ("mt", [translation for _, translation in pairs])):
+    for name, texts in zip(("src", "mt"), zip(*pairs, strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts))
     store = folder / "store"
+    model += f"&n={n}&utility=softdice&store={store}"
     # One request at a time, so that there is something left to do at each kill.
-    model += f"&n={n}&server={server.url}&concurrency=1&utility=softdice&store={store}"
+    model += f"&server={server.url}&concurrency=1" if server else ""
+    words = [*command, "--quiet", "-s", "src", "-t", "mt", "--model", model, "--to_json", "out.json"]
 
     def scoring() -> subprocess.Popen[bytes]:
-        command = [str(Path(sys.executable).parent / "comet-score"), "--quiet", "-s", "src", "-t", "mt"]
-        command += ["--model", model, "--to_json", "out.json"]
         with (folder / "log").open("ab") as log:
-            return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+            return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, env=environment, start_new_session=True)
 
-    def stored_when(running: subprocess.Popen[bytes], enough: Callable[[int], bool]) -> list[tuple[Any, ...]]:
-        """The stored samples, as soon as there are enough."""
+    def wait_for_more(running: subprocess.Popen[bytes], than: int) -> None:
         deadline = time.monotonic() + 1800
-        while True:
-            rows = stored(store)
-            if enough(len(rows)):
-                return rows
+        while len(stored(store)) <= than:
             assert running.poll() is None, (folder / "log").read_text()[-3000:]
             assert time.monotonic() < deadline, (folder / "log").read_text()[-3000:]
-            time.sleep(0.2)
+            time.sleep(0.05)
 
     first = scoring()
-    stored_when(first, lambda count: count >= 1)
-    first.kill()
+    wait_for_more(first, 0)
+    os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    kept = stored(store)
+    earlier = stored(store)
+    assert len(earlier) < n * len(pairs), "the kill should come in the middle"
     second = scoring()
     try:
-        stored_when(second, lambda count: count > len(kept))
-        server.kill()
-        assert len(stored(store)) < n * len(pairs), "the kill should come in the middle"
-        server.start()
+        if server:
+            wait_for_more(second, len(earlier))
+            server.kill()
+            assert len(stored(store)) < n * len(pairs), "the kill should come in the middle"
+            server.start()
         assert second.wait(timeout=1800) == 0, (folder / "log").read_text()[-3000:]
     finally:
         second.kill()
@@ -133,9 +138,9 @@ def comet_score_goes_on_after_kills(
 
     rows = stored(store)
     assert len(rows) == n * len(pairs)
-    assert set(kept) <= set(rows), "what was stored before is sampled again"
+    assert set(earlier) <= set(rows), "what was stored before is sampled again"
     assert len({row[:2] for row in rows}) == len(rows)
-    # All are stored, so that no server is asked: the file holds the decisions over these candidates.
+    # All are stored, so that no model or server is asked: the file holds the decisions over these candidates.
     run = annotate(load_card(model), [Segment(*pair, str(number)) for number, pair in enumerate(pairs)])
     written = json.loads((folder / "out.json").read_text())["mt"]
     assert [row["COMET"] for row in written] == pytest.approx([(25 + d.mqm) / 25 for d in run.decisions])

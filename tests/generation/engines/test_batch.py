@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.batch_server import FakeBatchServer
-from tests.helpers.chat_requests import MODEL, QUICK, collect, requests
+from tests.helpers.chat_requests import MODEL, collect, requests, sampled
 
 FAST = RetryPolicy(first_wait=0.001, longest_wait=0.05, tries=3)
 
@@ -35,16 +36,14 @@ def engine(url: str, **more: object) -> BatchEngine:
 
 def test_samples_are_those_of_single_requests() -> None:
     with FakeBatchServer(MODEL) as server:
-        found = collect(engine(server.url).generate(requests(5, 40), Sampling()))
+        batched = collect(engine(server.url).generate(requests(5, 40), Sampling()))
         assert len(server.batches) == 1
         assert len(server.lines) == 5 * 3
         with server.chat as chat:
+            single = sampled(chat, 5, 40)
             options = EngineOptions(model=MODEL, server=(chat.url,), dialect="openai")
-            single = collect(ServerEngine(options, QUICK).generate(requests(5, 40), Sampling()))
-            assert BatchEngine.identity(EngineOptions(model=MODEL, server=(server.url,))) == ServerEngine.identity(
-                options
-            )
-    assert {key: sample.text for key, sample in found.items()} == {key: s.text for key, s in single.items()}
+            assert BatchEngine.identity(replace(options, dialect="auto")) == ServerEngine.identity(options)
+    assert {key: one.text for key, one in batched.items()} == {key: one.text for key, one in single.items()}
 
 
 def submitted(server: FakeBatchServer, *of: int) -> None:
@@ -62,12 +61,10 @@ def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> N
         submitted(server, 4, 16)
         (note,) = (tmp_path / "cache" / "batches").glob("*.json")
         assert note.stat().st_mode & 0o077 == 0
-        found = collect(engine(server.url).generate(requests(6, 16), Sampling()))
-        assert len(found) == 6 * 16
+        assert len(collect(engine(server.url).generate(requests(6, 16), Sampling()))) == 6 * 16
         assert [len(batch["metadata"]) for batch in server.batches.values()] == [1, 1]
-        assert len({line["custom_id"] for line in server.lines}) == len(server.lines) == 6, (
-            "something was paid for twice"
-        )
+        names = [line["custom_id"] for line in server.lines]
+        assert len(set(names)) == len(names) == 6, "something was paid for twice"
         assert note.read_text() == "{}"
 
 
@@ -75,7 +72,7 @@ def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> N
     ("fault", "problem"),
     [({"lose": 1}, "/batches failed 1 times"), ({"nameless": True}, "/batches answers without an id")],
 )
-def test_a_batch_whose_name_is_not_known_is_found_by_its_token(fault: dict[str, Any], problem: str) -> None:
+def test_a_batch_without_a_known_name_is_looked_up_by_its_token(fault: dict[str, Any], problem: str) -> None:
     with FakeBatchServer(MODEL, **fault) as server:
         with pytest.raises(EngineError, match=f"{problem}.*run the same command again"):
             list(engine(server.url).generate(requests(3, 16), Sampling()))
@@ -98,22 +95,19 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
         assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
 
 
-def test_what_failed_is_named_and_the_rest_kept() -> None:
-    with FakeBatchServer(MODEL, fail="number 1 of") as server:
-        found: list[Generated] = []
-        with pytest.raises(EngineError, match=r"segment 1: .*no way.*asks for the rest"):
-            found.extend(engine(server.url).generate(requests(3, 4), Sampling()))
-        assert sorted(part.key for part in found) == ["key0", "key2"]
-    with FakeBatchServer(MODEL, short=1) as server:
-        found = []
-        with pytest.raises(EngineError, match="the batch is expired without it"):
-            found.extend(engine(server.url).generate(requests(3, 4), Sampling()))
-        assert len(found) == 2
-    with (
-        FakeBatchServer(MODEL, invalid="the model is not for batches") as server,
-        pytest.raises(EngineError, match=r"segment 0: the batch is failed without it \(the model is not for batches\)"),
-    ):
-        list(engine(server.url).generate(requests(1, 4), Sampling()))
+@pytest.mark.parametrize(
+    ("fault", "message", "keys"),
+    [
+        ({"fail": "number 1 of"}, "segment 1: .*no way.*asks for the rest", ["key0", "key2"]),
+        ({"short": 1}, "segment 2: the batch is expired without it", ["key0", "key1"]),
+        ({"invalid": "not this model"}, r"segment 0: the batch is failed without it \(not this model\)", []),
+    ],
+)
+def test_a_failed_request_is_named_and_stops_no_other(fault: dict[str, Any], message: str, keys: list[str]) -> None:
+    parts: list[Generated] = []
+    with FakeBatchServer(MODEL, **fault) as server, pytest.raises(EngineError, match=message):
+        parts.extend(engine(server.url).generate(requests(3, 4), Sampling()))
+    assert sorted(part.key for part in parts) == keys
 
 
 def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,12 +77,12 @@ def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monk
     """Until one batch ends process after process."""
     monkeypatch.setattr(module, "ROWS", 1)
     monkeypatch.setattr(module, "_MORE_LOSSES", 0)
-    asked = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
-    found: list[Generated] = []
+    requests = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
+    parts: list[Generated] = []
     with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was sampled is kept"):
-        found.extend(RayEngine(stub).generate(asked, SAMPLING))
-    assert sorted(collect(found)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
-    assert len(found) == 10
+        parts.extend(RayEngine(stub).generate(requests, SAMPLING))
+    assert sorted(collect(parts)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
+    assert len(parts) == 10
 
 
 def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,16 +93,16 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     monkeypatch.setattr(module, "ROWS", 1)
     monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
     options = EngineOptions(model=str(tiny), dtype="float32")
-    asked = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
+    requests = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes
-    found: list[Generated] = []
-    for part in RayEngine(replace(options, concurrency=2)).generate(asked, SAMPLING):
-        found.append(part)
-        if len(found) == 2:  # the second copy waits for this one
+    parts: list[Generated] = []
+    for part in RayEngine(replace(options, concurrency=2)).generate(requests, SAMPLING):
+        parts.append(part)
+        if len(parts) == 2:  # the second copy waits for this one
             cluster.add_node(num_cpus=1)
-        if len(found) == 4:  # it has batches now
+        if len(parts) == 4:  # it has batches now
             cluster.remove_node(first, allow_graceful=False)
-    spread, whole = collect(found), collect(TransformersEngine(options).generate(asked, SAMPLING))
+    spread, whole = collect(parts), collect(TransformersEngine(options).generate(requests, SAMPLING))
     assert len(spread) == 8 * 20
     assert {place: one.text for place, one in spread.items()} == {place: one.text for place, one in whole.items()}
     # What else was in the batch changes the last digits.

@@ -30,7 +30,7 @@ def candidates(tmp_path: Path) -> Path:
     return path
 
 
-def test_segments_are_found_by_source_and_translation(candidates: Path) -> None:
+def test_segments_are_looked_up_by_source_and_translation(candidates: Path) -> None:
     engine = ReplayEngine(EngineOptions(model=str(candidates)))
     parts = list(engine.generate([request("b", 1), request("a", 2, 1)], Sampling()))
     by_key = {part.key: part for part in parts}

@@ -54,7 +54,7 @@ def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
         assert len(server.bodies) <= 2 * 16 + 2 * 19, "the run that was left went on asking"
 
 
-def test_a_server_that_takes_or_gives_few_samples_is_asked_for_the_rest() -> None:
+def test_a_server_that_takes_or_returns_few_samples_gets_further_requests() -> None:
     with FakeServer(MODEL) as server:
         whole = sampled(server, 2, 20)
     with FakeServer(MODEL, most=3) as server:
@@ -131,7 +131,7 @@ def test_a_servers_refusal_is_quoted(message: str, expected: str) -> None:
         ("{1}/v1", "org/wrong", "does not serve 'org/wrong'; it serves 'test-model'.*model=NAME"),
     ],
 )
-def test_a_server_that_cannot_be_asked(url: str, model: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
     with FakeServer(MODEL, key="secret") as locked, FakeServer(MODEL) as free:
         addresses = [one.url.removesuffix("/v1") for one in (locked, free)]
@@ -142,7 +142,7 @@ def test_a_server_that_cannot_be_asked(url: str, model: str, message: str, monke
         assert ServerEngine.problem(EngineOptions(MODEL, server=(free.url,))) is None
 
 
-def test_a_dead_server_is_given_up_with_the_fix() -> None:
+def test_a_dead_server_ends_the_run_with_the_fix() -> None:
     with FakeServer(MODEL) as server:
         running = engine(server.url, policy=dataclasses.replace(QUICK, tries=3))
     with pytest.raises(EngineError, match="failed 3 times in a row.*start it again.*sampled is kept"):

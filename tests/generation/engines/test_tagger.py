@@ -80,7 +80,7 @@ def transitions(chances: Any, persistence: float = 0.9) -> Any:
     return TagChain([chances], persistence)._exact
 
 
-def test_the_chain_has_the_given_marginals() -> None:
+def test_the_chain_has_the_marginals_that_it_is_made_of() -> None:
     chances = np.array([[0.9, 0.05, 0.05], [0.2, 0.3, 0.5], [0.6, 0.1, 0.3], [1 - 2e-6, 1e-6, 1e-6]])
     marginal, steps = chances[0], transitions(chances)
     for number in range(1, len(chances)):
@@ -216,10 +216,6 @@ def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
         TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
 
 
-def logits(engine: TaggerEngine, requests: list[Request]) -> list[Any]:
-    return engine._logits(engine._windows(requests))
-
-
 PAIRS = [
     ("ab", "cd"),
     (SOURCE, TRANSLATION),
@@ -230,18 +226,17 @@ PAIRS = [
 
 def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
     requests = [request(source, translation, 4) for source, translation in PAIRS * 5]
-    batched = logits(engine, requests)
-    assert len(batched) > len(requests), "a long pair is several windows"
-    alone = {one.key: logits(engine, [one]) for one in requests}
     windows = engine._windows(requests)
-    for window, values in zip(windows, batched, strict=True):
+    assert len(windows) > len(requests), "a long pair is several windows"
+    alone = {one.key: engine._logits(engine._windows([one])) for one in requests}
+    for window, values in zip(windows, engine._logits(windows), strict=True):
         assert any(
             values.shape == other.shape and np.allclose(values, other, atol=1e-5)
             for other in alone[requests[window.number].key]
         )
-    found = list(engine.generate(iter(requests), EXACT))
-    assert [one.key for one in found] == [one.key for one in requests]
-    for one, generated in zip(requests, found, strict=True):
+    parts = list(engine.generate(iter(requests), EXACT))
+    assert [one.key for one in parts] == [one.key for one in requests]
+    for one, generated in zip(requests, parts, strict=True):
         samples = sampled(engine, one)
         assert [candidate.text for candidate in generated.samples] == [candidate.text for candidate in samples]
         for left, right in zip(generated.samples, samples, strict=True):
@@ -260,7 +255,7 @@ def test_more_requests_than_a_batch_come_in_order_and_lazily(
             taken.append(number)
             yield request(SOURCE * (1 + number % 2), f"{TRANSLATION} {number}", 1)
 
-    found = engine.generate(requests(), GREEDY)
-    first = next(found)
+    parts = engine.generate(requests(), GREEDY)
+    first = next(parts)
     assert taken == [0, 1]
-    assert [first.key, *(one.key for one in found)] == [one.key for one in requests()]
+    assert [first.key, *(one.key for one in parts)] == [one.key for one in requests()]

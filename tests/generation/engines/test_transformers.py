@@ -33,10 +33,10 @@ SHORT_ANSWERS = Sampling(max_tokens=60, seed=3)
 
 
 def sample(engine: TransformersEngine, requests: Iterable[Request], sampling: Sampling) -> dict[str, list[Candidate]]:
-    found: dict[str, list[Candidate]] = {}
+    samples: dict[str, list[Candidate]] = {}
     for (key, _), one in sorted(collect(engine.generate(requests, sampling)).items(), key=lambda item: item[0]):
-        found.setdefault(key, []).append(one)
-    return found
+        samples.setdefault(key, []).append(one)
+    return samples
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,8 @@ def test_a_sample_depends_on_nothing_but_seed_request_and_index(tiny: Path, engi
     fresh = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
     assert sample(fresh, [request("b", 3, 9)], SHORT_ANSWERS)["b"] == whole["b"][9:12]
     assert sample(fresh, [request("a", 54, 16)], SHORT_ANSWERS)["a"] == whole["a"][16:]
-    assert sample(fresh, [request("b", 16), request("a", 16)], SHORT_ANSWERS) == {
-        "a": whole["a"][:16],
-        "b": whole["b"][:16],
-    }
+    both = sample(fresh, [request("b", 16), request("a", 16)], SHORT_ANSWERS)
+    assert both == {key: samples[:16] for key, samples in whole.items()}
     assert sample(fresh, [request("a", 16)], Sampling(max_tokens=60, seed=4))["a"] != whole["a"][:16]
     assert len({one.text for one in whole["a"]}) > 60
 
@@ -239,11 +237,10 @@ def test_models_that_cannot_be_used_say_why(tiny: Path, tmp_path: Path, make_mod
     )
 
 
-def test_a_template_without_a_date_of_its_own_gets_a_fixed_one(tiny: Path, tmp_path: Path) -> None:
+def test_a_template_that_asks_for_the_date_gets_a_fixed_one(tiny: Path, tmp_path: Path) -> None:
     template = "{{ date_string if date_string is defined else strftime_now('%d') }} {{ messages[0]['content'] }}"
-    dated = TransformersEngine(
-        EngineOptions(model=str(without(tiny, tmp_path / "dated", chat_template=template)), device="cpu")
-    )
+    folder = without(tiny, tmp_path / "dated", chat_template=template)
+    dated = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
     assert dated._tokenizer.decode(dated._tokens(Request("k", "x", ANY, 1))) == "26 Jul 2024 x"
 
 
@@ -257,28 +254,22 @@ def test_problem_is_none_or_the_fix(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fast", "options", "memory", "expected"),
+    ("dtype", "fast", "memory", "expected"),
     [
-        (False, {}, 10**12, torch.float32),
-        (True, {}, 10**12, torch.bfloat16),
-        (False, {}, 10**4, torch.bfloat16),
-        (False, {}, None, torch.bfloat16),
-        (False, {"dtype": "bfloat16"}, 10**12, torch.bfloat16),
+        ("auto", False, 10**12, torch.float32),
+        ("auto", True, 10**12, torch.bfloat16),
+        ("auto", False, 10**4, torch.bfloat16),
+        ("auto", False, None, torch.bfloat16),
+        ("bfloat16", False, 10**12, torch.bfloat16),
     ],
 )
 def test_bfloat16_is_left_where_the_processor_lacks_it_and_memory_suffices(
-    make_model: Callable[..., Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fast: bool,
-    options: dict[str, Any],
-    memory: int | None,
-    expected: torch.dtype,
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, fast: bool, memory: int | None, expected: torch.dtype
 ) -> None:
-    saved = AutoModelForCausalLM.from_pretrained(make_model(), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.bfloat16)
     monkeypatch.setattr(pretrained, "bf16_works", lambda device: fast)
     monkeypatch.setattr(pretrained, "memory", lambda: memory)
-    assert pretrained.in_fast_type(saved, EngineOptions("saved", **options)).dtype == expected
+    assert pretrained.in_fast_type(model, EngineOptions("saved", dtype=dtype)).dtype == expected
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tiny: Path) -> None:
@@ -334,9 +325,7 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
             torch.nn.init.normal_(parameter, std=0.5)
     adapted.save_pretrained(tmp_path / "adapter")
     adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
-    shutil.copy(tiny / "tokenizer.json", tmp_path / "merged")
-    shutil.copy(tiny / "tokenizer_config.json", tmp_path / "merged")
-    shutil.copy(tiny / "chat_template.jinja", tmp_path / "merged")
+    AutoTokenizer.from_pretrained(tiny).save_pretrained(tmp_path / "merged")
 
     def first(**options: Any) -> Candidate:
         engine = TransformersEngine(EngineOptions(device="cpu", **options))
@@ -354,8 +343,8 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_the_output_layer_reads_no_view(tiny: Path) -> None:
-    """Of a view with the strides of a whole block, torch multiplies one row with a frozen matrix forty times as slowly
-    as of a copy (bfloat16 on a processor, 262,144 tokens)."""
+    """Torch multiplies a row of a view with a frozen matrix forty times as slowly as a copy of the row (bfloat16 on a
+    processor, 262,144 tokens)."""
     engine = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
     read: list[tuple[torch.Size, tuple[int, ...]]] = []
     engine._model.get_output_embeddings().register_forward_pre_hook(

@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -36,12 +35,11 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.annotations import parse_candidate
 from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy
-from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills, stored
+from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
 #: vLLM lives in this environment, beside COMET, or in another one that the variable names.
 PYTHON = os.environ.get("MBR_ESD_VLLM_PYTHON") or (sys.executable if importlib.util.find_spec("vllm") else "")
@@ -123,21 +121,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
         yield running
 
 
-def wanted(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> list[Request]:
+def requests(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> list[Request]:
     prompt = load_prompt()
-    return [
-        Request(
-            segment.label,
-            prompt.render(segment.source, segment.translation, "en-de"),
-            get_format("json").grammar(segment.translation, True) if grounded else output_grammar(),
-            n,
-            0,
-            segment.label,
-            segment.source,
-            segment.translation,
-        )
-        for segment in of
-    ]
+    made = []
+    for source, translation, label in ((segment.source, segment.translation, segment.label) for segment in of):
+        grammar = get_format("json").grammar(translation, True) if grounded else output_grammar()
+        text = prompt.render(source, translation, "en-de")
+        made.append(Request(label, text, grammar, n, 0, label, source, translation))
+    return made
 
 
 def engine(server: RealServer) -> ServerEngine:
@@ -145,7 +136,7 @@ def engine(server: RealServer) -> ServerEngine:
 
 
 @pytest.fixture(scope="module")
-def here() -> Iterator[TransformersEngine]:
+def local() -> Iterator[TransformersEngine]:
     pytest.importorskip("torch")
     loaded = TransformersEngine(load_card(PLAIN).engine_options("transformers"))
     yield loaded
@@ -186,31 +177,32 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_greedy_answers_are_the_same_everywhere(server: RealServer, here: TransformersEngine, in_process: Path) -> None:
+def test_greedy_answers_are_the_same_everywhere(
+    server: RealServer, local: TransformersEngine, in_process: Path
+) -> None:
     """Text and log-probability from the server, and the annotations that `mbr-esd score --engine vllm` writes."""
 
     def greedy(of: Engine) -> dict[str, Candidate]:
-        return {part.key: part.samples[0] for part in of.generate(wanted(1), GREEDY)}
+        return {part.key: part.samples[0] for part in of.generate(requests(1), GREEDY)}
 
-    plain, served = greedy(here), greedy(engine(server))
+    plain, served = greedy(local), greedy(engine(server))
     for key, sample in plain.items():
         assert (served[key].text, served[key].tokens) == (sample.text, sample.tokens)
         assert served[key].logprob == pytest.approx(sample.logprob, abs=TOLERANCE)
     expected = [parse_candidate(plain[segment.label].text, segment.translation) for segment in SEGMENTS]
     rows = json.loads((in_process / "greedy.json").read_text())["all.mt"]
-    found = [Annotation(row.get("errors", [])) for row in rows]
-    assert found == expected
-    assert any(annotation.spans for annotation in found), "no span to compare"
+    assert [Annotation(row.get("errors", [])) for row in rows] == expected
+    assert any(annotation.spans for annotation in expected), "no span to compare"
 
 
 def test_log_probabilities_are_before_temperature_and_top_k(
-    server: RealServer, here: TransformersEngine, in_process: Path, monkeypatch: pytest.MonkeyPatch
+    server: RealServer, local: TransformersEngine, in_process: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the server and vLLM in process sampled at temperature 2 with top-k 10, token by token under transformers.
+    """Samples of the server and of vLLM in process at temperature 2 with top-k 10, token by token under transformers.
 
     Where the grammar leaves one text, llguidance leaves one tokenization of it, and transformers all of them.
     """
-    request = wanted(16)[0]
+    request = requests(16)[0]
     replies: list[Any] = []
     read = client.read_reply
     monkeypatch.setattr(client, "read_reply", lambda of, reply, query: replies.append(reply) or read(of, reply, query))
@@ -225,38 +217,38 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     }
     for name, (tokens, reported) in drawn.items():
         assert len({tuple(one) for one in tokens}) > 8
-        higher = np.array(reported) - np.array(_logprobs_here(here, request, tokens, monkeypatch))
+        higher = np.array(reported) - np.array(_reported_logprobs(local, request, tokens, monkeypatch))
         assert higher.min() >= -TOLERANCE, name
         assert np.sum(higher <= TOLERANCE) >= 14, name
 
 
-def _logprobs_here(
-    here: TransformersEngine, request: Request, drawn: Sequence[Sequence[int]], monkeypatch: pytest.MonkeyPatch
+def _reported_logprobs(
+    local: TransformersEngine, request: Request, drawn: Sequence[Sequence[int]], monkeypatch: pytest.MonkeyPatch
 ) -> list[float | None]:
-    """What transformers reports of these tokens, given in place of those that it would draw."""
+    """The log-probabilities that transformers reports of these tokens, in place of those that it would draw."""
     import torch
 
     steps = itertools.count()
 
-    def given(*_: object) -> Any:
+    def forced(*_: object) -> Any:
         step = next(steps)
         return torch.tensor([tokens[step] for tokens in drawn if len(tokens) > step])
 
     with monkeypatch.context() as patch:
-        patch.setattr(transformers_module, "_choose", given)
+        patch.setattr(transformers_module, "_choose", forced)
         longest = Sampling(max_tokens=max(len(tokens) for tokens in drawn))
-        (part,) = here.generate([request], longest)
+        (part,) = local.generate([request], longest)
     return [sample.logprob for sample in part.samples]
 
 
 def test_all_engines_draw_from_one_grammar_and_distribution(
-    server: RealServer, here: TransformersEngine, in_process: Path
+    server: RealServer, local: TransformersEngine, in_process: Path
 ) -> None:
     """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
-    n, (request, *_) = 64, wanted(64)
+    n, (request, *_) = 64, requests(64)
     (record,) = read_candidates(in_process / "mild.jsonl")
     drawn = {
-        "transformers": _texts(here.generate([request], MILD)),
+        "transformers": _texts(local.generate([request], MILD)),
         "server": _texts(engine(server).generate([request], MILD)),
         "vllm": [None if c.truncated else str(c.text) for c in record.candidates],
     }
@@ -289,7 +281,7 @@ def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
 
 
 def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
-    request = wanted(8, grounded=True)[2]
+    request = requests(8, grounded=True)[2]
     (part,) = engine(server).generate([request], PAPER)
     whole = [sample.text for sample in part.samples if not sample.truncated]
     spans = [error["error_span"] for text in whole for error in json.loads(text)["errors"]]
@@ -307,13 +299,13 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
 
     def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:
         running = ServerEngine(dataclasses.replace(options, server=(url,)), policy)
-        found = collect(running.generate(requests, dataclasses.replace(sampling, max_tokens=16)))
-        return {place: sample.text for place, sample in found.items()}
+        samples = collect(running.generate(requests, dataclasses.replace(sampling, max_tokens=16)))
+        return {place: sample.text for place, sample in samples.items()}
 
-    clean = generated(server.url, wanted(1, of=segments), GREEDY)
+    clean = generated(server.url, requests(1, of=segments), GREEDY)
     with FaultyProxy(server.url, 0.5, stall=stall) as proxy:
-        assert generated(proxy.url, wanted(1, of=segments), GREEDY) == clean
-        assert len(generated(proxy.url, wanted(4), MILD)) == 3 * 4
+        assert generated(proxy.url, requests(1, of=segments), GREEDY) == clean
+        assert len(generated(proxy.url, requests(4), MILD)) == 3 * 4
     assert len(clean) == 20
     assert set(proxy.faults) == set(FaultyProxy.FAULTS)
     assert time.monotonic() - begun < stall
@@ -322,50 +314,15 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
 def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
     ted_pairs: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    """One environment for COMET and vLLM, and no server: the stock command, killed when the first segment is stored."""
-    pytest.importorskip("comet")
+    """One environment for COMET and vLLM, and no server."""
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vLLM is in another environment than COMET")
-    n, pairs, store = 4, ted_pairs[:6], tmp_path / "store"
-    (tmp_path / "src").write_text("".join(f"{source}\n" for source, _ in pairs))
-    (tmp_path / "mt").write_text("".join(f"{translation}\n" for _, translation in pairs))
-    model = f"{CARD}&engine=vllm&n={n}&lp=en-de&utility=softdice&store={store}"
-    command = [sys.executable, "-c", COMET_SCORE, "--quiet", "-s", "src", "-t", "mt", "--model", model]
-
-    def scoring() -> subprocess.Popen[bytes]:
-        with (tmp_path / "log").open("ab") as log:
-            return subprocess.Popen(
-                [*command, "--to_json", "out.json"],
-                cwd=tmp_path,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
-            )
-
-    first = scoring()
-    deadline = time.monotonic() + 1800
-    while not (kept := stored(store)):
-        assert first.poll() is None, (tmp_path / "log").read_text()[-3000:]
-        assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-        time.sleep(0.05)
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    kept = stored(store)
-    second = scoring()
-    try:
-        assert second.wait(timeout=1800) == 0, (tmp_path / "log").read_text()[-3000:]
-    finally:
-        second.kill()
-    rows = stored(store)
-    assert len(rows) == n * len(pairs)
-    assert len(kept) < len(rows), "the kill should come in the middle"
-    assert set(kept) <= set(rows), "what was stored before is sampled again"
-    run = annotate(load_card(model), [Segment(*pair, str(number)) for number, pair in enumerate(pairs)])
-    written = json.loads((tmp_path / "out.json").read_text())["mt"]
-    assert [row["COMET"] for row in written] == pytest.approx([(25 + d.mqm) / 25 for d in run.decisions])
+    command = [sys.executable, "-c", COMET_SCORE]
+    environment = {**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+    model = f"{CARD}&engine=vllm&lp=en-de"
+    comet_score_goes_on_after_kills(model, ted_pairs[:6], 4, tmp_path, command=command, environment=environment)
 
 
 def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     """Last in the file, as it kills the server."""
-    comet_score_goes_on_after_kills(server, CARD, ted_pairs[:4], 8, tmp_path)
+    comet_score_goes_on_after_kills(CARD, ted_pairs[:4], 8, tmp_path, server)

@@ -1,4 +1,4 @@
-"""How `engine=vllm` hands requests over and samples back; with an engine made for the tests in place of vLLM."""
+"""Requests of `engine=vllm` on their way to vLLM and back, with an engine made for the tests in place of vLLM."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def engine(model: Model, monkeypatch: pytest.MonkeyPatch) -> VllmEngine:
     return made
 
 
-def wanted(count: int) -> list[Request]:
+def requests(count: int) -> list[Request]:
     return [Request(f"key{i}", f"prompt {i}", ".*", 4, 2, f"segment {i}") for i in range(count)]
 
 
 def test_a_request_takes_the_place_of_one_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
-    parts = engine(model, monkeypatch).generate(wanted(10), Sampling(max_tokens=10))
+    parts = engine(model, monkeypatch).generate(requests(10), Sampling(max_tokens=10))
     first = next(parts)
     assert (first.key, first.first, len(first.samples)) == ("key0", 2, 4)
     assert len(model.added) == 2, "everything is handed over before the first is back"
@@ -73,22 +73,22 @@ def test_a_request_takes_the_place_of_one_that_is_done(monkeypatch: pytest.Monke
 
 
 def test_a_greedy_answer_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    (part,) = engine(Model(), monkeypatch).generate(wanted(1), Sampling(temperature=0, max_tokens=10))
+    (part,) = engine(Model(), monkeypatch).generate(requests(1), Sampling(temperature=0, max_tokens=10))
     assert len(part.samples) == 4
 
 
 def test_a_prompt_that_is_too_long_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = wanted(4)
-    requests[1] = Request("long", "x" * 95, ".*", 4, 0, "segment of many words")
-    parts = engine(Model(), monkeypatch).generate(requests, Sampling(max_tokens=10))
+    every = requests(4)
+    every[1] = Request("long", "x" * 95, ".*", 4, 0, "segment of many words")
+    parts = engine(Model(), monkeypatch).generate(every, Sampling(max_tokens=10))
     assert [next(parts).key for _ in range(3)] == ["key0", "key2", "key3"]
     with pytest.raises(EngineError, match=r"segment of many words: .* have 105 tokens.* fit in 100; .*len:105\. what"):
         next(parts)
 
 
-def test_what_fails_is_said_and_what_runs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_names_the_segments_and_stops_them(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(fails_at=1)
-    parts = engine(model, monkeypatch).generate(wanted(3), Sampling(max_tokens=10))
+    parts = engine(model, monkeypatch).generate(requests(3), Sampling(max_tokens=10))
     assert next(parts).key == "key0"
     with pytest.raises(EngineError, match=r"vLLM failed on segment 1, segment 2 \.\.\.: the engine died"):
         next(parts)
@@ -97,7 +97,7 @@ def test_what_fails_is_said_and_what_runs_is_stopped(monkeypatch: pytest.MonkeyP
 
 def test_a_reader_that_stops_stops_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
-    parts = engine(model, monkeypatch).generate(wanted(3), Sampling(max_tokens=10))
+    parts = engine(model, monkeypatch).generate(requests(3), Sampling(max_tokens=10))
     next(parts)
     parts.close()  # type: ignore[attr-defined]
     assert model.waiting == []

@@ -51,7 +51,7 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
-def test_an_odd_reply_is_asked_for_again(change: Callable[[dict[str, Any]], object]) -> None:
+def test_an_odd_reply_is_requested_again(change: Callable[[dict[str, Any]], object]) -> None:
     with FakeServer(MODEL) as server:
         whole = sampled(server, 2, 8)
     with FakeServer(MODEL, spoil=first_two(change)) as server:

@@ -7,7 +7,6 @@ at a time and one sample a request, on a processor, so few are asked for.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterator
@@ -49,10 +48,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
-def sampled(url: str, options: str, first: int = 0, n: int = 4) -> list[Generated]:
-    card = load_card(f"{CARD}&n={n}&server={url}{options}")
-    asked = [dataclasses.replace(request, first=first) for request in plan(card, SEGMENTS).requests.values()]
-    return list(ServerEngine(card.engine_options("server")).generate(asked, card.sampling))
+def sampled(url: str, options: str) -> list[Generated]:
+    card = load_card(f"{CARD}&n=4&server={url}{options}")
+    requests = plan(card, SEGMENTS).requests.values()
+    return list(ServerEngine(card.engine_options("server")).generate(requests, card.sampling))
 
 
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,14 +64,14 @@ def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypa
 @only_llamacpp
 @pytest.mark.parametrize("grounded", ["true", "false"])
 def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> None:
-    found = collect(sampled(server.url, f"&grounded={grounded}"))
+    samples = collect(sampled(server.url, f"&grounded={grounded}"))
     card = load_card(f"{CARD}&grounded={grounded}&n=4&server={server.url}")
     grammars = {key: request.grammar for key, request in plan(card, SEGMENTS).requests.items()}
-    assert len(found) == 8
-    whole = [(key, sample) for (key, _), sample in found.items() if not sample.truncated]
+    assert len(samples) == 8
+    whole = [(key, sample) for (key, _), sample in samples.items() if not sample.truncated]
     assert whole
     assert all(re.fullmatch(grammars[key], sample.text) for key, sample in whole)
-    assert len({sample.text for sample in found.values()}) > 2, "the samples of a request are not drawn apart"
+    assert len({sample.text for sample in samples.values()}) > 2, "the samples of a request are not drawn apart"
 
 
 @only_llamacpp
@@ -115,4 +114,4 @@ def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> No
 def test_comet_score_goes_on_after_kills(server: RealServer, tmp_path: Path) -> None:
     """Last in the file, as it kills the server."""
     pairs = [(segment.source, segment.translation) for segment in SEGMENTS]
-    comet_score_goes_on_after_kills(server, f"{CARD}&grounded=false&invalid=empty", pairs, 4, tmp_path)
+    comet_score_goes_on_after_kills(f"{CARD}&grounded=false&invalid=empty", pairs, 4, tmp_path, server)
