@@ -123,14 +123,8 @@ def labelled(label: str) -> Iterator[None]:
 
 
 def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = None) -> OptionError:
-    """An `OptionError` for `value`, with the nearest valid names first, whatever their case.
-
-    Args:
-        kind: what the value should name, such as "rule".
-        value: the unknown name.
-        valid: the names that there are.
-        listed: what lists them, such as "`mbr-esd models`", where they are too many for a message.
-    """
+    """An `OptionError` for an unknown value of a kind such as "rule", with the nearest valid names first, in any letter
+    case. `listed` is the command that lists them, where they are too many for a message."""
     names = sorted(valid)
     close = difflib.get_close_matches(value.lower(), {name.lower(): None for name in names}, n=3, cutoff=0.5)
     near = [name for lowered in close for name in names if name.lower() == lowered]

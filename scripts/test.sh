@@ -58,10 +58,10 @@ for check in "${checks[@]}"; do wait "$check"; done
 once="" trained=""
 if [ ${#worlds[@]} = 2 ]; then
   # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs
-  # in one: files, formats, tables, the viewer, the command line, types, what a kill costs, the client of servers and documents
+  # in one: files, formats, tables, the viewer, the command line, types, the client of servers and documents
   # with the older Python, training and vLLM with the newer one.
   once="adapters/pearmut adapters/wmt adapters/test_documents.py cli docs elicit files report generation/server
-    generation/engines/test_batch.py generation/engines/test_server.py metric/test_pipeline_killed.py test_api.py test_plugins.py
+    generation/engines/test_batch.py generation/engines/test_server.py test_api.py test_plugins.py
     scripts/test_address.py research/test_bench_generation.py research/test_rater_tables.py research/test_rules_page.py"
   trained="distill research/test_miniature.py generation/engines/test_vllm.py"
 fi

@@ -227,7 +227,7 @@ class CorpusDecision:
     Attributes:
         decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
             terms.
-        ratios: what the rule maximises after each pass, of `mbr-corpus` F; the last is what the choice reaches.
+        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
     """
 
     decisions: tuple[Decision, ...]
@@ -321,13 +321,10 @@ def decide_together(rule: CorpusRule, segments: Sequence[tuple[str, CorpusSegmen
 
 @dataclass(frozen=True)
 class Counts:
-    """Facts of the candidates beside their annotations.
+    """Facts of the candidates beside their annotations, as in `Decision`.
 
     Attributes:
-        candidates: how many there are.
-        reasons: why some are invalid, and how many for each reason.
-        dropped: error spans that could not be located.
-        unplaced: how many of them are omissions.
+        candidates: their number.
         sides: characters of the translation, if annotations are joined with the source's; else None.
         probabilities: of a single answer, the confidence of each span.
     """

@@ -16,7 +16,7 @@ from mbr_esd_metric.elicit.prompt import Prompt, load_prompt
 
 
 def spans_by_text(annotation: Annotation, translation: str, source: str) -> Iterator[tuple[ErrorSpan, str]]:
-    """The spans that an answer can say by their text, as that is first found at their own place; and the text."""
+    """Each span whose words do not stand earlier in its text, so that an answer can give it by them; and the words."""
     for span in annotation:
         side = translation if span.side == "translation" else source
         text = side[span.start : span.end]
@@ -49,13 +49,8 @@ class AnswerFormat(ABC):
 
     @abstractmethod
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        """The regular expression that a whole answer matches.
-
-        Args:
-            translation: t.
-            grounded: allow only pieces of the translation as error spans, and of the source as what is left out.
-            source: s, which matters to formats of both sides alone.
-        """
+        """The regular expression of a whole answer. `grounded` allows only pieces of the translation as error spans,
+        and of the source as omissions; the source matters to formats of both sides alone."""
 
     def usual_tokens(self, translation: str) -> int:
         """A guess at the tokens of an answer, for estimates before there is one. In JSON it is the mean of the demo
@@ -70,5 +65,5 @@ class AnswerFormat(ABC):
 
     @abstractmethod
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The answer that says this annotation, and how many of its errors the format cannot say. A format of one side
-        does not say spans of the source, and does not count them."""
+        """The answer with this annotation, and the number of its errors that the format cannot write. A format of one
+        side neither writes nor counts spans of the source."""

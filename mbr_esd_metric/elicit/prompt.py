@@ -149,7 +149,7 @@ class Context:
 
     @property
     def source(self) -> str:
-        """That of the passage with the part."""
+        """The source of the passage with the part."""
         return " ".join(self.passages[-1].sources)
 
 
@@ -173,14 +173,8 @@ class Prompt:
         return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:
-        """The user message for one segment, or for one part of it.
-
-        Args:
-            source: source text s.
-            translation: translation t.
-            lp: such as "en-de"; without it the prompt says "the source language".
-            context: the text that the two are a part of.
-        """
+        """The user message for one segment, or for one part of the text in `context`. Without a language pair such as
+        "en-de" it says "the source language"."""
         question = _filled(self.template, source, translation, lp)
         if context is None:
             return question
@@ -203,11 +197,7 @@ def _numbered(parts: Sequence[str], first: int) -> str:
 
 
 def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> Prompt:
-    """The built-in prompt of that version, or the template file at that path.
-
-    Args:
-        name: a version or a path.
-        templates: the built-in prompts of the answer format.
+    """The built-in prompt of that version among the templates of an answer format, or the template file at that path.
 
     Raises:
         OptionError: neither a version nor a file.

@@ -53,12 +53,8 @@ class Part:
 
 @lru_cache(maxsize=4096)  # the source of many systems
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
-    """The sentences of a text, each with the white space behind it; joined they are the text.
-
-    Args:
-        text: any; one that is nothing but white space is one sentence.
-        language: code such as "de", which knows its abbreviations and ordinals; "" for those of English.
-    """
+    """The sentences of a text, each with the white space behind it; joined they are the text. White space alone is one
+    sentence. The language, such as "de", decides which abbreviations and ordinals are known; "" is English."""
     from sentencex import segment
 
     cut: list[str] = []
@@ -90,13 +86,7 @@ def _cut(piece: str) -> list[str]:
 
 def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, ...]:
     """The parts of a segment, in order; they cover both texts but for white space. One where there is nothing to
-    divide, or where a text is blank.
-
-    Args:
-        source: s.
-        translation: t.
-        lp: such as "en-de", for the sentences of each language.
-    """
+    divide, or where a text is blank. The language pair is such as "en-de"."""
     undivided = (Part(0, len(translation), 0, len(source)),)
     if not source.strip() or not translation.strip():
         return undivided
@@ -122,12 +112,8 @@ Cut = tuple[int, int]
 
 
 def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, Cut]]:
-    """Groups of sentences that belong together, in order, each from one cut to the next; none lacks a side.
-
-    Args:
-        source: sentences of the source, at least one.
-        translation: those of the translation, at least one.
-    """
+    """Groups of sentences that belong together, in order, each from one cut to the next; none lacks a side. Both texts
+    have at least one sentence."""
     costs = PairCosts(source, translation)
     if len(source) == len(translation):
         places = [(i, i) for i in range(len(source) + 1)]

@@ -77,12 +77,8 @@ def writable(text: str, escapes: Mapping[str, str]) -> str | None:
 
 
 def grounded_spans(text: str, escapes: Mapping[str, str]) -> str | None:
-    """A regular expression of the pieces of this text that a span may be; None if it has no word.
-
-    Args:
-        text: t, or s where omissions are meant.
-        escapes: how the format writes some characters, before they are escaped for the expression.
-    """
+    """A regular expression of the pieces of this text that a span may be; None if it has no word. `escapes` is how the
+    format writes some characters, before they are escaped for the expression."""
     passages: list[str] = []
     words: list[str] = []
     gaps: list[str] = []

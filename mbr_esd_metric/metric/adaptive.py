@@ -68,17 +68,9 @@ def settled(
     source: str | None = None,
     tolerance: float = TOLERANCE,
 ) -> bool:
-    """Whether the MBR decision over these candidates is expected to lose at most `tolerance` by stopping here.
-
-    Depends only on the candidates, so a repeated run stops at the same place.
-
-    Args:
-        candidates: the first n of a segment, in the order of their index.
-        translation: t.
-        options: how the decision is taken.
-        source: s, if candidates say what is left out of it.
-        tolerance: expected utility that may be lost.
-    """
+    """Whether stopping after these candidates, the first n of a segment, is expected to lose at most `tolerance` of the
+    expected utility. It depends on nothing else, so a repeated run stops at the same place. Other arguments as of
+    `decide`."""
     try:
         problem, _ = decision_problem(candidates, translation, options, source=source)
     except NoValidCandidateError:
@@ -88,12 +80,8 @@ def settled(
 
 
 def cost_of_stopping(hypotheses: Hypotheses, similarities: Floats) -> float:
-    """The larger of loss(n) and gain(n), in units of the utility.
-
-    Args:
-        hypotheses: of the n candidates.
-        similarities: of each hypothesis to each, shape (h, h).
-    """
+    """The larger of loss(n) and gain(n), in units of the utility; similarities are those of each hypothesis of the n
+    candidates to each, shape (h, h)."""
     early = [h for h in hypotheses.of[: len(hypotheses.of) // 2] if h >= 0]
     if not early:
         return math.inf

@@ -34,10 +34,10 @@ class Metadata(_Result):
     """Lists with one item for each sample, and three facts about the run.
 
     Attributes:
-        error_spans: of each sample, as xCOMET's dicts; see `error_spans`.
-        omissions: the same of the source, where the model says what is left out of it; else missing.
-        sentences: of each sample that was judged sentence by sentence, where they stand and their scores, in [0, 1];
-            missing where no sample was.
+        error_spans: as xCOMET's dicts; see `error_spans`.
+        omissions: the same of the source, where the model marks omissions; else missing.
+        sentences: for each sample the places and scores, in [0, 1], of the sentences that were judged one by one;
+            missing where no sample has any.
         mqm_scores: as the scores of the `Prediction`.
         mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``given`` a mean over the candidates.
         mqm_sd: its standard deviation where it is a mean; else missing.
@@ -48,7 +48,7 @@ class Metadata(_Result):
         data_warnings: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
         summary: how many candidates and spans were lost, in a line.
         advice: lines about what makes the scores say little, and the options that help.
-        signature: everything that the scores depend on.
+        signature: all that the scores depend on.
     """
 
     error_spans: list[list[dict[str, Any]]]

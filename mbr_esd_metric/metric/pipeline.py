@@ -28,7 +28,7 @@ from mbr_esd_metric.metric.units import units_of
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The result of a run: a decision for each segment, in order; how they came about ("" for none); what was lost."""
+    """The result of a run: a decision for each segment, in order; their signature ("" without segments) and summary."""
 
     decisions: Sequence[Decision]
     signature: str
@@ -40,7 +40,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 
     Args:
         card: model, sampling and decision rule.
-        segments: what to annotate; for a blank translation the model is not asked; see `decoding.segment`.
+        segments: the texts; a blank translation needs no model (see `decoding.segment`).
         progress: show a bar on standard error.
 
     Raises:
@@ -74,10 +74,10 @@ def sample(
     where there are several, and its answer format, where that is not JSON.
 
     Args:
-        card: model and sampling; its decision rule plays no part, but that `greedy` decodes one candidate at
-            temperature 0, and that `n=auto` is for a rule that tells when more would change nothing.
-        segments: what to sample; a blank translation gets N times the answer without an error.
-        progress, and what raises: as `annotate`.
+        card: model and sampling. Its decision rule matters in two ways: `greedy` decodes one candidate at temperature
+            0, and `n=auto` needs a rule that can stop early.
+        segments: the texts; a blank translation gets N times the answer without an error.
+        progress: as of `annotate`; errors too.
     """
     card, *_ = cards = members(card)
     if any(one.decision.format != card.decision.format for one in cards):
@@ -104,7 +104,7 @@ def sample(
 
 @dataclass(frozen=True, slots=True)
 class SampledModel:
-    """A model of a run whose candidates are in its store, and how many of them count for each request."""
+    """A model of a run, the store with its candidates, and the number of them that count for each request."""
 
     plan: Plan
     store: CandidateStore
@@ -154,7 +154,7 @@ def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str
 
 
 class CandidatePool:
-    """The candidates of a run, of one model or of several, of which the first says how is decided; the decisions."""
+    """The candidates of the models of a run, and the decisions over them. The card of the first has the options."""
 
     def __init__(self, segments: Sequence[Segment], models: Sequence[SampledModel]) -> None:
         self._segments, self._models, self._card = segments, models, models[0].plan.card

@@ -24,8 +24,14 @@ from mbr_esd_metric.metric.card import ModelCard
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A source, its translation, how messages name the two, and the system, which tells stored candidates apart; the
-    document that it belongs to, if that is known; and of a part of a text what the model reads around it."""
+    """A source and its translation.
+
+    Attributes:
+        label: the name in messages.
+        system: it tells stored candidates of equal texts apart.
+        document: its document, if that is known.
+        context: the text around a part of a text, which the model reads.
+    """
 
     source: str
     translation: str
@@ -40,9 +46,8 @@ class Plan:
     """The work of a run, known before any model is loaded.
 
     Attributes:
-        card: the model.
         engine, options: the engine's name, and how it is made.
-        answers, prompt: the answer format, and the prompt in its words.
+        answers: the answer format.
         requests: one a distinct pair with a translation, or a segment where the engine does not share candidates; each
             asks for all N samples, with `n=auto` the most there may be.
         keys: for each segment the key of its request, or None if the translation is blank.

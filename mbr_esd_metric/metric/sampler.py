@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -42,22 +42,14 @@ def missing(request: Request, stored: Collection[int]) -> Iterator[Request]:
         yield replace(request, n=len(indices), first=indices[0])
 
 
-class Sampler:
-    """The engine of a plan, loaded when the first candidate is missing; a context manager, which closes it.
-
-    Args:
-        plan: which model, and what is asked of it.
-        store: where the candidates go.
-        progress: show a bar on standard error.
-    """
+class Sampler(AbstractContextManager["Sampler"]):
+    """The engine of a plan, loaded when the first candidate is missing; a context manager, which closes it. Candidates
+    go to the store; `progress` shows a bar on standard error."""
 
     def __init__(self, plan: Plan, store: CandidateStore, *, progress: bool = False) -> None:
         self._plan, self._store, self._progress = plan, store, progress
         self._engine: Engine | None = None
         self._held = ExitStack()
-
-    def __enter__(self) -> Sampler:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()

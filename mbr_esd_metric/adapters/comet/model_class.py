@@ -95,17 +95,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         num_workers: int | None = None,
         length_batching: bool = True,
     ) -> Prediction:
-        """Scores and error spans of samples.
-
-        Args:
-            samples: dicts with "src" and "mt"; a "ref" is ignored.
-            batch_size, gpus, devices, mc_dropout, progress_bar, accelerator, num_workers, length_batching: as for
-                `mbr_esd_metric.metric.metric.Metric.predict`, which also says what is raised.
-
-        Returns:
-            COMET's own ``Prediction``: ``scores`` (one for each sample, in [0, 1], higher is better), ``system_score``
-            and ``metadata``, as `mbr_esd_metric.metric.metric.Metric.predict`.
-        """
+        """Scores and error spans of samples, as COMET's own ``Prediction``; arguments, values and errors as of
+        `mbr_esd_metric.metric.metric.Metric.predict`."""
         from comet.models.utils import Prediction
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)

@@ -104,8 +104,8 @@ class CompactFormat(AnswerFormat):
         return 16
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The errors in the order of the text; each of the first `MOST` can be said where its text is first found at
-        its own place."""
+        """At most `MOST` errors in the order of the text. One cannot be written if its words also stand earlier in the
+        text."""
         errors: list[str] = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span, text in spans_by_text(annotation, translation, source):

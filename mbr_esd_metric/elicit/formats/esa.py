@@ -50,6 +50,6 @@ class EsaFormat(CompactOmissionsFormat):
         return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The score is what the errors leave of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
+        """The errors, and as score the rest of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
         errors, lost = super().answer(annotation, translation, source)
         return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost

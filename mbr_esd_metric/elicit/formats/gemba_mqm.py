@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,8 +65,8 @@ class GembaMqmParser(PlainParser):
     """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
-        """A span is said by its line. Its list says how bad it is, so the severity has no words of its own. Texts that
-        cannot be read have GEMBA's own score as well."""
+        """The range of a span is its line; the severity is that of its list. Texts that cannot be read have GEMBA's
+        score as well."""
         errors = self._errors(text)
         if isinstance(errors, Invalid):
             return Invalid(errors.reason, gemba_score(text))
@@ -94,7 +95,7 @@ class GembaMqmParser(PlainParser):
         return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
 
     def _side(self, category: str, quoted: str) -> Side:
-        """Where the words are to be found: an omission's in the source, unless only the translation has them."""
+        """The text of the words: the source for an omission, unless only the translation has them."""
         if self.source is None or not is_omission(category):
             return "translation"
         return "translation" if quoted and quoted not in self.source and quoted in self.translation else "source"
@@ -123,7 +124,8 @@ class GembaMqmFormat(AnswerFormat):
         return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """Major errors stand in the list of major ones; of each the text is first found at its own place."""
+        """The lists of errors, none critical. An error cannot be written if its words also stand earlier in the
+        text."""
         lists: dict[str, list[str]] = {name: [] for name in _LISTS}
         for span, text in spans_by_text(Annotation(annotation), translation, source):
             words = writable(text, _ESCAPES)
@@ -202,25 +204,25 @@ def gemba_mqm_prompt() -> Prompt:
 def _read(module: ast.Module) -> tuple[str, str, list[dict[str, str]]]:
     """System message, template of a question, and the examples in their order."""
     function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == _FUNCTION)
-    system, template = "", ""
+    system = ""
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "template":
-            template = _constant(node.value)
-        elif isinstance(node, ast.Dict):
+        if isinstance(node, ast.Dict):
             message = dict(zip((_constant(key) for key in node.keys if key is not None), node.values, strict=True))
             role = message.get("role")
             if isinstance(role, ast.Constant) and role.value == "system":
                 system = _constant(message["content"])
-    values = {
-        node.targets[0].id: node.value
-        for node in module.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    every: dict[str, dict[str, str]] = ast.literal_eval(values[_EXAMPLES])
+    template, values = _constant(_assigned(ast.walk(function))["template"]), _assigned(module.body)
+    examples: dict[str, dict[str, str]] = ast.literal_eval(values[_EXAMPLES])
     used = [node.slice for node in ast.walk(values[_USED]) if isinstance(node, ast.Subscript)]
     if not system or not template or not used:
         raise ValueError
-    return system, template, [every[_constant(name)] for name in used]
+    return system, template, [examples[_constant(name)] for name in used]
+
+
+def _assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """Name -> the value that is assigned to it."""
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+    return {node.targets[0].id: node.value for node in assignments if isinstance(node.targets[0], ast.Name)}
 
 
 def _constant(node: ast.AST) -> str:

@@ -36,13 +36,8 @@ _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
 def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None) -> str:
-    """The regular expression of an answer: ``{"errors": [...]}``.
-
-    Args:
-        error_span: regular expression for the inside of the JSON string of an error span; the default admits any text.
-            None: nothing can be wrong in the translation.
-        omitted_span: the same for what the translation leaves out; None: an answer does not say that.
-    """
+    """The regular expression of an answer, ``{"errors": [...]}``. Its arguments are regular expressions for the inside
+    of the JSON strings of error spans and of omitted words; None where there can be none."""
     spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
@@ -54,11 +49,8 @@ def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None 
 
 
 def output_schema(omissions: bool = False) -> dict[str, Any]:
-    """The answer as a JSON schema, for servers that take no grammar; strict: every key is required, and no other.
-
-    Args:
-        omissions: an error may be one of what the translation leaves out.
-    """
+    """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every key
+    is required, and no other is allowed."""
 
     def item(first: str) -> dict[str, Any]:
         error = {
@@ -96,10 +88,7 @@ class JsonFormat(AnswerFormat):
         return output_grammar(*(grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts))
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The errors in the order of the text; each can be said where its text is first found at its own place.
-
-        Of several with one text and one place in the answer (a doubly marked word) each is said.
-        """
+        """The errors in the order of the text. One cannot be written if its words also stand earlier in the text."""
         errors = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span, text in spans_by_text(annotation, translation, source):

@@ -130,11 +130,11 @@ class TagsFormat(AnswerFormat):
         return (words or _NO_WORDS) + r"(\nScore: -?[0-9]{1,2}(\.[0-9]{1,6})?)?"
 
     def usual_tokens(self, translation: str) -> int:
-        """A tag after each word."""
+        """One for the tag of each word."""
         return max(len(words_of(translation)), 1)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The score is the annotation's own."""
+        """The tag of each word, and the MQM score of the annotation."""
         texts = tagged_texts(translation, source)
         tags, lost = _tags_of(annotation.on("translation"), words_of(translation))
         if len(texts) > len(tags):
