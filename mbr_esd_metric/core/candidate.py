@@ -82,15 +82,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """The candidates of one segment as columns, one for each attribute. This is how a file has them, and faster than
-    N objects.
+    """The candidates of one segment as columns, one for each attribute of `Candidate`, as a file has them.
 
-    Attributes:
-        texts, logprobs, truncated: as in `Candidate`, one for each candidate.
-        annotations: one for each candidate, or None if no candidate has one.
-        models: one for each candidate, or None if no candidate has one.
-        token_logprobs: of the only candidate; None if there are several, or they are unknown.
-        format: of all texts, as in `Candidate`.
+    Columns are faster than N objects. `annotations` and `models` are None if no candidate has one. `token_logprobs` are
+    those of the only candidate; None if there are several, or they are unknown. `format` is that of all texts.
     """
 
     texts: Sequence[str | None]

@@ -68,12 +68,8 @@ class CorpusChoice:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The answers that a `CorpusRule` may choose for one segment, in the order in which ties are resolved.
-
-    Attributes:
-        answers: hypotheses, or annotations that need not be a candidate's; at least one.
-        statistics: of each of them, shape (options, k).
-    """
+    """The answers that a `CorpusRule` may choose for one segment, in the order in which ties are resolved: at least one
+    hypothesis, or annotation that need not be a candidate's; and their statistics, shape (answers, k)."""
 
     answers: Sequence[int | Annotation]
     statistics: Floats
@@ -136,16 +132,16 @@ def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
     return ErrorSpan(*key, category=min(votes, key=lambda one: (-votes[one], one)) if votes else None)
 
 
-def maximise_ratio(overlap: Sequence[Floats], size: Sequence[Floats]) -> CorpusChoice:
+def maximise_ratio(segments: Sequence[Floats]) -> CorpusChoice:
     """Dinkelbach's iteration over segments; where no annotation has any span the ratio is 1.
 
-    `overlap` and `size` are a and b of each segment's options (at least one), in the order in which ties are resolved.
+    Each segment has a and b of its options (at least one), shape (options, 2), in the order in which ties are resolved.
     """
-    if not len(overlap):
+    if not len(segments):
         return CorpusChoice(np.zeros(0, dtype=np.intp), (1.0,))
-    starts = np.cumsum([0, *(len(options) for options in overlap[:-1])])
-    a, b = np.concatenate(overlap), np.concatenate(size)
-    lengths = np.diff([*starts, len(a)])
+    lengths = [len(options) for options in segments]
+    starts = np.cumsum([0, *lengths[:-1]])
+    a, b = np.ascontiguousarray(np.concatenate(segments).T)
     position = np.arange(len(a))
     ratios: list[float] = []
     chosen = starts
@@ -198,10 +194,8 @@ def level_spans(
 ) -> tuple[SpanKey, ...]:
     """The spans of the annotation that reaches these levels: each as long as can be; sorted.
 
-    Args:
-        bounds: of the intervals, K + 1 of them.
-        joined: whether a span may reach over each bound; see `AnnotationTable.joined`.
-        levels: in each interval, from 0 (no error) to 3 (a minor and a major span), shape (K,).
+    `levels` are those of each interval, from 0 (no error) to 3 (minor and major span), shape (K,). The K + 1 bounds,
+    and whether a span may reach over each, are as in `AnnotationTable`.
     """
     spans: list[SpanKey] = []
     inner = joined[1:-1]

@@ -95,14 +95,9 @@ def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float
 
 
 class AnnotationTable:
-    """n annotations of one translation on a common grid of K elementary intervals.
+    """n annotations of one translation of L = `length` characters, on a common grid of K elementary intervals.
 
-    Args:
-        annotations: n of them; fold duplicates first, because each row costs time.
-        length: L, the translation's characters.
-
-    Raises:
-        InputError: a span ends past the translation.
+    Fold duplicates first, because each row costs time. Raises `InputError` if a span ends past the translation.
     """
 
     def __init__(self, annotations: Sequence[Annotation], length: int) -> None:

@@ -176,25 +176,21 @@ class MbrCorpus(CorpusRule):
     fixed_utility = "softdice"
 
     def statistics(self, problem: DecisionProblem) -> Floats:
-        """(a, b) of each hypothesis, shape (n, 2)."""
         from mbr_esd_metric.core.corpus_choice import overlap_and_size
 
         return overlap_and_size(problem)
 
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        """The Pareto front of the hypotheses, in the order of ties."""
         from mbr_esd_metric.core.corpus_choice import candidates_front
 
         return candidates_front(problem, statistics)
 
     def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
-        """Dinkelbach's iteration. If no annotation has a span, the ratio is 1."""
         from mbr_esd_metric.core.corpus_choice import maximise_ratio
 
-        return maximise_ratio([part[:, 0] for part in statistics], [part[:, 1] for part in statistics])
+        return maximise_ratio(statistics)
 
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        """``a - F b``."""
         values: Floats = statistics[:, 0] - choice.ratio * statistics[:, 1]
         return values
 
@@ -206,7 +202,6 @@ class ConsensusCorpus(MbrCorpus):
     description = "the highest expected corpus softdice among all annotations, over the whole test set"
 
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        """The annotations that are best at some F in [0, 1], those that mark less first."""
         from mbr_esd_metric.core.corpus_choice import annotations_front
 
         return annotations_front(problem)

@@ -20,10 +20,7 @@ from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, matched
 
 @dataclass(frozen=True, slots=True)
 class AccEq:
-    """A calibrated pairwise accuracy in [0, 1], over the pairs of rated systems, and the segments that have any.
-
-    `epsilon` is the tie threshold, one of the differences that occur, or 0.
-    """
+    """A calibrated pairwise accuracy in [0, 1], its tie threshold, and the numbers of segments and pairs behind it."""
 
     accuracy: float
     epsilon: float
@@ -76,10 +73,8 @@ def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
     For P pairs this takes O(P log P) time and O(P) memory, with one sort and two cumulative sums. The thresholds are
     the pairs' metric differences in ascending order; each pair becomes a tie at its own difference.
 
-    Both are score matrices (`matrices`).
-
     Raises:
-        InputError: for matrices that do not fit, or no pair of ratings.
+        InputError: for score matrices (`matrices`) that do not fit, or no pair of ratings.
     """
     data = matched(gold, {"metric": metric})
     pairs = gold_pairs(data.gold)

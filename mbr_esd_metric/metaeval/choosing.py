@@ -26,9 +26,7 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 class Sampled:
     """One translation and its candidates, in the order in which they were sampled.
 
-    Attributes:
-        label: how messages name the translation; "" for its place in the matrix.
-        source: of the translation, where candidates say what is left out of it.
+    Messages name it by its label, or by its place in the matrix. The source is there if candidates name omissions.
     """
 
     translation: str
@@ -87,11 +85,7 @@ def oracle(
 ) -> list[list[Annotation | None]]:
     """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
 
-    Of several raters the mean counts. `size` uses only the first candidates of each.
-
-    Raises:
-        InputError: a rated translation without a valid candidate, or with fewer than `size`; names it.
-        OptionError: for an unknown utility.
+    Of several raters the mean counts. `size` and errors are as of `choose_all`.
     """
     options = DecisionOptions("oracle", get_similarity(utility))
 

@@ -120,11 +120,7 @@ class SystemPair:
 
 
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
-    """Compare two systems segment by segment; both have the same segments in the same order.
-
-    Raises:
-        InputError: fewer than two segments, or different numbers of them.
-    """
+    """Compare two systems on the same segments, in the same order. Raises `InputError` if these are fewer than two."""
     if len(a) != len(b) or len(a) < 2:
         raise InputError(f"a comparison needs two or more segments that both systems have, not {len(a)} and {len(b)}")
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])

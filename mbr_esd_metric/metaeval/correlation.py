@@ -94,9 +94,7 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
     """Pairwise accuracy of system scores, over the pairs of one or several language pairs together.
 
     A pair agrees if the differences of gold and of the metric have the same sign; a tie counts as a third sign.
-
-    Args:
-        scores: (gold, metric) of each language pair, shape (systems,) each; NaN in gold where there is none.
+    `scores` are (gold, metric) of each language pair, shape (systems,) each; gold may be NaN.
 
     Raises:
         InputError: for vectors that do not fit, or no pair at all.

@@ -173,14 +173,9 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatri
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A metric's output for one translation.
+    """A metric's output for one translation of `length` characters; translations of a document stay together.
 
-    Attributes:
-        score: on any scale, higher is better.
-        annotation: its spans; None if the metric has none.
-        length: of the translation in characters.
-        lp: language pair, "" if unknown.
-        document: its translations stay together in a cross-validation.
+    The score may be on any scale, higher is better. The annotation is None if the metric has no spans.
     """
 
     score: float
@@ -355,10 +350,8 @@ class Tried:
 def cross_validated(
     judged: Sequence[Judged], labels: Sequence[bool], precision: float | None = None, seed: int = 0
 ) -> tuple[list[Tried], FloatVector]:
-    """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last.
-
-    Returns:
-        The ways, and the model's probabilities where it was not learnt.
+    """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
+    probabilities where it was not learnt.
 
     Raises:
         InputError: fewer than two documents, or as `ErrorFreeModel.fit`.
@@ -387,15 +380,11 @@ def cross_validated(
     tried = []
     for name, yes in answers.items():
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
-        tried.append(Tried(name, error_free(gold, yes), _interval(gold, yes, document, seed), by_pair))
+        counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
+        draws = np.random.default_rng(seed).integers(0, len(counts), (_DRAWS, len(counts)))
+        interval = middle([ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws])
+        tried.append(Tried(name, error_free(gold, yes), interval, by_pair))
     return tried, probabilities
-
-
-def _interval(gold: BoolMatrix, yes: BoolMatrix, document: npt.NDArray[np.intp], seed: int) -> tuple[float, float]:
-    counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
-    draws = np.random.default_rng(seed).integers(0, len(counts), (_DRAWS, len(counts)))
-    values = [ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws]
-    return middle(values)
 
 
 def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) -> float:

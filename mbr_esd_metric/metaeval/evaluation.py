@@ -123,15 +123,10 @@ def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper
 def lambda_sweep(
     evaluator: Evaluator, predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
 ) -> dict[float, Evaluation]:
-    """Threshold in [0, 1] of the spans' confidence -> the metric without the spans below it.
-
-    Args:
-        evaluator: the human side.
-        predicted: as of `Evaluator.evaluate`, with confidences.
-        lambdas: the thresholds.
+    """Threshold of the spans' confidence -> the metric without the spans below it; errors as of `Evaluator.evaluate`.
 
     Raises:
-        InputError: a span without a confidence in [0, 1], and what `Evaluator.evaluate` raises.
+        InputError: a span without a confidence in [0, 1].
         OptionError: a threshold outside [0, 1].
     """
     for threshold in lambdas:

@@ -138,8 +138,7 @@ def compute_leaderboard(
 ) -> Leaderboard:
     """Evaluate every metric in every language pair, rank, average, and test against rivals.
 
-    `progress` is called with the number of further draws of SPA's tests that are done, and with the number of all of
-    them. These draws take nearly all of the time.
+    `progress` gets the number of further draws of SPA's tests, which take nearly all of the time, and that of all.
 
     Raises:
         InputError: data that do not fit.
@@ -221,23 +220,20 @@ class _Evaluated:
                 ranking = rank_contest(SpanContest(named, measure), *tests, alpha=settings.alpha)
                 bootstrap = resampled(named, measure, *tests, settings.bootstrap) if settings.draws else None
                 comparisons[measure] = Comparison(ranking, bootstrap)
-        results = {key: _result(_text(key), comparisons, spans.get(key), settings) for key in entries}
+        results = {}
+        for key in entries:
+            name, scores = _text(key), spans.get(key)
+            values = {what: one.ranking.value(name) for what, one in comparisons.items() if name in one.ranking.names}
+            # As evaluated: sums in another order differ in the last bit.
+            values |= scores.values if scores else {}
+            ranks, intervals = _tested(name, comparisons) if settings.draws else ({}, {})
+            results[key] = Result(values, ranks, scores.counts if scores else None, intervals)
         return cls(entries, comparisons, spans, results, human)
 
 
 def _text(key: Key) -> str:
     """A key as the name of a metric, unique and sorted by base name."""
     return f"{key[0]}-{'ref' if key[1] else 'src'}"
-
-
-def _result(
-    name: str, comparisons: Mapping[str, Comparison], spans: SpanScores | None, settings: LeaderboardSettings
-) -> Result:
-    values = {what: one.ranking.value(name) for what, one in comparisons.items() if name in one.ranking.names}
-    # As evaluated: sums in another order differ in the last bit.
-    values |= spans.values if spans else {}
-    ranks, intervals = _tested(name, comparisons) if settings.draws else ({}, {})
-    return Result(values, ranks, spans.counts if spans else None, intervals)
 
 
 def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Comparison]:

@@ -64,9 +64,7 @@ class OmissionScores:
 def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
     """Evaluate predicted omissions, the spans of the source's side, on every translation that somebody rated.
 
-    Args:
-        predicted: systems x segments; needed wherever a rater has one.
-        gold: the same of one or more raters; None where that rater did not rate.
+    Arguments as of `evaluate_spans`.
 
     Raises:
         InputError: shapes that differ, a rated translation without prediction, or no rating at all.

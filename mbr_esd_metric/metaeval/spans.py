@@ -94,8 +94,7 @@ def rater_agreement(
 ) -> dict[str, float]:
     """Measure -> the agreement of each rater with the others, over the translations that another one rated too.
 
-    It is what a second rater reaches where `evaluate_spans` says what a metric reaches. Empty if no translation has
-    two raters.
+    It is for people what `evaluate_spans` is for a metric; empty if no translation has two raters.
     """
     sums: dict[str, FloatVector] = {}
     for at, one in enumerate(human):
@@ -164,13 +163,8 @@ class SpanEvaluator:
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
         """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
 
-        Returns:
-            The thresholds in falling order, shape (T,), from infinity, which leaves no span, to the least confidence;
-            and the sums of the statistics over the rated translations at each threshold, shape (T, width of the
-            measure).
-
-        Raises:
-            InputError: as `evaluate` does.
+        First the thresholds in falling order, shape (T,), from infinity, which leaves no span, to the least confidence;
+        then the sums of the statistics over the rated translations at each threshold, shape (T, width of the measure).
         """
         cells: list[tuple[int, int]] = []
         levels: list[float] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,31 +103,18 @@ def reliability_tables(table: RatingTable) -> list[Table]:
     return tables
 
 
-#: Panel of the plot -> what it is drawn over.
-PANELS = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
-
-
-def calibration_curves(table: RatingTable) -> Mapping[str, Sequence[Curve]]:
-    """The curves of `PANELS`; each has at most 200 points."""
-    panels: dict[str, list[Curve]] = {name: [] for name in PANELS}
-    panels["confirmed"].append(Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True))
+def calibration_plot(table: RatingTable) -> Any:
+    """The figure of confirmed, precision and risk of spans; each curve has at most 200 points."""
+    confirmed, precision, risk = [Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True)], [], []
     for name, predicted in predicted_of(table).items():
         full = reliability(predicted)
-        panels["confirmed"].append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
+        confirmed.append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
         curve = threshold_curve(predicted)
         at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
-        for panel, x, y in (("precision", curve.recall, curve.precision), ("risk", curve.coverage, curve.risk)):
-            panels[panel].append(Curve(name, tuple(x[at].tolist()), tuple(y[at].tolist())))
-    return panels
-
-
-def calibration_plot(table: RatingTable) -> Any:
-    """The figure of these curves, which are those of spans and not of characters."""
-    curves = calibration_curves(table)
-    return plot_curves(
-        {f"{name}, per span": of for name, of in curves.items()},
-        {f"{name}, per span": over for name, over in PANELS.items()},
-    )
+        precision.append(Curve(name, tuple(curve.recall[at].tolist()), tuple(curve.precision[at].tolist())))
+        risk.append(Curve(name, tuple(curve.coverage[at].tolist()), tuple(curve.risk[at].tolist())))
+    panels = {"confirmed, per span": confirmed, "precision, per span": precision, "risk, per span": risk}
+    return plot_curves(panels, dict(zip(panels, ("confidence", "recall", "coverage"), strict=True)))
 
 
 def calibration_html(table: RatingTable) -> str:

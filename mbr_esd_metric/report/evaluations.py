@@ -81,9 +81,8 @@ def evaluation_table(
     """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
 
     Args:
-        title, labels: above the table, and the first columns.
+        labels: the first columns.
         evaluations: language pair -> row -> evaluation; the cells of a pair that lacks a row are empty.
-        pairs, measuring: the language pairs, in order, and how the evaluations were made.
         notes: below the table, before that on rows with one score for everything, which `named` names.
         rated: whether a column says how many translations were rated.
     """

@@ -132,11 +132,7 @@ def read_table(
 
 
 def kind_of_input(path: Path) -> Kind:
-    """The kind of a file, from its first line.
-
-    Raises:
-        InputError: there is no such file, or it is of another kind.
-    """
+    """The kind of a file, from its first line. Raises `InputError` if there is no such file, or it is of no kind."""
     name = plain_name(path)
     if name.endswith(".tsv"):
         return "mqm"  # Google's may lack its header
@@ -228,10 +224,7 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, st
 def distribution(
     text: Text, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
 ) -> Distribution:
-    """Count the candidates of one segment; invalid ones are counted but not used.
-
-    The `most` most frequent annotations are kept, the most frequent first; ties in order of appearance.
-    """
+    """The candidates of one segment in summary, with so many annotations; ties are in order of appearance."""
     length = len(text.translation)
     try:
         read = read_annotations(candidates, text.translation, options, text.source)

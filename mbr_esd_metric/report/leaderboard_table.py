@@ -183,10 +183,7 @@ def _names(metric: Key) -> dict[Column, Value | Cell]:
 def overall_table(
     title: str, overall: Overall, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
 ) -> Table:
-    """One row for each metric: the overall score, then the value of each task; metrics that miss a task come last.
-
-    `ranks` are significance clusters, where metrics were tested.
-    """
+    """One row for each metric: overall score, cluster and value of each task; metrics that miss a task come last."""
     ranks = ranks or {}
     columns = []
     for task in overall.tasks:

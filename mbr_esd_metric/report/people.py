@@ -28,10 +28,8 @@ _Key = tuple[str, ...]
 def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> list[Table]:
     """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
 
-    The note under the comparison names the files that ratings were read from by their content.
-
-    Raises:
-        InputError: ratings that cannot stand in one table.
+    The note under the comparison names the files that ratings were read from by their content. Raises `InputError` for
+    ratings that cannot stand in one table.
     """
     check_comparable(ratings)
     tables = [_systems(ratings), _pairs(ratings, paths), _suggested(ratings), _beforehand(ratings), _people(ratings)]

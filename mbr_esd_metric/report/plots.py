@@ -54,11 +54,7 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
 
 
 def save(figure: Any, output: Path) -> tuple[Path, Path]:
-    """Write the figure as PNG and as SVG; `output` may have either ending, or none. Returns both paths.
-
-    Raises:
-        OptionError: another ending.
-    """
+    """Write the figure as PNG and as SVG, to the paths that it returns; errors as of `check_plot`."""
     paths = _paths(output)
     for path in paths:
         figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -69,7 +65,7 @@ def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> 
     """Make sure, before any work, that `save` can write there; inputs and errors as of `streams.check_output`.
 
     Raises:
-        OptionError: another ending than .png and .svg.
+        OptionError: another ending than .png, .svg or none.
         MissingDependencyError: matplotlib is not installed.
     """
     check_output(output, inputs)

@@ -39,7 +39,6 @@ class SegmentRating:
     """The rating of one translation by an input.
 
     Attributes:
-        text: the translation.
         annotation: its error spans; None if the input has only a score, or left the translation out.
         input_score: the score that came with it; higher is better. Our models and COMET's give one in [0, 1].
         input_mqm: the MQM score that came with it, in [-25, 0].
@@ -101,14 +100,10 @@ class AnnotationCount:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The candidates of one segment in summary.
+    """The candidates of one segment: numbers of valid, distinct and invalid ones, and the most frequent annotations.
 
-    Attributes:
-        text: the translation.
-        valid, distinct, invalid: how many candidates there are.
-        runs: (characters, candidates that mark them, candidates that mark them as major), from the first character to
-            the last; their widths sum to the length of the translation.
-        annotations: the most frequent ones, most frequent first.
+    `runs` are (characters, candidates that mark them, candidates that mark them as major), from the first character to
+    the last; their widths sum to the length of the translation.
     """
 
     text: Text
@@ -187,6 +182,8 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
         strips.append((strip, dict(zip(at, distributions, strict=True))))
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
+    inputs_of_row = Counter(row for _, at in placed for row in at)
+    alone = [(name, sum(inputs_of_row[row] == 1 for row in at)) for name, at in placed]
     return RatingTable(
         rows,
         [replace(one, ratings=[of.get(row) for row in range(len(rows))]) for one, of in columns],
@@ -194,7 +191,7 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
             replace(strip, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
             for strip, at in strips
         ],
-        _unmatched(placed),
+        [(name, count) for name, count in alone if count and len(placed) > 1],
     )
 
 
@@ -220,9 +217,3 @@ def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:
             rows.append(text)
         taken[row] = None
     return list(taken)
-
-
-def _unmatched(placed: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[str, int]]:
-    inputs = Counter(row for _, at in placed for row in at)
-    alone = [(name, sum(inputs[row] == 1 for row in at)) for name, at in placed]
-    return [(name, count) for name, count in alone if count and len(placed) > 1]

@@ -31,10 +31,9 @@ STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table.
+    """One cell of a table, empty if its value is None.
 
     Attributes:
-        value: None for an empty cell.
         rank: significance cluster from 1, or None.
         dagger: whether the value is marked as a significant gain.
         interval: lowest and highest value of a bootstrap, which TSV and JSON have.
@@ -54,7 +53,6 @@ class Column:
 
     Attributes:
         key: its name in JSON and TSV; unique within its group.
-        title: its heading.
         group: heading above several columns, such as a language pair; "" for none.
         digits: after the point, in formats for reading.
         percent: show 100 times the value there.
@@ -103,22 +101,14 @@ def finite_or_empty(value: float | None) -> float | None:
 
 
 def render_table(table: Table, form: str = "text") -> str:
-    """`table` in that format, with a line end at the end.
-
-    Raises:
-        OptionError: for an unknown format.
-    """
+    """`table` in that format, with a line end at the end. Raises `OptionError` for an unknown format."""
     if form not in TABLE_FORMATS:
         raise unknown("table format", form, TABLE_FORMATS)
     return TABLE_FORMATS[form](table)
 
 
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables one below the other; as JSON, several are one list of them.
-
-    Raises:
-        OptionError: for an unknown format.
-    """
+    """Tables one below the other; as JSON, several are one list of them. Errors as of `render_table`."""
     rendered = [render_table(table, form) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"

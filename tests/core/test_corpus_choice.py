@@ -43,9 +43,7 @@ def test_the_optimum_equals_brute_force() -> None:
                 assert (option.overlap, option.size) == pytest.approx(sums(vector, items, weights))
             every = itertools.product([0.0, 0.5, 1.0, 1.5], repeat=LENGTH)
             brute.append([sums(np.array(levels), items, weights) for levels in every])
-        choice = maximise_ratio(
-            *([np.array([getattr(o, f) for o in s]) for s in segments] for f in ("overlap", "size"))
-        )
+        choice = maximise_ratio([np.array([(o.overlap, o.size) for o in options]) for options in segments])
         best = max((a + c) / (b + d) if b + d else 1.0 for (a, b), (c, d) in itertools.product(*brute))
         assert choice.ratio == pytest.approx(best, abs=1e-9)
 
