@@ -60,7 +60,6 @@ class RatedSegment:
     """One source segment with its translations and their ratings.
 
     Attributes:
-        domain, document, number: identify the segment.
         outputs: system or reference -> translation, whether rated or not.
         ratings: system -> its ratings, in the file's order.
     """

@@ -157,7 +157,6 @@ def blocks_of(text: str, like: str | None = None) -> list[str]:
     """The segments of a document: paragraphs up to `</p>`, values of JSON, or the whole; they are the text if joined.
 
     Args:
-        text: source or translation.
         like: the source of a translation, which tells what it is.
     """
     head = (text if like is None else like).strip()

@@ -57,7 +57,6 @@ class CometCheckpoint:
 
     Args:
         name: a .ckpt file, a folder with checkpoints/model.ckpt, or a name on the hub.
-        options: how to run it.
 
     Raises:
         MissingDependencyError: COMET is not installed.

@@ -64,10 +64,8 @@ def report_errors() -> None:
 
 
 def check_arguments(*inputs: str | None) -> None:
-    """Under a COMET command, check the files that it will read and write. COMET itself would notice late or never.
-
-    Args:
-        *inputs: other files that the model reads.
+    """Under a COMET command, check the files that it will write and read, and `inputs`, which the model reads. COMET
+    itself would notice late or never.
 
     Raises:
         InputError: files of different length, empty, not UTF-8 or with a byte order mark; too few of them; a

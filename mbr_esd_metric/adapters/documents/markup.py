@@ -185,7 +185,6 @@ class Content:
     """The content of an element: its raw XML, its text, and where each part of the text is.
 
     Attributes:
-        raw: as it stands in the file.
         text: without markup and without white space round it.
         shift: characters of white space before the text.
         atoms: of the whole text, with that white space; none if there is no markup.

@@ -120,9 +120,7 @@ def _with_words_of(text: str, other: str, rng: random.Random) -> tuple[str, Erro
 def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: CampaignPlan) -> dict[str, Any]:
     """The campaign as `pearmut add` takes it.
 
-    Args:
-        documents: in order; annotators take turns.
-        checks: attention checks; they are dealt out evenly, and come anywhere between the documents.
+    Annotators take turns with the documents, in order. Checks are dealt out evenly, and come anywhere between.
     """
     if not 1 <= plan.each <= len(plan.annotators):
         raise OptionError(f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more")

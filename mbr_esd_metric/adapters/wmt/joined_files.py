@@ -29,10 +29,8 @@ _T = TypeVar("_T")
 
 
 def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
-    """The record for each translation of the evaluated systems; None for an unrated one without a record.
-
-    Args:
-        records: each with the place of its translation; `files.join` says how places are matched.
+    """The record for each translation of the evaluated systems; None for an unrated one without a record. Each comes
+    with the place of its translation; `files.join` says how places are matched.
 
     Raises:
         InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.

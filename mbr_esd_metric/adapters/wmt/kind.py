@@ -1,12 +1,4 @@
-"""Tells what a file that is imported into a test set holds, by its first record.
-
-    mqm             human MQM: Google's TSV, or ratings as JSON lines
-    qe              a table of WMT's quality estimation task 2
-    esa             human ESA of WMT24 and WMT25, in any of the published forms, and that of `annotate import`
-    cesa            human ESA of WMT26, Pearmut's log of several campaigns
-    task            a task's test set, before there is gold
-    wmt25-task1 ... a submission, in one of the formats of `submissions`
-    comet           scores, and of some metrics error spans, as ``comet-score --to_json`` writes them
+"""Tells which of `IMPORT_KINDS` a file that is imported into a test set is, by its first record.
 
 WMT25's table of error spans has the same columns whether people or a metric found them. That is the one file that does
 not say what it is.
@@ -31,8 +23,8 @@ from mbr_esd_metric.files.untrusted import decoded, reading
 IMPORT_KINDS = {
     "mqm": "human MQM, Google's TSV or JSON lines",
     "qe": "human spans, a table of WMT's quality estimation task",
-    "esa": "human ESA of WMT24 and WMT25",
-    "cesa": "human ESA of WMT26",
+    "esa": "human ESA of WMT24 and WMT25",  # in any of the published forms, and that of `annotate import`
+    "cesa": "human ESA of WMT26",  # Pearmut's log of several campaigns
     "task": "a task's test set, before there is gold",
     **{name: f"a submission to {form.description}" for name, form in SUBMISSION_FORMATS.items()},
     "comet": "a metric's output, of comet-score --to_json or mbr-esd score --to_json",

@@ -101,10 +101,9 @@ def _stored(error: Mapping[str, Any]) -> MqmError:
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """One set of error spans over the test set: a rater's, several raters' merged, or a metric's.
+    """One set of error spans over the test set: a rater's, such as "mqm.rater3", several raters' merged, or a metric's.
 
     Attributes:
-        name: such as "mqm.merged", "mqm.rater3" or "XCOMET-src".
         both: system -> for each segment its spans in translation and source, None if it is unrated.
         raters: system -> for each segment who rated it, None if nobody did.
     """
@@ -137,11 +136,8 @@ class Ratings:
 
 
 class RatingsReader:
-    """Reads sets of error spans that fit a test set. Those of systems that are not evaluated are not checked.
-
-    Args:
-        repeats: whether a note says how many spans repeat others; people mark one place for two reasons.
-    """
+    """Reads sets of error spans that fit a test set. Those of systems that are not evaluated are not checked. With
+    `repeats`, a note counts spans that repeat others; people mark one place for two reasons."""
 
     def __init__(
         self, outputs: Mapping[str, tuple[str | None, ...]], systems: Sequence[str], *, repeats: bool = False

@@ -40,11 +40,7 @@ _SILENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ScoredText(Segment):
-    """One translation to score.
-
-    Attributes:
-        supplied: False if the folder has no translation of the segment; the text is then empty.
-    """
+    """One translation to score; not `supplied` if the folder has none of the segment, and the text is then empty."""
 
     reference: str | None = None
     supplied: bool = True
@@ -95,11 +91,8 @@ class EmptyScorer(Scorer):
 
 
 class SacrebleuScorer(Scorer):
-    """BLEU or chrF of sacreBLEU: sentence scores, and the corpus score for the system.
-
-    Args:
-        target: target language, such as "de"; it chooses BLEU's tokeniser.
-    """
+    """BLEU or chrF of sacreBLEU: sentence scores, and the corpus score for the system. The target language, such as
+    "de", chooses BLEU's tokeniser."""
 
     def __init__(self, kind: str, reference: str, target: str) -> None:
         from sacrebleu.metrics import BLEU, CHRF
@@ -170,11 +163,7 @@ class CometScorer(Scorer):
 
     A model that needs references gives NAME-REF, another NAME-src. xCOMET gives, with the reference and, under
     QE, without it: Reg, the model's own score; ESD, Score(E) of its spans (critical counts as major); and
-    ESD-Conf, the same of the spans with a confidence of at least 0.7.
-
-    Args:
-        name: base of the metric names; None takes the model's.
-        reference: name of the reference; None scores without one.
+    ESD-Conf, the same of the spans with a confidence of at least 0.7. Arguments as of `make_scorer`.
     """
 
     def __init__(self, model: str, name: str | None, reference: str | None) -> None:

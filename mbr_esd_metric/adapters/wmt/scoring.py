@@ -33,7 +33,6 @@ def score_test_set(
     not scored again, and each system is written when it is done, so that a stopped run goes on.
 
     Args:
-        overwrite: replace scores in the folder.
         choice: which systems are scored, in addition to those that already have such scores in the folder.
         every: score all translations; without, a scorer that samples scores only those that have gold, where some has.
 

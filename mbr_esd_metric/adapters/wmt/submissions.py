@@ -49,11 +49,9 @@ class SubmissionRow:
     """One row of a submission: a translation, its error spans and its score.
 
     Attributes:
-        lp, system, document: such as "en-de" and "ONLINE-A".
         place: of the segment in its document, from 0.
         label: the task's number of the segment.
         spans, score: None if the format has none.
-        domain, source, translation, reference: of the translation, if they are known.
         method: the kind of gold, such as "MQM" or "ESA".
         clean: whether it is without error; None where spans or score decide.
         line: of the file that it was read from, from 1; 0 if unknown.
@@ -186,7 +184,6 @@ def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str
     """The results of `take` for each official segment of a file of WMT26.
 
     Args:
-        path: JSON lines, plain or compressed, each with an item_id.
         take: gets a line's object, and the language pair, domain, document and place that its item_id names.
     """
     results: list[_T] = []
@@ -225,11 +222,8 @@ def read_spans(starts: str, ends: str, severities: str, *, length: int | None = 
     """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
 
     A span without characters is one of the annotation's points, an error without a place ("missing") is one of its
-    `unplaced` omissions. Neutral errors are left out. A span that passes the end of the translation is cut there.
-
-    Args:
-        starts, ends, severities: equally many words in each.
-        length: of the translation, where it is known.
+    `unplaced` omissions. Neutral errors are left out. A span that passes the end of the translation is cut there, where
+    its length is known.
     """
     errors = [
         {"severity": word, **({} if first == MISSING else {"start": _offset(first), "end": _offset(last)})}

@@ -156,8 +156,7 @@ def import_submission(
 
     Args:
         path, form: as for `write_submission`.
-        name: full name of the metric, such as "GemSpanEval-src".
-        overwrite: replace a metric of that name.
+        name: full name of the metric, such as "GemSpanEval-src"; `overwrite` replaces one of that name.
 
     Raises:
         InputError: the file has another format, lacks a rated translation of one of its systems, or has another text;

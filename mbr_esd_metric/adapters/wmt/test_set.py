@@ -20,10 +20,9 @@ from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
 @dataclass(frozen=True, eq=False)
 class StoredMetric:
-    """A metric as stored in the folder.
+    """A metric as stored in the folder, by its full name, such as "XCOMET-refA".
 
     Attributes:
-        name: full name, such as "XCOMET-refA".
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
         notes: what was repaired while reading.
@@ -85,12 +84,7 @@ class TestSet:
         return np.array([[len(text or "") for text in self.outputs[s]] for s in self.systems], np.int64)
 
     def human_ratings(self, names: Sequence[str] = ()) -> tuple[Ratings, ...]:
-        """The gold spans: the named sets, else the merged set if there is one, else every rater's.
-
-        Raises:
-            InputError: there are no human ratings at all.
-            OptionError: a name that is not there.
-        """
+        """The gold spans, as `choose_ratings` says; `InputError` where there are no human ratings at all."""
         by_name = {ratings.name: ratings for ratings in self.ratings}
         if not by_name:
             raise InputError(
@@ -108,11 +102,8 @@ class TestSet:
         return {ratings.name: ratings.of(self.systems, self.segments) for ratings in sets}
 
     def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
-        """Full names of the metrics that can be compared: see `left_out` for the others. Sorted.
-
-        Args:
-            of_systems: also those that score only systems.
-        """
+        """Full names of the metrics that can be compared, sorted, with those that score only systems if `of_systems`;
+        see `left_out` for the others."""
         names = {*self.layout.metrics(), *self.added, *(self.layout.metrics("sys") if of_systems else ())}
         return tuple(name for name in sorted(names) if self.why_not(name) is None)
 
@@ -168,11 +159,8 @@ class TestSet:
         return metrics, notes
 
     def metrics_with_spans(self, names: Sequence[str] = ()) -> tuple[list[tuple[StoredMetric, Ratings]], list[str]]:
-        """The metrics of `read_metrics` that have error spans, and the lines about them.
-
-        Raises:
-            InputError: a metric that is named has no error spans.
-        """
+        """The metrics of `read_metrics` that have error spans, and the lines about them; `InputError` where one that is
+        named has none."""
         metrics, notes = self.read_metrics(names)
         for metric in metrics:
             if names and metric.ratings is None:
@@ -232,8 +220,7 @@ def load_test_set(
 
     Args:
         data: the folder that holds the test sets; None for the folder of the toolkit's download.
-        test_set: such as "wmt24".
-        lp: such as "en-de".
+        test_set, lp: such as "wmt24" and "en-de".
         reference: the standard reference, if it differs from the table's (`MQM_TEST_SETS`).
         gold: the name of the gold scores, if it differs from the table's.
         choice: which systems are evaluated.
