@@ -109,10 +109,8 @@ def _segments(test_set: TestSet, system: str, rated: bool) -> list[int]:
 
 def _spread(test_set: TestSet, places: Sequence[int], values: Sequence[_T]) -> list[_T | None]:
     """The values at their places among all segments."""
-    row: list[_T | None] = [None] * test_set.segments
-    for place, value in zip(places, values, strict=True):
-        row[place] = value
-    return row
+    by_place = dict(zip(places, values, strict=True))
+    return [by_place.get(place) for place in range(test_set.segments)]
 
 
 def _systems(

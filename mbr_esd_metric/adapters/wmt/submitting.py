@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from mbr_esd_metric._version import __version__
@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, Submissi
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import InputError, OptionError, first_of, unknown
+from mbr_esd_metric.errors import InputError, OptionError, first_of
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, Judged
 
@@ -46,8 +46,6 @@ def write_submission(
         error_free: tells from the stored scores which translations are without error; a number is the least score,
             of 0 to 100, of one; by default, one without error spans.
     """
-    if form not in SUBMISSION_FORMATS:
-        raise unknown("format", form, SUBMISSION_FORMATS)
     rows: list[SubmissionRow] = []
     systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
@@ -130,13 +128,9 @@ def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str]]:
 
 
 def _places(test_set: TestSet) -> list[tuple[str, int]]:
-    """The document of each segment, and its place in it."""
-    before: Counter[str] = Counter()
-    places = []
-    for _, document in test_set.documents:
-        places.append((document, before[document]))
-        before[document] += 1
-    return places
+    """The document of each segment, which is in one piece, and its place in it."""
+    documents = groupby(document for _, document in test_set.documents)
+    return [(document, place) for document, segments in documents for place, _ in enumerate(segments)]
 
 
 def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] | None) -> Iterator[SubmissionRow]:
@@ -162,8 +156,6 @@ def import_submission(
         InputError: the file has another format, lacks a rated translation of one of its systems, or has another text;
             or the metric is in the test set already.
     """
-    if form not in SUBMISSION_FORMATS:
-        raise unknown("format", form, SUBMISSION_FORMATS)
     every = SUBMISSION_FORMATS[form].read(Path(path))
     rows = [row for row in every if row.lp == test_set.lp]
     if not rows:
