@@ -231,14 +231,8 @@ _CHOICES = {
 }
 
 
-def option_choices(name: str) -> tuple[str, ...] | None:
-    """The names that an option takes, or None if they are not a list."""
-    valid = FIELDS[name].metadata["valid"]
-    return None if valid is None else tuple(valid())
-
-
 def option_help(name: str) -> str:
     """An option's meaning, and the values that it takes, for people."""
-    takes = FIELDS[name].metadata["takes"]
-    text = takes() if callable(takes) else takes
-    return f"{FIELDS[name].metadata['help']}: {text or ', '.join(option_choices(name) or ())}"
+    metadata = FIELDS[name].metadata
+    takes = metadata["takes"]() if callable(metadata["takes"]) else metadata["takes"]
+    return f"{metadata['help']}: {takes or ', '.join(metadata['valid']())}"

@@ -175,7 +175,10 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
-    parts = spelled_out(with_named(name, options or {}))
+    if options:
+        query = "&".join(f"{option}={quote(value, safe='/:+,.~=?')}" for option, value in options.items())
+        name = f"{name}{'&' if '?' in joined_names(name)[-1] else '?'}{query}"
+    parts = spelled_out(name)
     cards = [_one_card(part) for part in parts]
     return cards[0] if len(cards) == 1 else _pooled(parts, cards)
 
@@ -247,13 +250,6 @@ def joined_names(name: str) -> list[str]:
         else:  # a plus in a path or a value
             parts[-1] += f"+{piece}"
     return parts
-
-
-def with_named(model: str, options: Mapping[str, str]) -> str:
-    """The name of a model, or of several joined by ``+``, with these options at its end."""
-    more = "&".join(f"{option}={quote(value, safe='/:+,.~=?')}" for option, value in options.items())
-    mark = "&" if "?" in joined_names(model)[-1] else "?"
-    return f"{model}{mark}{more}" if more else model
 
 
 def is_ours(model: str) -> bool:

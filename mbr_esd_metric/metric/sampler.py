@@ -65,8 +65,10 @@ class Sampler(AbstractContextManager["Sampler"]):
             parts = self._missing(requests)
         if not parts:
             return
-        if self._engine is None:
-            self._advise_languages(requests)
+        card, prompt, stored = self._plan.card, self._plan.prompt, self._plan.engine_class.stored
+        if self._engine is None and self._progress and stored and prompt.names_languages and card.lp is None:
+            texts = [one.source for one in requests], [one.translation for one in requests]
+            print(language_note(card.name, *texts), file=sys.stderr)
         left: dict[str, int] = {}
         for part in parts:
             left[part.key] = left.get(part.key, 0) + part.n
@@ -124,14 +126,6 @@ class Sampler(AbstractContextManager["Sampler"]):
             return False
         self._held.callback(lock.release)
         return waited
-
-    def _advise_languages(self, requests: Sequence[Request]) -> None:
-        """Say once for each run that samples what the prompt leaves open without a language pair."""
-        if not (self._progress and self._plan.engine_class.stored and self._plan.prompt.names_languages):
-            return
-        if self._plan.card.lp is None:
-            texts = [one.source for one in requests], [one.translation for one in requests]
-            print(language_note(self._plan.card.name, *texts), file=sys.stderr)
 
 
 def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:

@@ -82,8 +82,8 @@ class Shots:
         if not self.nearest:
             return others
         grams = _grams(text)
-        order = sorted(range(len(others)), key=lambda i: (-_cosine(grams, self._of_source[others[i].source]), i))
-        return [others[i] for i in reversed(order[: self.nearest])]
+        order = sorted(others, key=lambda shot: -_cosine(grams, self._of_source[shot.source]))
+        return order[: self.nearest][::-1]
 
     def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
         """The examples for a source as messages: each the question about it, and its answer."""

@@ -90,15 +90,14 @@ class GembaMqmParser(PlainParser):
             elif listed is not None and words:
                 category, quoted = _parts(words)
                 severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
-                errors.append((Written(severity, quoted, self._side(category, quoted), category), (start, at - 1)))
+                side: Side = "translation"
+                # The words of an omission are the source's, unless only the translation has them.
+                if self.source is not None and is_omission(category):
+                    alone = quoted and quoted not in self.source and quoted in self.translation
+                    side = "translation" if alone else "source"
+                errors.append((Written(severity, quoted, side, category), (start, at - 1)))
         # A list that was cut off must not look like one without errors.
         return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
-
-    def _side(self, category: str, quoted: str) -> Side:
-        """The text of the words: the source for an omission, unless only the translation has them."""
-        if self.source is None or not is_omission(category):
-            return "translation"
-        return "translation" if quoted and quoted not in self.source and quoted in self.translation else "source"
 
 
 class GembaMqmFormat(AnswerFormat):
