@@ -86,7 +86,7 @@ def file_options(
 
 
 def _first_record(path: str | Path) -> CandidateRecord | None:
-    """The first record that can be read; what is wrong with one before it is said when it is decided."""
+    """The first record that can be read. Those before it are refused when they are decided."""
     for where, value in raw_records(path):
         with suppress(InputError):
             return candidate_record(where, value)
@@ -149,7 +149,7 @@ class FileSummary:
         return next(iter(self.scores)) if len(self.scores) == 1 < self.segments else None
 
     def add(self, line: _Line) -> bool:
-        """Count a line; whether it is written."""
+        """Count a line; False for one that is left out."""
         if line.skipped is not None:
             self.skipped.append(line.skipped)
             return False
@@ -211,7 +211,7 @@ def decide_file(
 def _choose_together(
     lines: Iterable[_Line], rule: CorpusRule, summary: FileSummary, write: Callable[[bytes], object]
 ) -> None:
-    """Write the lines of a rule that looks at all of them before it chooses; they wait in a file."""
+    """Write the lines of a rule for the whole file, which wait in a temporary file until it has chosen."""
     statistics: list[Floats] = []
     with tempfile.TemporaryFile() as waiting:
         for line in lines:
@@ -347,7 +347,7 @@ def _carried(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Bloc
 def _decide_block(
     block: _Block, options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
 ) -> tuple[list[_Line], MbrEsdError | None]:
-    """The lines of a block, up to the first record that stops the run, and why it does."""
+    """The lines of a block up to the first record that stops the run, and its error."""
     # A block makes a million small objects and no cycles. The search for cycles would take an eighth of the time.
     collecting = gc.isenabled()
     gc.disable()
@@ -384,8 +384,8 @@ def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decisi
 def _outcome(
     record: CandidateRecord, options: DecisionOptions, first: Mapping[str, str] | None
 ) -> Decision | CorpusSegment:
-    """The decision for a record; with a rule for the whole file, the choices that it has. `first` is what the first
-    line says about decisions."""
+    """The decision for a record, or its choices if the rule decides for the whole file. `first` is the "decision" of
+    the first line."""
     if record.decision is not None and record.decision != first:
         raise InputError(
             f'its "decision" is {dict(record.decision)}, and that of the first line {first and dict(first)}; give each '

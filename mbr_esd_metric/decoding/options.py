@@ -123,7 +123,7 @@ class DecisionOptions:
 
     @classmethod
     def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
-        """These options, or the defaults, with some fields changed; as every function takes them that decides.
+        """These options (or the defaults) with some fields changed; every function that decides takes them like this.
 
         Raises:
             OptionError: `options` is no `DecisionOptions`, an unknown field, or as the class.
@@ -151,7 +151,7 @@ class DecisionOptions:
         return get_similarity(self.utility)
 
     def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
-        """The reader of the candidates of one segment, of this format if they say one; errors as
+        """The reader of the candidates of one segment, in their own format or that of the options; errors as of
         `AnswerFormat.parser`."""
         answers = get_format(format or self.format)
         if answers.both_sides and source is None:
@@ -161,11 +161,11 @@ class DecisionOptions:
         return answers.parser(translation, self.location, source or "", self.unplaced == "count")
 
     def both_sides(self, format: str | None = None) -> bool:
-        """Whether candidates, of this format if they say one, also say what is left out of the source."""
+        """Whether candidates also mark omissions, in their own format or that of the options."""
         return get_format(format or self.format).both_sides
 
     def source_of(self, source: str, format: str | None = None) -> str | None:
-        """The source where candidates say what is left out of it; else None. It is `decide`'s `source`."""
+        """The source if candidates also mark omissions, else None; `decide` takes it."""
         return source if self.both_sides(format) else None
 
     @property

@@ -51,12 +51,12 @@ CUT = "cut by the length limit"
 
 
 def is_blank(source: str, translation: str) -> bool:
-    """Whether nothing is translated although there is something to translate."""
+    """Whether the translation is blank and the source is not."""
     return not translation.strip() and bool(source.strip())
 
 
 def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
-    """The decision for a blank translation: no span, no candidate. None for every other, which its candidates decide.
+    """The decision for a blank translation, without a span or a candidate; None for every other translation.
 
     Its score is the lowest (`blank=worst`) or NaN (`skip`: it is left out). With `perfect`, candidates decide, which
     find nothing to mark.
@@ -155,7 +155,7 @@ def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Itera
 
 
 def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
-    """The decision of one segment, which errors name."""
+    """The decision of one segment; errors begin with its number."""
     number, candidates, translation, source, options = work
     with labelled(f"segment {number}"):
         return decide(candidates, translation, options, source=source)
@@ -310,7 +310,7 @@ def decide_corpus(
 
 
 def decide_together(rule: CorpusRule, segments: Sequence[tuple[str, CorpusSegment]]) -> CorpusDecision:
-    """`decide_corpus` of segments with their labels, which errors begin with."""
+    """`decide_corpus` of segments that are read already, with their labels."""
     choice = rule.settle([segment.shortlist.statistics for _, segment in segments])
     decisions: list[Decision] = []
     for (label, segment), position in zip(segments, choice.chosen, strict=True):
@@ -360,7 +360,7 @@ class Counts:
 
 
 def _other_format(columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions) -> str:
-    """The fix where all candidates are answers in another format, for the end of a message; else ""."""
+    """The end of a message where all candidates are answers in another format; else ""."""
     read_as = columns.format or options.format
     for name in FORMATS.all():
         if name != read_as:
@@ -404,7 +404,7 @@ def _hypotheses(
 
 
 def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
-    """The confidence of each span of the only candidate; empty if there are several, or its tokens are unknown."""
+    """The confidence of each span of a single candidate; empty for several, or if its tokens are unknown."""
     tokens, text = columns.token_logprobs, columns.texts[0] if len(columns) == 1 else None
     if tokens is None or text is None or columns.annotations is not None:
         return {}

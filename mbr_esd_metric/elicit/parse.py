@@ -162,7 +162,7 @@ class AnswerParser(ABC):
         return self.translation if side == "translation" else self.source or ""
 
     def _next_start(self, side: Side, text: str, ends: _Ends) -> int:
-        """Where the next occurrence of a text begins, -1 if there is none; notes in `ends` where it ends."""
+        """The start of the next occurrence of a text, or -1; its end goes into `ends`."""
         start = self.side(side).find(text, ends.get((side, text), 0)) if text else -1
         if start >= 0 and self.location == "successive":
             ends[side, text] = start + len(text)
@@ -170,7 +170,7 @@ class AnswerParser(ABC):
 
 
 class Written(NamedTuple):
-    """An error that is given by its text, and the side in which that stands."""
+    """An error, given by its words and the text in which they stand."""
 
     severity: Severity
     text: str
@@ -179,7 +179,7 @@ class Written(NamedTuple):
 
 
 class PlainParser(AnswerParser):
-    """The reader of answers that give each error by its text."""
+    """The reader of answers that give each error by its words."""
 
     def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
         """The annotation of errors, each with the characters of the answer that say it."""
@@ -278,7 +278,7 @@ class CandidateParser(AnswerParser):
         return _Error(text, folded, name, span, omission)
 
     def _span(self, error: _Error, ends: _Ends) -> ErrorSpan | None:
-        """The span of an error, given where earlier ones with its words ended."""
+        """The span of an error; successive ones with the same words stand one behind the other."""
         span = error.span
         if span is None or self.location == "first":
             return span
@@ -304,7 +304,7 @@ class CandidateParser(AnswerParser):
 
 
 class _Malformed(ValueError):
-    """JSON that Python's decoder would let pass."""
+    """JSON that Python's decoder accepts and the format does not."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

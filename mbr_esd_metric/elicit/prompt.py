@@ -129,7 +129,7 @@ tr Turkish, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, xh Xhosa, yo Yoruba,
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Consecutive parts of a text, those of the source and those of the translation, as many."""
+    """Consecutive parts of a text: as many of the source as of the translation."""
 
     sources: tuple[str, ...]
     translations: tuple[str, ...]
@@ -137,7 +137,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The text around one part of a text about which a model is asked.
+    """The text around the part that a model judges.
 
     Attributes:
         passages: of the text, the last with the part; their parts are numbered from 1.
@@ -169,7 +169,7 @@ class Prompt:
 
     @property
     def names_languages(self) -> bool:
-        """Whether it names the languages of source and translation where the language pair is given."""
+        """Whether it has a placeholder for a language."""
         return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:

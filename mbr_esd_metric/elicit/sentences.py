@@ -69,7 +69,7 @@ def sentences(text: str, language: str = "") -> tuple[str, ...]:
 
 
 def _cut(piece: str) -> list[str]:
-    """A piece as pieces of at most `LONGEST` characters, and white space."""
+    """The piece in pieces of at most `LONGEST` characters, and white space."""
     short = []
     while len(piece.rstrip()) > LONGEST:
         ends = (
@@ -148,7 +148,7 @@ class PairCosts:
         return (of_translation - of_source) / math.sqrt(_VARIANCE * max((of_source + of_translation) / 2, 1.0))
 
     def plausible(self, begin: Cut, end: Cut) -> bool:
-        """Whether the lengths of a pair are like enough."""
+        """Whether the lengths of a pair are similar enough."""
         return abs(self.delta(begin, end)) <= IMPLAUSIBLE
 
     def cost(self, begin: Cut, end: Cut) -> float:

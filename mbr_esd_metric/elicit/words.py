@@ -58,7 +58,7 @@ def pieces(text: str) -> list[str]:
 
 
 def _in_word(character: str) -> bool:
-    """Whether a character goes on with the word before it."""
+    """Whether a character continues the word before it."""
     joins = character.isalnum() or unicodedata.category(character).startswith("M") or character == "_"
     return joins and UNSPACED.match(character) is None
 

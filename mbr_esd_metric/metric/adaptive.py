@@ -50,7 +50,7 @@ def rounds(n_max: int) -> Iterator[int]:
 
 
 def check_stops_early(options: DecisionOptions) -> None:
-    """Raise `OptionError` if the first candidates do not show what more of them would bring."""
+    """Raise `OptionError` if the first candidates cannot show whether more of them would change the decision."""
     if not options.decided_by.stops_early or options.weights != "uniform":
         names = ", ".join(name for name, rule in rules().items() if rule.stops_early)
         raise OptionError(

@@ -108,7 +108,7 @@ _TEXT = Values(_read_text, "a text that is not empty")
 
 def _option(default: Any, values: Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
     """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
-    user may name it. `short` is its name in a signature, where that is another."""
+    user may name it. `short` is its other name in signatures."""
     return field(default=default, metadata={"values": values, "help": meaning, "place": place, "short": short})
 
 
@@ -190,12 +190,12 @@ class ModelCard:
 
     @property
     def any_model(self) -> bool:
-        """Whether this card is for any model that a server of the user's serves."""
+        """Whether this is the card for any model on a server of the user's."""
         return self.name == ANY_MODEL
 
     @property
     def title(self) -> str:
-        """The name in spans, headings and tables: the card's, or the model's own where the card is for any."""
+        """The name in spans, headings and tables: the card's, or that of the model on the user's server."""
         if not (self.any_model and self.model):
             return self.name
         return Path(self.model).name if Path(self.model).is_absolute() else self.model

@@ -33,7 +33,7 @@ def _paper(name: str, model: str, description: str, memory_gb: float, context: i
 def _open(
     name: str, model: str, description: str, memory_gb: float, context: int, effort: str | None = None, **more: Any
 ) -> ModelCard:
-    """A model with weights. An `effort` is for one that reasons before it answers unless it is told not to ("none")."""
+    """A model with weights. Give an `effort` for one that reasons before it answers; "none" turns that off."""
     longest = 512 if effort in (None, "none") else 4096  # reasoning counts as part of the answer
     settings = {"model": model, "unit": "auto", "decision": _EXPECTED, "max_tokens": longest, **more}
     return ModelCard(f"mbr-esd-{name}", description, memory_gb, context, reasoning_effort=effort, **settings)
@@ -154,13 +154,13 @@ def get_card(name: str) -> ModelCard:
 
 
 def listed() -> list[ModelCard]:
-    """The cards that lists of models show; those of the tests where ``MBR_ESD_DEMO=1`` says so."""
+    """The cards in lists of models; ``MBR_ESD_DEMO=1`` adds those of the tests."""
     every = os.environ.get("MBR_ESD_DEMO") == "1"
     return [get_card(name) for name in card_names() if every or name not in _FOR_TESTS]
 
 
 def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
-    """The card of a model name or folder, with its options applied; of several joined by ``+``, their pool.
+    """The card of a model name or folder with its options, or the pool of several names joined by ``+``.
 
     Args:
         name: a card's name or a model folder, optionally followed by ``?option=value&...``. If several are joined,
@@ -184,8 +184,8 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
 
 
 def _pooled(names: Sequence[str], cards: Sequence[ModelCard]) -> ModelCard:
-    """The first card with the others, whose candidates one decision takes; each model has its own answer format. Two
-    language models of one card are numbered."""
+    """One card for several models, which one decision takes together: the first, with the others. Each has its own
+    answer format. Different weights under one name are numbered."""
     first = cards[0].decision
     for card in cards:
         expected, actual = first.described(), card.decision.described()
@@ -218,7 +218,7 @@ _INHERENT = ("model", "adapter", "candidates")
 
 
 def spelled_out(name: str) -> list[str]:
-    """The models that a name joins, each with its own options and those at the end that it does not set."""
+    """The names that a name joins, each with all its options: its own, and those at the end that it does not set."""
     *others, last = joined_names(name)
     shared = [option for option in _options(last) if _key(option) not in _INHERENT]
     names = []
@@ -253,7 +253,7 @@ def joined_names(name: str) -> list[str]:
 
 
 def is_ours(model: str) -> bool:
-    """Whether a name begins with a card or a model folder; also where its first option is written with an &."""
+    """Whether a name begins with a card or a model folder, even if its first option is written with &."""
     base = model.partition("?")[0].partition("+")[0]
     if {base, base.partition("&")[0]} & {*card_names()}:
         return True

@@ -103,7 +103,7 @@ def _checker() -> Any:
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
-    """One line for users with the number of such pairs of each kind, and the first labels; None if there are none."""
+    """One line with the number of suspect pairs of each kind, and their first labels; None if there are none."""
     pairs: dict[str | None, list[str]] = defaultdict(list)
     for kind, label in zip(data_warnings, labels, strict=True):
         pairs[kind].append(label)
@@ -136,7 +136,7 @@ def _words(text: str) -> list[str]:
 
 
 def _doubled(text: str) -> bool:
-    """Whether it says the same twice: four words or more, in text without spaces eight characters."""
+    """Whether the text is two equal halves, of four words or more in all; without spaces, of eight characters."""
     words = _words(text)
     half = len(words) // 2
     return len(words) >= (8 if len(text.split()) == 1 else 4) and words[:half] == words[half:]

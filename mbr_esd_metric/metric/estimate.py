@@ -48,7 +48,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """So many GPUs of a kind, as ``4xH100``."""
+    """GPUs of one kind, such as ``4xH100``."""
 
     count: int
     gpu: str
@@ -75,7 +75,7 @@ class Machine:
         return None if gpu is None else cls(len(names), gpu)
 
     def line(self, card: ModelCard, tokens: float) -> str:
-        """GPU-hours and hours for so many tokens of prompts and answers."""
+        """The GPU-hours and hours for a number of tokens of prompts and answers."""
         memory, rate = GPUS[self.gpu]
         half = 2 if "quantization:fp8" in card.vllm else 1
         weights = card.memory_gb / half
@@ -198,8 +198,8 @@ def estimates(
 
 
 def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
-    """Sample `trial` segments, spread over all that lack candidates, and measure; they are kept. The first waits until
-    the model is at work, and the others are measured; None if fewer than two lack candidates."""
+    """Sample `trial` segments into the store, spread over all that lack candidates, and measure. The first waits until
+    the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
     run = plan(card, units_of(card, segments).units)
     with CandidateStore.open(card.store) as store, Sampler(run, store) as sampler:
         lacking = {key: one.n - len(store.stored(key, one.n)) for key, one in run.requests.items()}

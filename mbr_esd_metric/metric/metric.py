@@ -161,7 +161,7 @@ class Metric:
         return metric.predict_segments(segments, progress=progress_bar)
 
     def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
-        """`predict` of segments whose labels messages name; errors are the same."""
+        """`predict` of segments, which messages name by their labels; errors are the same."""
         run = annotate(self.card, segments, progress=progress)
         decisions, options = run.decisions, self.card.decision
         pairs = list(zip(decisions, segments, strict=True))

@@ -62,7 +62,7 @@ def folder_card(folder: Path) -> ModelCard:
 
 def _of_folder(folder: Path, key: str, value: str) -> str:
     """The value of an option in ``hparams.yaml``: the full path of a file in the folder (of examples with their
-    number); a hub id or a version of the prompt as it is; `InputError` for a path outside of the folder."""
+    number), or a hub id or version of the prompt. `InputError` for a path outside of the folder."""
     path, number = shots_file(value) if key == "shots" else (value, 0)
     inside, home = folder / path, folder.resolve()
     target = inside.resolve()
@@ -97,7 +97,7 @@ _OF_COMET = (
 
 
 def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> ModelCard:
-    """The card of a model folder; errors for a name that is neither that nor one of the cards', with its options."""
+    """The card of a model folder; for every other name an error with a suggestion."""
     if is_model_folder(base):
         return folder_card(Path(base))
     if Path(base).is_dir():
@@ -112,7 +112,7 @@ def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> Model
 
 
 def _suggestion(base: str, options: Sequence[str]) -> str:
-    """The name for a model of the user's own, where a name is no card's. No password of a server is shown."""
+    """The name for a model on a server of the user's, from a name that no card has. Passwords are hidden."""
     options = [f"server={shown(unquote(one[7:]))}" if one.startswith("server=") else one for one in options]
     keys = {one.partition("=")[0] for one in options}
     if base.endswith(".gguf"):

@@ -132,7 +132,7 @@ def _sampled_models(plans: Sequence[Plan], stores: ExitStack, progress: bool) ->
 
 
 def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str, int]:
-    """Sample what the store lacks; how many candidates of each request count."""
+    """Sample what the store lacks; the number of candidates of each request that count."""
     card, requests = plan.card, plan.requests
     if not card.adaptive:
         sampler.sample(list(requests.values()))
@@ -165,7 +165,7 @@ class CandidatePool:
         self._single = self._without_logprobs = 0
 
     def decisions(self) -> list[Decision]:
-        """One for each segment; errors as of `annotate`."""
+        """One decision for each segment; errors as of `annotate`."""
         options = self._card.decision
         blank = [blank_decision(one.source, one.translation, options) for one in self._segments]
         decide = self._over_all if options.whole_set else self._one_by_one
@@ -238,7 +238,7 @@ class CandidatePool:
 
 
 def _with_models(decision: Decision) -> Decision:
-    """The decision with each span's models in brackets after its category, as raters are named in reports."""
+    """The decision with the models of each span in brackets after its category, as reports name raters."""
     spans = [
         replace(span, category=f"{span.category or ''} ({', '.join(models)})".strip()) if models else span
         for span, models in zip(decision.annotation, decision.models, strict=True)
@@ -247,7 +247,7 @@ def _with_models(decision: Decision) -> Decision:
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
-    """The answer that says that there is no error."""
+    """The answer without an error."""
     return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)
 
 

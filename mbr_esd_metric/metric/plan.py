@@ -63,13 +63,13 @@ class Plan:
 
     @property
     def engine_class(self) -> type[Engine]:
-        """The engine."""
+        """The class of the engine."""
         return engine_class(self.engine)
 
 
 def members(card: ModelCard) -> list[ModelCard]:
-    """The cards that are pooled; one where nothing is. A card with a file of candidates has the format of the file; one
-    that leaves its model to the server has the model that is served there.
+    """The cards that are pooled, or the only one. A card with a file of candidates takes the format of the file, and
+    one without a model takes the model of its server.
 
     Raises:
         InputError: such a file is malformed.
@@ -89,7 +89,7 @@ def members(card: ModelCard) -> list[ModelCard]:
 
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
-    """Each engine that could run the card -> why it cannot run it on this machine and what to do, None if it can.
+    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run.
 
     The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates, and
     what loads weights from this machine where the model is one on a server of the user's.
@@ -167,7 +167,7 @@ def _other_format(card: ModelCard, engine: str) -> str | None:
 
 
 def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
-    """Choose the engine and fold identical segments; loads no model, and without segments fetches none.
+    """Choose the engine and fold identical segments. No model is loaded, and without segments none is fetched.
 
     Raises:
         OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there.
@@ -235,7 +235,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
 
 
 def _check_abilities(card: ModelCard, answers: AnswerFormat, cls: type[Engine], options: EngineOptions) -> None:
-    """See that the engine can do what the card asks for."""
+    """Check that the engine can do all that the card needs."""
     decision = card.decision
     if decision.decided_by.needs_logprobs or decision.weights == "model":
         reason = cls.lacks(options, logprobs=True, grammar=False)

@@ -99,14 +99,14 @@ class Sampler(AbstractContextManager["Sampler"]):
             bar.set_postfix_str(f"{rates}, {rest / 60:.0f} min left", False)
 
     def _missing(self, requests: Sequence[Request]) -> list[Request]:
-        """The parts that the store lacks. Those with the same source stand together, so that the prompts' cache of an
-        engine or server helps."""
+        """The missing parts. Those with one source stand together, which helps the prompt cache of an engine or
+        server."""
         parts = [part for one in requests for part in missing(one, self._store.stored(one.key, one.n))]
         return sorted(parts, key=lambda part: (part.turns, part.prompt))
 
     def _wait_for_others(self) -> bool:
-        """Take the lock of the model on the store, which the system releases however the process ends; whether another
-        process had it. Where the file system has no locks, or the file cannot be made, nobody waits."""
+        """Take the lock of the model on the store; whether another process had it. The system releases it however the
+        process ends. Without locks in the file system nobody waits."""
         from filelock import FileLock, Timeout
 
         if self._store.path is None:
@@ -149,7 +149,7 @@ def language_note(name: str, sources: Iterable[str], translations: Iterable[str]
 
 @contextmanager
 def _redrawn(bar: tqdm[Any]) -> Iterator[None]:
-    """Draw the bar again now and then, so that a long wait does not look like a run that hangs."""
+    """Draw the bar again at intervals, so that a long wait does not look like a hang."""
     ended = threading.Event()
 
     def redraw() -> None:

@@ -130,7 +130,7 @@ def _grams(text: str) -> Counter[str]:
 
 
 def _cosine(one: Counter[str], other: Counter[str]) -> float:
-    """In [0, 1]."""
+    """The cosine of two vectors of counts, in [0, 1]."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     both = sum(count * many[gram] for gram, count in few.items() if gram in many)
     return both / math.sqrt(sum(c * c for c in one.values()) * sum(c * c for c in other.values()))

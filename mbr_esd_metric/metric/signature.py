@@ -47,7 +47,7 @@ def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
 
 
 def _joined(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The fields of one run or of several: what they share once, where they differ one value for each."""
+    """The fields of one run or of several: a shared value once, different values joined by +."""
     fields = []
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [str(run.get(name, "-")) for run in runs]
@@ -57,7 +57,7 @@ def _joined(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _fields(run: Plan) -> dict[str, Any]:
-    """Name of an option, or of what else there is -> value."""
+    """Name of an option or of another field -> value."""
     card, decision, sampled = run.card, run.card.decision, run.engine_class.stored
     fields: dict[str, Any] = _model(run) if sampled else {"candidates": _digest(run.options.model)}
     fields |= {"engine": run.engine, "rule": decision.rule}

@@ -21,14 +21,14 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The counts of a run in a line, and a line about each thing that makes the scores say little, with what helps."""
+    """The counts of a run in a line, and a line of advice for each thing that makes the scores say little."""
 
     line: str = "no candidates, as there is no translation to mark"
     advice: tuple[str, ...] = ()
 
 
 def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions: Sequence[Decision]) -> Summary:
-    """The summary of a run with an engine, whose first model is the card; one decision a segment."""
+    """The summary of a run with an engine; the card is that of its first model, and each segment has one decision."""
     advice = _losses(card, engine, decisions)
     advice += _equal_scores(card, decisions, "" if advice else "; this model finds nothing here: take a larger one")
     if card.name == "mbr-esd-llama-distill" and card.prompt in TEMPLATES:

@@ -44,7 +44,7 @@ class Units:
     parts: Sequence[Sequence[Part]]
 
     def joined(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """One decision for each segment, of those for the units."""
+        """One decision for each segment, from those for its units."""
         left = iter(decisions)
         return [join_parts([next(left) for _ in parts], parts) if parts else next(left) for parts in self.parts]
 
@@ -95,7 +95,8 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
-    """The units of these segments, as `unit` and `context` of the card say; whole segments of stored candidates.
+    """The units of these segments, by the options `unit` and `context` of the card. Stored candidates have whole
+    segments.
 
     Raises:
         OptionError: `context=document` without documents, or for a format whose model reads the two texts alone.
@@ -149,7 +150,7 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
 
 
 def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[Context]:
-    """The context of each part: its passage, and those that stand before it in `before`, which grows."""
+    """The context of each part: its passage, and the earlier ones in `before`, which grows."""
     contexts: list[Context] = []
     for passage in _passages(texts):
         if sum(map(_words, before)) > _PASSAGE:  # so that the parts of one document have few different beginnings
@@ -161,7 +162,7 @@ def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[C
 
 
 def _passages(texts: Sequence[tuple[str, str]]) -> Iterator[Passage]:
-    """A segment as passages of at most `_PASSAGE` words, or one sentence that has more."""
+    """The passages of a segment, of at most `_PASSAGE` words or one longer sentence."""
     pending: list[tuple[str, str]] = []
     words = 0
     for text in texts:

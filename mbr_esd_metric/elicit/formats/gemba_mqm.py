@@ -73,7 +73,7 @@ class GembaMqmParser(PlainParser):
         return replace(self.located(errors), stated=gemba_score(text))
 
     def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
-        """Each error, and where its line stands."""
+        """Each error, and the characters of its line."""
         errors: list[tuple[Written, tuple[int, int]]] = []
         listed: str | None = None
         without: set[str] = set()
@@ -225,6 +225,6 @@ def _assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
 
 
 def _constant(node: ast.AST) -> str:
-    """A text of the source, also one that is marked as a format and has nothing to fill in."""
+    """A text in the source code, also an f-string without fields."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     return "".join(str(ast.literal_eval(part)) for part in parts)

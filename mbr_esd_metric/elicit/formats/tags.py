@@ -57,7 +57,7 @@ def tagged_texts(translation: str, source: str) -> list[str]:
 
 
 def _tags_of(annotation: Annotation, words: Sequence[Word]) -> tuple[list[str], int]:
-    """The tag of each word, and how many errors no tag says.
+    """The tag of each word, and the number of errors without one.
 
     A word is tagged where an error covers half of it or more; an error that covers no word so far tags the one it
     covers most of. Where errors of both severities meet in one word, it is major.
