@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,3 +43,29 @@ def test_records_are_decided_as_a_whole_file_is(tmp_path: Path, rule: str) -> No
     records = list(decided_records(path, DecisionOptions(rule)))
     assert [(one.annotation, one.score, one.valid) for _, one in records if one is not None] == expected
     assert [one.mt for one, _ in records] == ["", *(mt for mt, _ in texts)]
+
+
+def _running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # it may end between opening and reading
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the children of a process are read from /proc")
+def test_after_kill_9_no_worker_stays_and_no_output(tmp_path: Path) -> None:
+    words = [f"Wort{i}" for i in range(40)]
+    slow = record("s", " ".join(words), *(answer(word) for word in words))  # a few seconds for all
+    write_records(tmp_path / "c.jsonl", [slow] * 4000)
+    command = f"{sys.executable} -m mbr_esd_metric decide c.jsonl -o out.jsonl --workers 2".split()
+    killed = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    children, end = Path(f"/proc/{killed.pid}/task/{killed.pid}/children"), time.monotonic() + 300
+    while len(workers := [int(child) for child in children.read_text(encoding="ascii").split()]) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    while any(map(_running, workers)):
+        assert time.monotonic() < end, "a worker stayed behind"
+        time.sleep(0.05)
+    assert not (tmp_path / "out.jsonl").exists()

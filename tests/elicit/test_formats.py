@@ -326,14 +326,12 @@ def test_a_span_ends_where_the_translation_ends() -> None:
 @pytest.mark.parametrize(
     ("published", "expected"),
     [
-        ("Accuracy/Mistranslation", ("accuracy", "mistranslation")),
         ("Accuracy/Omission (Translation 2)", ("accuracy", "omission")),
         ("Style/Unnatural or awkward", ("style", "unnatural or awkward")),
         ("Locale convention/Date format", ("other", "date format")),
         ("Non-translation!", ("non-translation", "non-translation")),
         ("Linguistic_conventions", ("fluency", "linguistic conventions")),
         ("Wrong term", ("terminology", "wrong term")),
-        ("Other", ("other", "other")),
         (None, ("other", "other")),
         ("123", ("other", "other")),
     ],

@@ -16,7 +16,7 @@ from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
-from mbr_esd_metric.metric.cards import CARDS, get_card, load_card
+from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.plan import plan
 from mbr_esd_metric.metric.signature import signature
 
@@ -140,14 +140,6 @@ def test_an_error_in_a_folder_names_the_file(tmp_path: Path, hparams: str, error
     with pytest.raises(error, match=re.escape(part)) as caught:
         load_card(str(tmp_path))
     assert "hparams.yaml" in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["mbr-esd-demo", "mbr-esd-demo-distill", "mbr-esd-small"])
-def test_a_card_of_the_package_says_what_its_folder_says(name: str) -> None:
-    card = get_card(name)
-    folder = load_card(str(Path(card.adapter).parent if card.adapter else Path(card.model)))
-    for option in ("model", "adapter", "n", "sampling", "grounded", "prompt", "decision"):
-        assert getattr(card, option) == getattr(folder, option), option
 
 
 def test_the_signature_of_candidates_from_a_file_claims_no_model(tmp_path: Path) -> None:
